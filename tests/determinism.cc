@@ -203,14 +203,14 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
     }
     report.preemptions += stats.preemptions;
     if (variation.preempts && stats.preemptions == 0) report.roomy.emplace_back(variation.name);
-    if (variation.options.speculation && stats.accepted_drafts[0] == 0) {
+    if (variation.options.speculation && stats.drafts.accepted[0] == 0) {
       ++report.differences;
       report.examples.push_back(fmt::format("{}: no draft token was accepted", variation.name));
     }
-    if (stats.blocks_used != 0 || stats.unfinished != 0) {
+    if (stats.blocks.used != 0 || stats.requests.unfinished != 0) {
       ++report.differences;
       report.examples.push_back(fmt::format("{}: {} blocks used, {} answers unfinished at the end",
-                                            variation.name, stats.blocks_used, stats.unfinished));
+                                            variation.name, stats.blocks.used, stats.requests.unfinished));
     }
   }
   return report;

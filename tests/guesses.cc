@@ -83,19 +83,19 @@ class Bench {
  public:
   Bench(const Proposing& proposing, const std::string& device, const std::filesystem::path& scratch)
       : spec_(load_spec(proposing.model).value()), scratch_(scratch) {
-    options_.model_dir = proposing.model;
-    options_.device = device;
-    options_.threads = 1;
-    options_.max_num_seqs = kMaxSeqs;
+    options_.model.dir = proposing.model;
+    options_.device.type = device;
+    options_.device.threads = 1;
+    options_.schedule.max_num_seqs = kMaxSeqs;
     options_.lora = {.enabled = true, .max_loras = kAdapters, .max_lora_rank = kRank, .max_cpu_loras = {}};
     for (int i = 0; i < kAdapters; ++i) write_adapter(folder(i), spec_, static_cast<std::uint32_t>(i));
   }
 
   std::unique_ptr<Engine> load(const Round& round, const SpeculativeOptions* speculation) const {
     EngineOptions options = options_;
-    options.max_num_batched_tokens = round.tokens;
-    options.num_blocks = round.blocks;
-    options.enable_prefix_caching = round.prefix_caching;
+    options.schedule.max_num_batched_tokens = round.tokens;
+    options.cache.num_blocks = round.blocks;
+    options.cache.enable_prefix_caching = round.prefix_caching;
     if (speculation != nullptr) options.speculation = *speculation;
     auto engine = load_engine(options, {.vocabulary = letters}).value();
     for (int i = 0; i < kAdapters; ++i) {
@@ -118,12 +118,12 @@ class Bench {
       const unsigned kind = random() % 8;
       if (kind < 2) request.identity.adapter = name(static_cast<int>(random() % kAdapters));
       // A grammar and a list of tokens may leave none to choose.
-      if ((kind == 2 || kind == 0) && request.sampling.allowed_token_ids.empty()) {
+      if ((kind == 2 || kind == 0) && request.sampling.tokens.allowed_token_ids.empty()) {
         request.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::regex,
                                                  .text = kRegexes[random() % std::size(kRegexes)],
                                                  .field = "structured_outputs.regex"};
         request.sampling.stop_token_ids.clear();
-        request.sampling.bad_word_ids.clear();
+        request.sampling.tokens.bad_word_ids.clear();
       }
     }
     return all;
@@ -186,9 +186,9 @@ GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_
   }
   for (const auto& engine : engines) {
     const EngineStats stats = engine->own_stats();
-    report.draft_tokens += stats.draft_tokens;
+    report.draft_tokens += stats.drafts.tokens;
     report.accepted +=
-        std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), std::int64_t{0});
+        std::accumulate(stats.drafts.accepted.begin(), stats.drafts.accepted.end(), std::int64_t{0});
     report.preemptions += stats.preemptions;
   }
   return report;

@@ -42,11 +42,11 @@ class Distribution : public testing::Test {
 
   static std::unique_ptr<Engine> load(bool guesses) {
     EngineOptions options;
-    options.model_dir = "tests/data/drafters/markov";
-    options.device = "cpu";
-    options.threads = 1;
-    options.max_num_seqs = 64;
-    options.kv_cache_memory_bytes = 8 << 20;
+    options.model.dir = "tests/data/drafters/markov";
+    options.device.type = "cpu";
+    options.device.threads = 1;
+    options.schedule.max_num_seqs = 64;
+    options.cache.memory_bytes = 8 << 20;
     if (guesses) {
       options.speculation =
           SpeculativeOptions{.method = PlaceHeadOptions{.kind = PlaceHeadOptions::Kind::mlp_speculator,
@@ -70,7 +70,7 @@ class Distribution : public testing::Test {
   // The distribution of the next token at temperature 1.
   static std::map<TokenId, double> next(Engine& engine, const std::vector<TokenId>& text) {
     Request one = request(text, 1, 1, 1);
-    one.sampling.logprobs = kKept;
+    one.sampling.logprobs.output = kKept;
     const Transcript answer = answers_of(engine, {one})[0][0];
     // id, logprob and rank of the token that was drawn, then the list.
     std::map<TokenId, double> shares;
@@ -140,7 +140,7 @@ TEST_F(Distribution, GuessesDrawAsTheModelSays) {
   }
   const std::map<Triple, int> without = draw(*plain, kCount, 1), with = draw(*guessing, kCount, 1);
   EXPECT_EQ(with, without);
-  EXPECT_GT(guessing->own_stats().accepted_drafts[0], kCount / 10);
+  EXPECT_GT(guessing->own_stats().drafts.accepted[0], kCount / 10);
   for (const auto& [triple, times] : with) EXPECT_TRUE(likely.contains(triple));
   const double chance = deviation(likely, with, kCount);
   fmt::print("chi-square: {:.2f} standard deviations from the expected value\n", chance);

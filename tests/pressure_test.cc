@@ -44,9 +44,9 @@ TEST(Pressure, AllClientsGetTheirOwnAnswersOnATightPool) {
   for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(answers[i], alone[i]) << "request " << i;
   const EngineStats stats = rig.idle_stats();
   EXPECT_LE(stats.preemptions, std::int64_t{kPreemptionsMax} * answer_count(requests));
-  EXPECT_EQ(stats.blocks_used, 0);
-  EXPECT_EQ(stats.unfinished, 0);
-  EXPECT_EQ(stats.request_bytes, 0);
+  EXPECT_EQ(stats.blocks.used, 0);
+  EXPECT_EQ(stats.requests.unfinished, 0);
+  EXPECT_EQ(stats.requests.bytes, 0);
 }
 
 TEST(Pressure, AbortsAtRandomMomentsLeaveNothingBehind) {
@@ -63,9 +63,9 @@ TEST(Pressure, AbortsAtRandomMomentsLeaveNothingBehind) {
     }
     for (const auto& ticket : tickets) ticket->wait();
     const EngineStats stats = rig.idle_stats();
-    EXPECT_EQ(stats.blocks_used, 0);
-    EXPECT_EQ(stats.unfinished, 0);
-    EXPECT_EQ(stats.running + stats.waiting, 0);
+    EXPECT_EQ(stats.blocks.used, 0);
+    EXPECT_EQ(stats.requests.unfinished, 0);
+    EXPECT_EQ(stats.requests.running + stats.requests.waiting, 0);
   }
 }
 

@@ -91,7 +91,7 @@ Rig::Rig(const RigOptions& options) {
   EngineParts parts;
   if (options.speculation) {
     EngineOptions engine;
-    engine.block_size = options.block_size;
+    engine.cache.block_size = options.block_size;
     engine.speculation = options.speculation;
     std::optional<LoadedDraft> draft;
     if (options.speculation->draft_model() != nullptr)
@@ -134,7 +134,7 @@ EngineStats Rig::idle_stats() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
     const EngineStats stats = engine_->own_stats();
-    if (stats.unfinished == 0 && stats.blocks_used == 0) return stats;
+    if (stats.requests.unfinished == 0 && stats.blocks.used == 0) return stats;
     if (std::chrono::steady_clock::now() > deadline) return stats;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -197,20 +197,21 @@ SamplingParams random_sampling(Chance& chance) {
   if (chance.one_in(3)) s.top_k = chance.between(1, 50);
   if (chance.one_in(3)) s.top_p = chance.between(0.3, 1.0);
   if (chance.one_in(6)) s.min_p = chance.between(0.0, 0.2);
-  if (chance.one_in(6)) s.repetition_penalty = chance.between(0.7, 1.6);
-  if (chance.one_in(6)) s.presence_penalty = chance.between(-1.0, 1.5);
-  if (chance.one_in(6)) s.frequency_penalty = chance.between(-1.0, 1.5);
+  if (chance.one_in(6)) s.penalties.repetition = chance.between(0.7, 1.6);
+  if (chance.one_in(6)) s.penalties.presence = chance.between(-1.0, 1.5);
+  if (chance.one_in(6)) s.penalties.frequency = chance.between(-1.0, 1.5);
   if (chance.one_in(8))
     for (TokenId id = chance.like(300); id < chance.like(330) + 1; ++id)
-      s.logit_bias.emplace_back(id, static_cast<float>(chance.between(-9.0, 9.0)));
+      s.tokens.logit_bias.emplace_back(id, static_cast<float>(chance.between(-9.0, 9.0)));
   if (chance.one_in(12))
-    for (TokenId id = chance.like(200); id < chance.like(900); id += 3) s.allowed_token_ids.push_back(id);
-  if (chance.one_in(8)) s.bad_word_ids = {{chance.token()}, {chance.token(), chance.token()}};
+    for (TokenId id = chance.like(200); id < chance.like(900); id += 3)
+      s.tokens.allowed_token_ids.push_back(id);
+  if (chance.one_in(8)) s.tokens.bad_word_ids = {{chance.token()}, {chance.token(), chance.token()}};
   if (chance.one_in(8))
     for (int i = 0; i < 40; ++i) s.stop_token_ids.push_back(chance.token());
   if (chance.one_in(8)) s.min_tokens = chance.between(0, *s.max_tokens);
-  if (!chance.one_in(8)) s.logprobs = chance.between(0, 5);
-  if (chance.one_in(10)) s.prompt_logprobs = chance.between(0, 3);
+  if (!chance.one_in(8)) s.logprobs.output = chance.between(0, 5);
+  if (chance.one_in(10)) s.logprobs.prompt = chance.between(0, 3);
   if (!s.greedy() && chance.one_in(10)) s.n = chance.between(2, 4);
   return validated(s, {.vocab_size = chance.vocab()}).value();
 }

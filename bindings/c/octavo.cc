@@ -212,19 +212,19 @@ void octavo_get_stats(const octavo_engine* engine, octavo_stats* stats, size_t b
   octavo_stats all{};
   all.healthy = 1;
   for (const octavo::EngineStats& s : engine->local->engine().stats()) {
-    all.healthy = all.healthy != 0 && s.healthy;
-    all.running += s.running;
-    all.waiting += s.waiting;
-    all.blocks_total += s.blocks_total;
-    all.blocks_used += s.blocks_used;
-    all.blocks_cached += s.blocks_cached;
-    all.prompt_tokens += s.prompt_tokens;
-    all.prompt_tokens_cached += s.prompt_tokens_cached;
-    all.generation_tokens += s.generation_tokens;
-    all.prefix_queries += s.prefix_queries;
-    all.prefix_hits += s.prefix_hits;
+    all.healthy = all.healthy != 0 && s.condition.healthy;
+    all.running += s.requests.running;
+    all.waiting += s.requests.waiting;
+    all.blocks_total += s.blocks.total;
+    all.blocks_used += s.blocks.used;
+    all.blocks_cached += s.blocks.cached;
+    all.prompt_tokens += s.tokens.prompt;
+    all.prompt_tokens_cached += s.tokens.prompt_cached;
+    all.generation_tokens += s.tokens.generation;
+    all.prefix_queries += s.prefix_cache.queries;
+    all.prefix_hits += s.prefix_cache.hits;
     all.preemptions += s.preemptions;
-    all.sleep_level = std::max<int>(all.sleep_level, s.sleep_level);
+    all.sleep_level = std::max<int>(all.sleep_level, s.condition.sleep_level);
   }
   std::memcpy(stats, &all, std::min(bytes, sizeof all));
 }

@@ -61,9 +61,9 @@ Result<> write_json(const std::string& path, const object& result) {
 void report_drafts(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
-    drafts += stats.drafts;
-    tokens += stats.draft_tokens;
-    accepted = std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), accepted);
+    drafts += stats.drafts.drafts;
+    tokens += stats.drafts.tokens;
+    accepted = std::accumulate(stats.drafts.accepted.begin(), stats.drafts.accepted.end(), accepted);
   }
   if (drafts == 0) return;
   const double length = 1 + static_cast<double>(accepted) / static_cast<double>(drafts);
@@ -205,7 +205,7 @@ void print_parts(const DecodeTimes& all, object& result) {
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
   const EngineInfo info = engine.info();
-  const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.block_size;
+  const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.cache.block_size;
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
   if (needed > held)  // otherwise some requests would wait, and steps would not include all
     return invalid("batch-size",
@@ -216,8 +216,8 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
   // Assumes that half of the context is filled. Ignores sliding windows, which need less.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
-                              c.runtime.engine.block_size * (c.shape.input_len + c.shape.output_len / 2.0) *
-                              batch_size;
+                              c.runtime.engine.cache.block_size *
+                              (c.shape.input_len + c.shape.output_len / 2.0) * batch_size;
   const double bytes_per_step = static_cast<double>(times.weight_bytes) + cached_bytes;
   DecodeTimes all;
   std::vector<double> rates, shares;
@@ -261,7 +261,7 @@ Result<> bench_step(BenchCommand& c) {
         "must be at least 2: the first token comes from the prompt's step, only later ones from decoding");
   EngineOptions& options = c.runtime.engine;
   TRY_VOID(find_models(options, c.runtime.hub));
-  options.max_num_seqs = std::max(options.max_num_seqs, std::ranges::max(c.batch_sizes));
+  options.schedule.max_num_seqs = std::max(options.schedule.max_num_seqs, std::ranges::max(c.batch_sizes));
   OpTimes times;
   std::unique_ptr<MachineLimits> limits;
   bool on_host = false;
@@ -273,7 +273,7 @@ Result<> bench_step(BenchCommand& c) {
   TRY(const auto loaded, load_engine(options, hooks));
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());
-    TRY(HostLimits host, HostLimits::make(options.threads, isa));
+    TRY(HostLimits host, HostLimits::make(options.device.threads, isa));
     limits = std::make_unique<HostLimits>(std::move(host));
   } else {
     TRY(Backend cuda, make_cuda_backend());
@@ -328,13 +328,13 @@ void add_throughput_flags(CLI::App& app, BenchCommand& c) {
 // Several ranks or engines run as separate processes.
 void take_layout(BenchCommand& c, const CLI::App& command) {
   const EngineOptions& engine = c.runtime.engine;
-  if (engine.rank_layout().size() * engine.data_parallel_size > 1)
+  if (engine.parallel.rank_layout().size() * engine.parallel.data_parallel_size > 1)
     c.runtime.engine_command = engine_process_command(command);
 }
 
 // The engine's queue must have space for all requests.
 void take_queue(BenchCommand& c) {
-  int& most = c.runtime.engine.max_queued;
+  int& most = c.runtime.engine.schedule.max_queued;
   if (c.dataset.num_prompts <= most) return;
   most = c.dataset.num_prompts;
   std::vector<std::string>& process = c.runtime.engine_command;

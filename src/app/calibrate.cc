@@ -46,13 +46,15 @@ constexpr int kContexts[] = {16, 48, 128, 384, 1024, 3072, 8192, 32768};
 // prompt, which keeps a run short.
 std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info) {
   std::vector<Cell> out;
-  const std::int64_t room = std::int64_t{info.num_blocks} * options.block_size;
+  const std::int64_t room = std::int64_t{info.num_blocks} * options.cache.block_size;
   for (const int batch : kBatches)
     for (const int context : kContexts) {
       const std::int64_t tokens = std::int64_t{batch} * context;
-      const bool fits = batch <= options.max_num_seqs && context + kAnswerTokens <= info.max_model_len &&
-                        std::int64_t{batch} * (context + kAnswerTokens + options.block_size) <= room;
-      if (fits && (batch == 1 || tokens <= options.max_num_batched_tokens)) out.push_back({batch, context});
+      const bool fits = batch <= options.schedule.max_num_seqs &&
+                        context + kAnswerTokens <= info.max_model_len &&
+                        std::int64_t{batch} * (context + kAnswerTokens + options.cache.block_size) <= room;
+      if (fits && (batch == 1 || tokens <= options.schedule.max_num_batched_tokens))
+        out.push_back({batch, context});
     }
   return out;
 }
@@ -83,7 +85,7 @@ Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, 
   for (int round = 0; round < rounds; ++round) {
     TRY_VOID(run_batch(engine, {.input_len = cell.context, .output_len = kAnswerTokens}, cell.batch, number));
     EngineStats stats = engine.stats().front();
-    while (stats.unfinished > 0) {  // the output is delivered a little before its step is reported
+    while (stats.requests.unfinished > 0) {  // the output is delivered a little before its step is reported
       std::this_thread::yield();
       stats = engine.stats().front();
     }
@@ -110,10 +112,10 @@ void print_errors(const char* what, const StepTiming& timing, const std::vector<
 
 Result<> run_calibrate(CalibrateCommand& c) {
   TRY_VOID(find_models(c.engine, c.hub));
-  c.engine.enable_prefix_caching = false;  // so that every step computes all its tokens
+  c.engine.cache.enable_prefix_caching = false;  // so that every step computes all its tokens
   TRY(const auto engine, load_engine(c.engine));
   const EngineInfo info = engine->info();
-  if (info.task != Task::generate)
+  if (info.tasks.default_task != Task::generate)
     return invalid("model", "is a pooling model: only generative models can be calibrated");
   const std::vector<Cell> cells = cells_of(c.engine, info);
   if (cells.empty()) return invalid("max-model-len", "is too small for a prompt of {} tokens", kContexts[0]);

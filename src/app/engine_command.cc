@@ -34,8 +34,8 @@ std::vector<std::string> command_with(const EngineOptions& options, const char* 
   std::vector<std::string> arguments;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
-  if (!options.processors.empty())
-    arguments.insert(arguments.end(), {kProcessorsFlag, options.processors});
+  if (!options.device.processors.empty())
+    arguments.insert(arguments.end(), {kProcessorsFlag, options.device.processors});
   arguments.emplace_back(flag);
   return arguments;
 }
@@ -44,7 +44,7 @@ std::vector<std::string> command_with(const EngineOptions& options, const char* 
 Result<> settle(RuntimeOptions& runtime) {
   EngineOptions& options = runtime.engine;
   TRY_VOID(find_models(options, runtime.hub));
-  return name_classifier_tokens(options, runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer);
+  return name_classifier_tokens(options, runtime.tokenizer.empty() ? options.model.dir : runtime.tokenizer);
 }
 
 }  // namespace
@@ -62,12 +62,12 @@ Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {
   }
   remote::EngineHost host(of_another_host ? remote::kServerSocket : remote::kChildSocket);
   TRY(const remote::Hello hello, host.hello());
-  if (hello.num_blocks > 0) options.num_blocks = hello.num_blocks;
+  if (hello.num_blocks > 0) options.cache.num_blocks = hello.num_blocks;
   std::unique_ptr<Tokenizer> tokenizer;  // for grammars; loaded when the first grammar needs it
   const auto vocabulary = [&](int vocab_size) -> Result<std::shared_ptr<const grammar::Vocabulary>> {
-    TRY(Tokenizer loaded, load_tokenizer(runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer));
+    TRY(Tokenizer loaded, load_tokenizer(runtime.tokenizer.empty() ? options.model.dir : runtime.tokenizer));
     tokenizer = std::make_unique<Tokenizer>(std::move(loaded));
-    TRY(GenerationConfig config, load_generation_config(options.model_dir));
+    TRY(GenerationConfig config, load_generation_config(options.model.dir));
     return grammar_vocabulary(*tokenizer, std::move(config.eos_ids), vocab_size);
   };
   if (const Result<> settled = settle(runtime); !settled) {
@@ -94,8 +94,8 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
     remote::Restarts restarts;
   };
   TRY_VOID(check_ranks(options));
-  std::vector<Rank> ranks(static_cast<std::size_t>(options.ranks_of_host()));
-  const int first = options.nodes.rank * options.ranks_of_host();
+  std::vector<Rank> ranks(static_cast<std::size_t>(options.parallel.ranks_of_host()));
+  const int first = options.parallel.nodes.rank * options.parallel.ranks_of_host();
   std::vector<std::string> command = engine_command(options);
   command.emplace_back(kRunRankFlag);
   command.emplace_back();
@@ -134,7 +134,7 @@ Result<> run_host_of_engines(RuntimeOptions runtime) {
   Result<> ended;
   {
     std::vector<std::jthread> threads;
-    for (int i = 0; i < engine.data_parallel_size; ++i)
+    for (int i = 0; i < engine.parallel.data_parallel_size; ++i)
       threads.emplace_back([&, i] {
         std::vector<std::string> one = command;
         one.insert(one.end(), {kEngineIndexFlag, std::to_string(i)});
@@ -150,7 +150,7 @@ Result<> run_host_of_engines(RuntimeOptions runtime) {
 
 Result<> run_mpi_rank(RuntimeOptions runtime) {
   TRY_VOID(settle(runtime));
-  return run_rank(runtime.engine, runtime.engine.mpi->rank);
+  return run_rank(runtime.engine, runtime.engine.parallel.mpi->rank);
 }
 
 }  // namespace octavo

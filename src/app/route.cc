@@ -50,15 +50,18 @@ using RouterFlag = FlagRow<RouterOptions>;
 using RouteFlag = FlagRow<RouteCommand>;
 
 constexpr RouterFlag kWorkerFlags[] = {
-    {"--worker-urls", flag::to<&RouterOptions::worker_urls>,
+    {"--worker-urls", flag::to<&RouterOptions::workers, &WorkerOptions::urls>,
      "Replicas, each as http://host:port or https://host:port"},
-    {"--ca-cert-paths", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::ca_files>,
+    {"--ca-cert-paths",
+     flag::to<&RouterOptions::workers, &WorkerOptions::tls, &http::ClientTlsOptions::ca_files>,
      "PEM files of authorities for workers at https://, in addition to the system's"},
-    {"--client-cert-path", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::certfile>,
+    {"--client-cert-path",
+     flag::to<&RouterOptions::workers, &WorkerOptions::tls, &http::ClientTlsOptions::certfile>,
      "PEM file of the client certificate for such workers"},
-    {"--client-key-path", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::keyfile>,
+    {"--client-key-path",
+     flag::to<&RouterOptions::workers, &WorkerOptions::tls, &http::ClientTlsOptions::keyfile>,
      "PEM file of its key (default: the certificate's file)"},
-    {"--kv-events", flag::to<&RouterOptions::kv_events>,
+    {"--kv-events", flag::to<&RouterOptions::workers, &WorkerOptions::kv_events>,
      "KV event address of each worker, in the order of --worker-urls, for kv_aware: tcp://host:5557, or "
      "tcp://host:5557,tcp://host:5558 with its replay address; none: no events"},
 };
@@ -144,8 +147,8 @@ constexpr RouteFlag kPeerFlags[] = {
 
 void disable_retries(RouterOptions& o) { o.retry.attempts_max = 1; }
 fleet::RetryOptions& retry_of(RouterOptions& o) { return o.retry; }
-fleet::BreakerOptions& breaker_of(RouterOptions& o) { return o.breaker; }
-fleet::ProbeOptions& probes_of(RouterOptions& o) { return o.probes; }
+fleet::BreakerOptions& breaker_of(RouterOptions& o) { return o.health.breaker; }
+fleet::ProbeOptions& probes_of(RouterOptions& o) { return o.health.probes; }
 
 constexpr RouterFlag kFailureFlags[] = {
     {"--retry-max-retries", flag::to<retry_of, &fleet::RetryOptions::attempts_max>,
@@ -162,14 +165,14 @@ constexpr RouterFlag kFailureFlags[] = {
      "Maximum share of retries after a refusal (429, 5xx) and of hedges; ten per second are free",
      flag::range(0.0, 100.0)},
     {"--disable-retries", flag::calls<disable_retries>, "One attempt only"},
-    {"--hedge-after-ms", flag::to<&RouterOptions::hedge_after_ms>,
+    {"--hedge-after-ms", flag::to<&RouterOptions::retry, &RetryOptions::hedge_after_ms>,
      "Time without a first byte after which the request is also sent to a second replica; the first "
      "reply counts; 0: never",
      flag::range(0, 600'000)},
     {"--slow-start-secs", flag::to<&RouterOptions::slow_start_secs>,
      "Time over which a new replica's share of the requests grows to its full size; 0: at once",
      flag::range(0, 86'400)},
-    {"--migration-limit", flag::to<&RouterOptions::migration_limit>,
+    {"--migration-limit", flag::to<&RouterOptions::retry, &RetryOptions::migration_limit>,
      "Maximum number of times that a stream continues at another replica after its replica fails, from "
      "the tokens already sent; only with octavo serve",
      flag::range(0, 100)},
@@ -183,15 +186,17 @@ constexpr RouterFlag kFailureFlags[] = {
      "Seconds after which a failure no longer counts", flag::range(1, 86'400)},
     {"!--disable-circuit-breaker", flag::to<breaker_of, &fleet::BreakerOptions::enabled>,
      "Keep sending requests to failing replicas"},
-    {"--health-check-endpoint", flag::to<&RouterOptions::health_check_endpoint>, "Path of health checks"},
-    {"--health-check-interval-secs", flag::seconds<1'000, &RouterOptions::health_check_interval_ms>,
-     "Time between health checks", flag::range(1, 86'400)},
+    {"--health-check-endpoint", flag::to<&RouterOptions::health, &HealthOptions::endpoint>,
+     "Path of health checks"},
+    {"--health-check-interval-secs",
+     flag::seconds<1'000, &RouterOptions::health, &HealthOptions::interval_ms>, "Time between health checks",
+     flag::range(1, 86'400)},
     {"--worker-startup-check-interval",
-     flag::seconds<1'000, &RouterOptions::startup_check_interval_ms>,
+     flag::seconds<1'000, &RouterOptions::health, &HealthOptions::startup_interval_ms>,
      "Time between health checks of a worker that does not answer them yet (default: half a second)",
      flag::range(1, 86'400),
      {.no_default = true}},
-    {"--health-check-timeout-secs", flag::seconds<1'000, &RouterOptions::health_check_timeout_ms>,
+    {"--health-check-timeout-secs", flag::seconds<1'000, &RouterOptions::health, &HealthOptions::timeout_ms>,
      "Time without a reply after which a check fails", flag::range(1, 3'600)},
     {"--health-failure-threshold", flag::to<probes_of, &fleet::ProbeOptions::failure_threshold>,
      "Failed checks in a row that make a replica unhealthy", flag::range(1, 1'000)},
@@ -286,16 +291,17 @@ Result<> read_discovery(RouteCommand& c) {
     TRY_VOID(fleet::check_kube_name(pods.space, "service-discovery-namespace"));
     TRY(pods.selector,
         fleet::parse_label_selector(fmt::format("{}", fmt::join(source.labels, ",")), source.flag));
-    c.options.discovered.push_back({source.role, std::move(pods)});
+    c.options.workers.discovered.push_back({source.role, std::move(pods)});
   }
-  if (c.pods.discover && c.options.discovered.empty())
+  if (c.pods.discover && c.options.workers.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
   for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
     if (c.options.pd.enabled && !value->empty())
       return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
   TRY(auto listed, read_sources(c.sources));
-  for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
-  for (fleet::DiscoveredWorkers& workers : c.options.discovered) workers.event_ports = c.sources.event_ports;
+  for (auto& source : listed) c.options.workers.discovered.push_back({{}, std::move(source)});
+  for (fleet::DiscoveredWorkers& workers : c.options.workers.discovered)
+    workers.event_ports = c.sources.event_ports;
   return {};
 }
 
@@ -321,10 +327,10 @@ Result<> route(RouteCommand& c) {
   TRY_VOID(read_discovery(c));
   TRY(o.trace.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
   const std::string policy = o.policy;
-  const std::size_t named = o.worker_urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
-  const std::string workers =
-      o.discovered.empty() ? fmt::format("{} workers", named)
-                           : fmt::format("{} workers and those that discovery finds", named);
+  const std::size_t named = o.workers.urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
+  const std::string workers = o.workers.discovered.empty()
+                                  ? fmt::format("{} workers", named)
+                                  : fmt::format("{} workers and those that discovery finds", named);
   TRY(const auto router, fleet::Router::start(std::move(o)));
   log_info("routing by {} to {} on {}", policy, workers, router->address());
 

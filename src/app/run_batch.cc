@@ -82,7 +82,7 @@ Result<> run_batch(RunBatchCommand& c) {
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
   // other clients cannot use the server
   c.serve.runtime.serve.access.api_keys.push_back(batches::random_hex());
-  const int concurrency = 2 * c.serve.runtime.engine.max_num_seqs;
+  const int concurrency = 2 * c.serve.runtime.engine.schedule.max_num_seqs;
   c.serve.http.tls = {};  // only this process is a client
   c.serve.http.uds.clear();
   TRY(const Serving serving, start_serving(c.serve));

@@ -47,7 +47,7 @@ void add_sampling_flags(CLI::App& command, boost::json::object& body) {
   for (const SamplingField& field : sampling_fields()) {
     if (field.flag.empty()) continue;
     std::visit(
-        [&]<class T>(T SamplingParams::*) {
+        [&]<class T>(MemberPath<SamplingParams, T>) {
           add_flag(command, field, body, static_cast<const T*>(nullptr))->group(kGroup);
         },
         field.member);

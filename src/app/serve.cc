@@ -46,7 +46,7 @@ void take_adapter_folder(RuntimeOptions& options) {
 
 // Reads this process's rank from the variables of mpirun (Open MPI, MPICH or Slurm).
 Result<> take_mpi(EngineOptions& options) {
-  if (options.rank_layout().size() == 1 || options.nodes.count > 1) return {};
+  if (options.parallel.rank_layout().size() == 1 || options.parallel.nodes.count > 1) return {};
   const auto number = [](std::initializer_list<const char*> names) -> std::optional<int> {
     for (const char* name : names) {
       const std::string text = environment(name);
@@ -59,22 +59,23 @@ Result<> take_mpi(EngineOptions& options) {
   const auto size = number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
   const auto rank = number({"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
   if (!size || !rank || *size == 1) return {};
-  if (options.data_parallel_size > 1)
+  if (options.parallel.data_parallel_size > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 under mpirun, got {}",
-                         options.data_parallel_size);
-  options.mpi = MpiPlace{
+                         options.parallel.data_parallel_size);
+  options.parallel.mpi = MpiPlace{
       .rank = *rank, .of_host = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(*size)};
   return {};
 }
 
 // Sets the hosts of a job, if no flag sets the index of this host.
 Result<> take_job_nodes(EngineOptions& options) {
-  if (options.rank_layout().size() == 1 || options.nodes.count > 1 || options.mpi) return {};
+  if (options.parallel.rank_layout().size() == 1 || options.parallel.nodes.count > 1 || options.parallel.mpi)
+    return {};
   TRY(const NodeOptions nodes, nodes_of_job(environment));
   if (nodes.count == 1) return {};
-  options.nodes.count = nodes.count;
-  options.nodes.rank = nodes.rank;
-  options.nodes.master_addr = nodes.master_addr;
+  options.parallel.nodes.count = nodes.count;
+  options.parallel.nodes.rank = nodes.rank;
+  options.parallel.nodes.master_addr = nodes.master_addr;
   log_info("this is host {} of {} of the job; host 0 is {}", nodes.rank, nodes.count, nodes.master_addr);
   return {};
 }
@@ -83,11 +84,11 @@ Result<> take_job_nodes(EngineOptions& options) {
 // and with them the ports of KV events.
 Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
   const EngineOptions& engine = c.runtime.engine;
-  if (!engine.executor.starts_with("simulated"))
+  if (!engine.device.executor.starts_with("simulated"))
     return invalid("--stand-ins",
                    "needs --executor simulated: one process cannot have {} engines of executor {}",
-                   c.stand_ins, engine.executor);
-  if (engine.rank_layout().size() > 1 || engine.data_parallel_size > 1)
+                   c.stand_ins, engine.device.executor);
+  if (engine.parallel.rank_layout().size() > 1 || engine.parallel.data_parallel_size > 1)
     return invalid("--stand-ins", "works only if each server has one engine: remove the parallel sizes");
   if (engine.kv_transfer.enabled || !c.http.uds.empty())
     return invalid("--stand-ins", "cannot be combined with --kv-transfer-config or --uds");
@@ -122,11 +123,12 @@ Result<> serve(ServeCommand& c) {
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
     TRY_VOID(take_mpi(engine));
     TRY_VOID(take_job_nodes(engine));
-  } else if (engine.nodes.count > 1) {
+  } else if (engine.parallel.nodes.count > 1) {
     return field_failure("nnodes", ErrorCode::unsupported,
-                         "must be 1 if the engines are on several hosts, got {}", engine.nodes.count);
+                         "must be 1 if the engines are on several hosts, got {}",
+                         engine.parallel.nodes.count);
   }
-  if (c.data_parallel.elastic && (engine.mpi || engine.nodes.count > 1))
+  if (c.data_parallel.elastic && (engine.parallel.mpi || engine.parallel.nodes.count > 1))
     return invalid("enable_elastic_ep", "works only if all engines are on one host");
   c.runtime.engines.elastic = c.data_parallel.elastic;
   c.runtime.engines.most = c.data_parallel.engines_max;
@@ -134,8 +136,8 @@ Result<> serve(ServeCommand& c) {
   if (c.child.runs_engine) return run_engine(std::move(c.runtime), c.child.rank, has_engines_of_another);
   take_adapter_folder(c.runtime);
   TRY_VOID(take_processors(engine, c.numa, environment));
-  if (engine.mpi && engine.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
-  if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);
+  if (engine.parallel.mpi && engine.parallel.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
+  if (engine.parallel.nodes.count > 1 && engine.parallel.nodes.rank > 0) return run_host_of_ranks(engine);
   if (has_engines_of_another) return run_host_of_engines(std::move(c.runtime));
   if (c.headless)
     return invalid(

@@ -60,7 +60,7 @@ Result<> take_log_format(const std::string& name, ServeCommand&) {
 Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
   if (folder.empty()) return invalid("--batch-dir", "must be the path of a folder");
   c.batch_dir = folder;
-  Policy& policy = c.runtime.engine.policy;
+  Policy& policy = c.runtime.engine.schedule.policy;
   if (policy == Policy::fcfs) policy = Policy::priority;
   return {};
 }
@@ -185,7 +185,8 @@ constexpr ServeFlag kProcessFlags[] = {
 
 // Flags of the child processes that a server starts.
 constexpr ServeFlag kChildFlags[] = {
-    {kProcessorsFlag, flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::processors>},
+    {kProcessorsFlag,
+     flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::device, &DeviceOptions::processors>},
     {kRunEngineFlag, flag::to<&ServeCommand::child, &ChildProcess::runs_engine>},
     {kRunRankFlag, flag::to<&ServeCommand::child, &ChildProcess::rank>},
 };

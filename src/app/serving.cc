@@ -26,8 +26,8 @@ std::string fingerprint(const ServeCommand& c) {
   if (c.fingerprint.mode == "custom") return c.fingerprint.value;
   const EngineOptions& e = c.runtime.engine;
   const std::string answers_depend_on =
-      fmt::format("{}|{}|{}|{}|{}|{}", e.model_dir, e.device, e.dtype, e.quantization, e.kv_cache_dtype,
-                  e.max_model_len.value_or(0));
+      fmt::format("{}|{}|{}|{}|{}|{}", e.model.dir, e.device.type, e.model.dtype, e.model.quantization,
+                  e.cache.dtype, e.model.max_model_len.value_or(0));
   const Hash128 hash = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(answers_depend_on)), 0);
   return fmt::format("octavo-{}-{:08x}", kVersion, static_cast<std::uint32_t>(hash.low));
 }

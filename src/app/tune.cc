@@ -58,7 +58,7 @@ class Tuner {
         slo_(slo),
         deadline_us_(now_us() + static_cast<std::int64_t>(command.minutes * 60e6)),
         search_(std::move(knobs)) {
-    result_.model = command.parsed.model_dir;
+    result_.model = command.parsed.model.dir;
     result_.given = std::move(given);
     result_.slo = command.slo;
     result_.share = command.share;
@@ -207,7 +207,7 @@ std::vector<Knob> all_knobs(const TuneCommand& c) {
   Knob threads{.flag = "--cpu-threads", .values = {""}, .usual = 0, .ordered = true};
   for (int n = usable_processors() / 2; n >= 1 && threads.values.size() < 4; n /= 2)
     threads.values.push_back(std::to_string(n));
-  if (c.parsed.device != "cuda" && threads.values.size() > 1) knobs.push_back(std::move(threads));
+  if (c.parsed.device.type != "cuda" && threads.values.size() > 1) knobs.push_back(std::move(threads));
   if (!c.quantizations.empty()) {
     Knob weights{.flag = "--quantization", .values = {""}};
     weights.values.insert(weights.values.end(), c.quantizations.begin(), c.quantizations.end());
@@ -224,7 +224,7 @@ Result<> tune(TuneCommand& c, const CLI::App& command) {
   }
   if (!slo->limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
   std::vector<GivenFlag> given = given_engine_flags(command);
-  if (c.parsed.rank_layout().size() * c.parsed.data_parallel_size > 1)
+  if (c.parsed.parallel.rank_layout().size() * c.parsed.parallel.data_parallel_size > 1)
     return field_failure("tensor_parallel_size", ErrorCode::unsupported,
                          "octavo tune measures an engine of one process: remove the parallel sizes");
   std::vector<Knob> knobs = all_knobs(c);

@@ -56,34 +56,44 @@ struct MetricsOptions {
   bool work = false;              // collect WorkStats
 };
 
-struct EngineOptions {
-  int index = 0;               // index among the engines of one server
-  int first_index = 0;         // number of engines in earlier servers; part of EngineInfo::index
-  int data_parallel_size = 1;  // number of engines in this server; they share its processors and memory
-  std::string model_dir;
-  std::string weights_dir;  // folder of the weights; "": model_dir
+// The model's files, and how they are read.
+struct ModelOptions {
+  std::string dir;
+  std::string weights_dir;  // folder of the weights; "": dir
   // auto: the files of the folder (also: hf, safetensors, pt). dummy: generated weights
   // (weights/dummy.h).
   std::string load_format = "auto";
-  std::string device = "auto";   // auto (cuda if available, else cpu), cpu, cuda or reference
-  std::string dtype = "auto";    // data type of the weights; auto: as in the checkpoint
-  std::string runner = "auto";   // auto (by the model), generate or pooling
-  std::string convert = "auto";  // conversion of generating models: auto, none, embed or classify
-  std::string pooling_type;      // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
-  std::string hf_overrides;      // JSON object whose fields replace those of config.json; "": none
+  std::string dtype = "auto";  // data type of the weights; auto: as in the checkpoint
+  // Quantization of plain matrices at load time: none, int8 or int4. A method's name must be the
+  // checkpoint's method.
+  std::string quantization = "none";
+  std::string hf_overrides;          // JSON object whose fields replace those of config.json; "": none
+  std::optional<int> max_model_len;  // nullopt: the model's limit
+  std::string runner = "auto";       // auto (by the model), generate or pooling
+  std::string convert = "auto";      // conversion of generating models: auto, none, embed or classify
+  std::string pooling_type;          // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
+};
+
+// The device that computes, and the parts of it that the engine may use.
+struct DeviceOptions {
+  std::string type = "auto";  // auto (cuda if available, else cpu), cpu, cuda or reference
   // local, simulated, simulated=NAME or simulated=FILE. A simulated engine loads and computes nothing: its
   // steps take the time of the device NAME (timing/roofline.h), or the time that the coefficients in FILE
   // give.
   std::string executor = "local";
-  // Quantization of plain matrices at load time: none, int8 or int4. A method's name must be the
-  // checkpoint's method.
-  std::string quantization = "none";
   bool enforce_eager = false;    // GPUs: do not record decoding steps (CUDA graphs)
   bool async_scheduling = true;  // GPUs: start a step before the tokens of the previous step are known
+  // Share of the device memory for weights, workspaces and cache. Only for devices with separate memory.
+  double gpu_memory_utilization = 0.9;
   int threads = 0;  // CPU compute threads of all engines and ranks; 0: as many as this process may use
   // Processors of each engine process on this host: lists such as "0-3|4-7", ordered by engine, then by
   // rank. "": any processor.
   std::string processors;
+};
+
+// The processes that compute one model.
+struct ParallelOptions {
+  int data_parallel_size = 1;  // number of engines in this server; they share its processors and memory
   // CPU ranks, each in a separate process. Tensor parallel: each rank has a part of every layer.
   // Pipeline parallel: each stage has some whole layers.
   int tensor_parallel_size = 1;
@@ -91,16 +101,21 @@ struct EngineOptions {
   bool enable_expert_parallel = false;  // ranks of a stage hold whole experts instead of a part of each
   ExpertBalancing expert_balancing;
   NodeOptions nodes;
-  std::optional<MpiPlace> mpi;       // nullopt: not started by mpirun
-  int distributed_timeout_s = 0;     // a rank that takes more seconds counts as hung; 0: automatic
-  std::optional<int> max_model_len;  // nullopt: the model's limit
-  std::uint64_t seed = 0;            // seed of requests that have none
+  std::optional<MpiPlace> mpi;    // nullopt: not started by mpirun
+  int distributed_timeout_s = 0;  // a rank that takes more seconds counts as hung; 0: automatic
 
-  std::string kv_cache_dtype = "auto";  // auto: the data type of the activations
-  // The number of KV blocks follows from kv_cache_memory_bytes, unless num_blocks is set.
-  std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the available memory
-  // Share of the device memory for weights, workspaces and cache. Only for devices with separate memory.
-  double gpu_memory_utilization = 0.9;
+  RankLayout rank_layout() const {
+    return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size};
+  }
+  // True if the ranks of all engines of this server share the experts. Then they step at the same time.
+  bool shares_experts() const { return enable_expert_parallel && data_parallel_size > 1; }
+  int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
+};
+
+struct KvCacheOptions {
+  std::string dtype = "auto";  // auto: the data type of the activations
+  // The number of blocks follows from memory_bytes, unless num_blocks is set.
+  std::int64_t memory_bytes = 0;  // 0: chosen from the available memory
   std::optional<int> num_blocks;
   int block_size = 16;
   bool sliding_window_groups = true;  // false: layers with a sliding window keep the whole context
@@ -109,30 +124,39 @@ struct EngineOptions {
   // Number of tokens between two saved states of recurrent layers in the prefix cache; a multiple of the
   // block size. nullopt: 256, or one block.
   std::optional<int> mamba_block_size;
-  KvEventOptions kv_events;
-  KvTransferOptions kv_transfer;
+};
 
+struct ScheduleOptions {
   int max_num_batched_tokens = 2048;
   int max_num_seqs = 128;
+  int max_queued = 4096;  // maximum number of waiting answers, beside the max_num_seqs running ones
   int long_prefill_token_threshold = 0;
   bool enable_chunked_prefill = true;
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
+};
 
-  // Maximum number in one prompt. 0: the encoder is not loaded. Images and videos share one encoder.
-  int images_max = 999, videos_max = 999, sounds_max = 999;
+// Maximum numbers in one prompt. 0: the encoder is not loaded. Images and videos share one encoder.
+struct MediaLimits {
+  int images = 999, videos = 999, sounds = 999;
+};
 
+struct EngineOptions {
+  int index = 0;           // index among the engines of one server
+  int first_index = 0;     // number of engines in earlier servers; part of EngineInfo::index
+  std::uint64_t seed = 0;  // seed of requests that have none
+  ModelOptions model;
+  DeviceOptions device;
+  ParallelOptions parallel;
+  KvCacheOptions cache;
+  KvEventOptions kv_events;
+  KvTransferOptions kv_transfer;
+  ScheduleOptions schedule;
   std::optional<SpeculativeOptions> speculation;  // nullopt: no speculative decoding
   LoraOptions lora;
-  MetricsOptions metrics;
-
-  int max_queued = 4096;  // maximum number of waiting answers, beside the max_num_seqs running ones
+  MediaLimits media;
   LogprobOptions logprobs;
-
-  RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }
-  // True if the ranks of all engines of this server share the experts. Then they step at the same time.
-  bool shares_experts() const { return enable_expert_parallel && data_parallel_size > 1; }
-  int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
+  MetricsOptions metrics;
 };
 
 }  // namespace octavo

@@ -45,11 +45,11 @@ Result<> set_pooling_type(const std::string& text, Reading& reading) {
 
 Result<Reading> reading_of(const EngineOptions& options) {
   Reading reading;
-  TRY(reading.runner, runner_of(options.runner));
-  TRY(reading.convert, convert_of(options.convert));
-  TRY_VOID(set_pooling_type(options.pooling_type, reading));
-  if (options.hf_overrides.empty()) return reading;
-  TRY(boost::json::value overrides, parse_json(options.hf_overrides, "hf_overrides"));
+  TRY(reading.runner, runner_of(options.model.runner));
+  TRY(reading.convert, convert_of(options.model.convert));
+  TRY_VOID(set_pooling_type(options.model.pooling_type, reading));
+  if (options.model.hf_overrides.empty()) return reading;
+  TRY(boost::json::value overrides, parse_json(options.model.hf_overrides, "hf_overrides"));
   if (!overrides.is_object()) return invalid("hf_overrides", "must be a JSON object");
   reading.overrides = std::move(overrides.get_object());
   return reading;

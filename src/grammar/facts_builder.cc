@@ -171,9 +171,9 @@ Result<bool> FactsBuilder::scalar_holds(Facts& facts, const Json& schema, std::s
     TRY(Decimal d, divisor(schema));
     facts.number.multiples.push_back(std::move(d));
   } else if (keyword == "minLength") {
-    return at_least(facts.length_min, schema, keyword);
+    return at_least(facts.length.min, schema, keyword);
   } else if (keyword == "maxLength") {
-    return at_most(facts.length_max, schema, keyword);
+    return at_most(facts.length.max, schema, keyword);
   } else if (keyword == "pattern") {
     facts.patterns.push_back({&schema, false});
   } else if (keyword == "format") {
@@ -194,8 +194,8 @@ void add_group(std::vector<const Json*>& groups, const Json& schema) {
 
 Result<bool> FactsBuilder::array_holds(Facts& facts, const Json& schema, std::string_view keyword,
                                        const Json& value) {
-  if (keyword == "minItems") return at_least(facts.items_min, schema, keyword);
-  if (keyword == "maxItems") return at_most(facts.items_max, schema, keyword);
+  if (keyword == "minItems") return at_least(facts.item_count.min, schema, keyword);
+  if (keyword == "maxItems") return at_most(facts.item_count.max, schema, keyword);
   if (keyword == "uniqueItems") {
     if (value.boolean) facts.unique_items = &schema;
   } else if (keyword == "items" || keyword == "prefixItems") {
@@ -218,8 +218,8 @@ Result<bool> FactsBuilder::array_holds(Facts& facts, const Json& schema, std::st
 
 Result<bool> FactsBuilder::object_holds(Facts& facts, const Json& schema, std::string_view keyword,
                                         const Json& value) {
-  if (keyword == "minProperties") return at_least(facts.properties_min, schema, keyword);
-  if (keyword == "maxProperties") return at_most(facts.properties_max, schema, keyword);
+  if (keyword == "minProperties") return at_least(facts.property_count.min, schema, keyword);
+  if (keyword == "maxProperties") return at_most(facts.property_count.max, schema, keyword);
   if (keyword == "properties" || keyword == "patternProperties" || keyword == "additionalProperties") {
     add_group(facts.objects, schema);
   } else if (keyword == "required") {
@@ -252,7 +252,7 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
     if (std::ranges::find(whole_, &schema) == whole_.end())
       return reader_.refuse(&schema, keyword, "is supported only where the schema is no part of another one");
     Facts& facts = branch.facts;
-    (keyword == "unevaluatedItems" ? facts.unevaluated_items : facts.unevaluated_properties) = &schema;
+    (keyword == "unevaluatedItems" ? facts.unevaluated.items : facts.unevaluated.properties) = &schema;
   } else {
     return reader_.refuse(&schema, keyword, "is not a keyword that is supported");
   }

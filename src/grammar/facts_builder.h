@@ -55,6 +55,11 @@ class FactsBuilder {
   Result<void> combinator_fails(Branch& branch, const Json& schema, std::string_view keyword,
                                 std::size_t index);
   Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
+  Result<void> limit_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
+  // The number is below a minimum, or above a maximum.
+  Result<void> is_below(Branch& branch, std::uint32_t& max, const Json& schema,
+                        std::string_view keyword) const;
+  Result<void> is_above(std::uint32_t& min, const Json& schema, std::string_view keyword) const;
 
   // Continues the branch with the first list of goals, and a copy of it with each other list.
   Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,

@@ -126,27 +126,11 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
                                          std::size_t index) {
   Facts& facts = branch.facts;
   const Json& value = *schema.find(keyword);
-  const auto below = [&](unsigned type, std::uint32_t& max) -> Result<void> {
-    TRY(const std::uint32_t n, count(schema, keyword));
-    facts.types &= type;
-    if (n == 0)
-      branch.dead = true;
-    else
-      max = std::min(max, n - 1);
-    return {};
-  };
-  const auto above = [&](unsigned type, std::uint32_t& min) -> Result<void> {
-    TRY(const std::uint32_t n, count(schema, keyword));
-    facts.types &= type;
-    min = std::max(min, n + 1);
-    return {};
-  };
-  const auto beyond = [&](bool lower, bool exclusive) -> Result<void> {
-    TRY(Decimal d, number(schema, keyword));
-    facts.types &= kInteger | kFraction;
-    tighten(lower ? facts.number.min : facts.number.max, std::move(d), exclusive, lower);
-    return {};
-  };
+  const unsigned failing = std::ranges::find(kNegatable, keyword, &Negatable::keyword)->types;
+  if (failing != kAnyType) {
+    facts.types &= failing;
+    return limit_fails(branch, schema, keyword, index);
+  }
   if (keyword == "type") {
     TRY(const unsigned bits, types(schema));
     facts.types &= ~bits;
@@ -154,47 +138,61 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
     facts.excluded.push_back(&value);
   } else if (keyword == "enum") {
     for (const Json& item : value.items) facts.excluded.push_back(&item);
-  } else if (keyword == "minimum" || keyword == "maximum") {
-    return beyond(keyword == "maximum", !is_exclusive(schema, keyword));
-  } else if (keyword == "exclusiveMinimum" || keyword == "exclusiveMaximum") {
-    return beyond(keyword == "exclusiveMaximum", false);
-  } else if (keyword == "multipleOf") {
-    TRY(Decimal d, divisor(schema));
-    facts.types &= kInteger | kFraction;
-    facts.number.non_multiples.push_back(std::move(d));
-    facts.said.emplace_back(keyword, &schema);
-  } else if (keyword == "minLength") {
-    return below(kString, facts.length_max);
-  } else if (keyword == "maxLength") {
-    return above(kString, facts.length_min);
-  } else if (keyword == "pattern") {
-    facts.types &= kString;
-    facts.patterns.push_back({&schema, true});
-  } else if (keyword == "items") {
-    facts.types &= kArray;
-    facts.contains.push_back({{&value, Kind::fails}});
-  } else if (keyword == "contains") {
-    facts.types &= kArray;
-    facts.contains.push_back({.goal = {&value}, .min = 0, .max = 0});
-  } else if (keyword == "minItems") {
-    return below(kArray, facts.items_max);
-  } else if (keyword == "maxItems") {
-    return above(kArray, facts.items_min);
-  } else if (keyword == "minProperties") {
-    return below(kObject, facts.properties_max);
-  } else if (keyword == "maxProperties") {
-    return above(kObject, facts.properties_min);
-  } else if (keyword == "required") {
-    facts.types &= kObject;
-    facts.forbidden.push_back(value.items[index].text);
-  } else if (keyword == "properties") {
-    const auto& [name, property] = value.members[index];
-    facts.types &= kObject;
-    facts.required.push_back(name);
-    facts.properties.emplace_back(name, Goal{&property, Kind::fails});
   } else {
     return combinator_fails(branch, schema, keyword, index);
   }
+  return {};
+}
+
+// For keywords that apply to some types.
+Result<void> FactsBuilder::limit_fails(Branch& branch, const Json& schema, std::string_view keyword,
+                                       std::size_t index) {
+  Facts& facts = branch.facts;
+  const Json& value = *schema.find(keyword);
+  if (keyword == "minLength") return is_below(branch, facts.length.max, schema, keyword);
+  if (keyword == "maxLength") return is_above(facts.length.min, schema, keyword);
+  if (keyword == "minItems") return is_below(branch, facts.item_count.max, schema, keyword);
+  if (keyword == "maxItems") return is_above(facts.item_count.min, schema, keyword);
+  if (keyword == "minProperties") return is_below(branch, facts.property_count.max, schema, keyword);
+  if (keyword == "maxProperties") return is_above(facts.property_count.min, schema, keyword);
+  if (keyword == "multipleOf") {
+    TRY(Decimal d, divisor(schema));
+    facts.number.non_multiples.push_back(std::move(d));
+    facts.said.emplace_back(keyword, &schema);
+  } else if (keyword == "pattern") {
+    facts.patterns.push_back({&schema, true});
+  } else if (keyword == "items") {
+    facts.contains.push_back({{&value, Kind::fails}});
+  } else if (keyword == "contains") {
+    facts.contains.push_back({.goal = {&value}, .min = 0, .max = 0});
+  } else if (keyword == "required") {
+    facts.forbidden.push_back(value.items[index].text);
+  } else if (keyword == "properties") {
+    const auto& [name, property] = value.members[index];
+    facts.required.push_back(name);
+    facts.properties.emplace_back(name, Goal{&property, Kind::fails});
+  } else {
+    TRY(Decimal d, number(schema, keyword));
+    const bool lower = keyword == "maximum" || keyword == "exclusiveMaximum";
+    const bool exclusive = !keyword.starts_with("exclusive") && !is_exclusive(schema, keyword);
+    tighten(lower ? facts.number.min : facts.number.max, std::move(d), exclusive, lower);
+  }
+  return {};
+}
+
+Result<void> FactsBuilder::is_below(Branch& branch, std::uint32_t& max, const Json& schema,
+                                    std::string_view keyword) const {
+  TRY(const std::uint32_t n, count(schema, keyword));
+  if (n == 0)
+    branch.dead = true;
+  else
+    max = std::min(max, n - 1);
+  return {};
+}
+
+Result<void> FactsBuilder::is_above(std::uint32_t& min, const Json& schema, std::string_view keyword) const {
+  TRY(const std::uint32_t n, count(schema, keyword));
+  min = std::max(min, n + 1);
   return {};
 }
 

@@ -23,8 +23,8 @@ Result<void> FactsBuilder::find_whole(const Goals& goals) {
 // Schemas in a negation evaluate nothing.
 Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   Facts& facts = branch.facts;
-  for (const auto& [schema, keyword] : {std::pair(facts.unevaluated_properties, "unevaluatedProperties"),
-                                        std::pair(facts.unevaluated_items, "unevaluatedItems")})
+  for (const auto& [schema, keyword] : {std::pair(facts.unevaluated.properties, "unevaluatedProperties"),
+                                        std::pair(facts.unevaluated.items, "unevaluatedItems")})
     if (schema && branch.doubly_negated)
       return reader_.refuse(schema, keyword, "is not supported beside a 'not' of a 'not' or 'if'");
   const auto speaks = [](const std::vector<const Json*>& schemas, std::string_view keyword) {
@@ -40,7 +40,7 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   yes.boolean = true;
   const bool any_of = std::ranges::any_of(
       branch.done, [](const Goal& g) { return g.kind == Kind::keyword_holds && g.keyword == "anyOf"; });
-  if (facts.unevaluated_properties && !speaks(facts.objects, "additionalProperties")) {
+  if (facts.unevaluated.properties && !speaks(facts.objects, "additionalProperties")) {
     Json rest = object();
     for (const std::string_view keyword : {"properties", "patternProperties"}) {
       Json evaluated = object();
@@ -51,7 +51,7 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
       if (!evaluated.members.empty()) rest.members.emplace_back(keyword, std::move(evaluated));
     }
     rest.members.emplace_back("additionalProperties",
-                              *facts.unevaluated_properties->find("unevaluatedProperties"));
+                              *facts.unevaluated.properties->find("unevaluatedProperties"));
     facts.objects.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of;
   }
@@ -60,12 +60,12 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     const Json* items = s->find("items");
     return items && (!items->is(Json::Kind::array) || s->find("additionalItems"));
   });
-  if (facts.unevaluated_items && !all_items) {
+  if (facts.unevaluated.items && !all_items) {
     Json rest = object(), prefix;
     prefix.kind = Json::Kind::array;
     prefix.items.resize(reader_.prefix_size(facts), yes);
     rest.members.emplace_back("prefixItems", std::move(prefix));
-    rest.members.emplace_back("items", *facts.unevaluated_items->find("unevaluatedItems"));
+    rest.members.emplace_back("items", *facts.unevaluated.items->find("unevaluatedItems"));
     facts.arrays.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of || !facts.contains.empty();
   }

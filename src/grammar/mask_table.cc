@@ -46,7 +46,7 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
       if (!tables.call_edges(s).empty() || !tables.token_edges(s).empty())
         rule_calls_[starts[i].second] = true;
   }
-  few_.resize(tables.states.size());
+  few_.states.resize(tables.states.size());
   plain_.resize(tables.states.size());
   for (StateId s = 0; s < tables.states.size(); ++s) plain_[s] = is_plain(tables, s);
 }
@@ -113,8 +113,8 @@ void MaskTable::look_ahead() {
 }
 
 std::optional<std::span<const TokenId>> MaskTable::few(StateId state) {
-  if (state >= few_.size() || !plain_[state]) return std::nullopt;
-  Few& known = few_[state];
+  if (state >= few_.states.size() || !plain_[state]) return std::nullopt;
+  Few& known = few_.states[state];
   if (known.count == Few::kUnknown) {
     known.count = Few::kMany;
     if (is_small(state)) {
@@ -123,16 +123,16 @@ std::optional<std::span<const TokenId>> MaskTable::few(StateId state) {
         known.count = Few::kUnknown;
         return std::nullopt;
       }
-      if (open_.empty() && accepted_.size() <= kFewMax) {
-        known = {static_cast<std::uint32_t>(few_tokens_.size()),
-                 static_cast<std::uint32_t>(accepted_.size())};
-        few_tokens_.insert(few_tokens_.end(), accepted_.begin(), accepted_.end());
-        byte_size_ += accepted_.size() * sizeof(TokenId);
+      if (found_.open.empty() && found_.accepted.size() <= kFewMax) {
+        known = {static_cast<std::uint32_t>(few_.tokens.size()),
+                 static_cast<std::uint32_t>(found_.accepted.size())};
+        few_.tokens.insert(few_.tokens.end(), found_.accepted.begin(), found_.accepted.end());
+        byte_size_ += found_.accepted.size() * sizeof(TokenId);
       }
     }
   }
   if (known.count == Few::kMany) return std::nullopt;
-  return std::span(few_tokens_).subspan(known.first, known.count);
+  return std::span(few_.tokens).subspan(known.first, known.count);
 }
 
 std::optional<bool> MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
@@ -332,8 +332,8 @@ StateMask MaskTable::compute(StateId state) {
   StateMask mask;
   mask.visited = follow(state);
   mask.may_end = states_.escapes(states_.isolated(state));
-  mask.set_open(vocabulary_.trie(), open_, {});
-  mask.accepted = TokenSet(accepted_, vocabulary_.mask_words());
+  mask.set_open(vocabulary_.trie(), found_.open, {});
+  mask.accepted = TokenSet(found_.accepted, vocabulary_.mask_words());
   return mask;
 }
 
@@ -372,15 +372,15 @@ void MaskTable::add_model(StateId state, const StateMask& mask) {
 std::size_t MaskTable::follow(StateId state) {
   const auto trie = vocabulary_.trie();
   const auto sorted = vocabulary_.sorted_tokens();
-  accepted_.clear();
-  open_.clear();
+  found_.accepted.clear();
+  found_.open.clear();
   const auto take = [&](std::uint32_t i) {
     for (std::uint32_t t = 0; t < trie[i].token_count; ++t)
-      accepted_.push_back(sorted[trie[i].first_token + t]);
+      found_.accepted.push_back(sorted[trie[i].first_token + t]);
   };
   const auto reach = [&](std::uint32_t i, ConfigId config) {
     if (trie[i].end == i + 1) return false;
-    if (states_.escapes(config)) open_.push_back(i);
+    if (states_.escapes(config)) found_.open.push_back(i);
     return !states_.only_escapes(config);
   };
   const auto visit = [&](std::uint32_t i, ConfigId config) {

@@ -44,12 +44,23 @@ class MaskTable {
     std::vector<std::shared_ptr<const StateMask>> shared;
     TokenSet own;
   };
-  // For states inside a literal: the few tokens that can follow, few_tokens_[first, first + count). They have
+  // For states inside a literal: the few tokens that can follow, few_.tokens[first, first + count). They have
   // no StateMask. Most states of a schema are of this kind.
   struct Few {
     static constexpr std::uint32_t kUnknown = UINT32_MAX,
                                    kMany = UINT32_MAX - 1;  // kMany: the state has a StateMask
     std::uint32_t first = 0, count = kUnknown;
+  };
+  // Tokens from a state alone: those that can follow, and the trie nodes at which the rule may end before the
+  // token does.
+  struct Followed {
+    std::vector<TokenId> accepted;
+    std::vector<std::uint32_t> open;
+  };
+  // Tokens of the states that have few, indexed by state.
+  struct FewTokens {
+    std::vector<Few> states;
+    std::vector<TokenId> tokens;
   };
   // Identifies the states of a rule in all grammars.
   struct RuleKey {
@@ -77,7 +88,7 @@ class MaskTable {
   void add_model(StateId state, const StateMask& mask);
   // Adds the work for the mask of a rule without calls. nullopt: the mask took all the remaining work.
   StateMask spent(std::optional<StateMask> mask);
-  // Examines all tokens from the state alone: fills accepted_ and open_. Returns the number of examined
+  // Examines all tokens from the state alone: fills found_. Returns the number of examined
   // nodes.
   std::size_t follow(StateId state);
   // From a plain state of a rule, follows all paths below a trie node by the state's edges. Calls reach(node,
@@ -103,8 +114,7 @@ class MaskTable {
   std::unordered_map<RuleId, RuleKey> rule_keys_;
   std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
   std::unordered_map<RuleId, std::vector<StateId>> models_;  // states that are bases of other masks
-  std::vector<Few> few_;                                     // indexed by state
-  std::vector<TokenId> few_tokens_;
+  FewTokens few_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;    // indexed by state
   std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // indexed by configuration
   // Temporary data.
@@ -112,8 +122,8 @@ class MaskTable {
   std::vector<std::uint32_t> rule_numbers_, state_numbers_;
   std::vector<std::pair<std::uint32_t, ConfigId>> walk_;
   std::vector<std::pair<std::uint32_t, StateId>> plain_walk_;
-  std::vector<TokenId> accepted_, own_;
-  std::vector<std::uint32_t> open_;
+  Followed found_;
+  std::vector<TokenId> own_;
   std::size_t byte_size_ = 0;
 };
 

@@ -26,6 +26,38 @@ CodePointSet space() {
                  {0x3000, 0x3000},
                  {0xFEFF, 0xFEFF}});
 }
+CodePointSet single(std::uint32_t c) { return set_of({{c, c}}); }
+
+// The set of an escape that is one letter, such as \d and \n.
+std::optional<CodePointSet> letter_class(char c) {
+  switch (c) {
+    case 'n':
+      return single('\n');
+    case 'r':
+      return single('\r');
+    case 't':
+      return single('\t');
+    case 'f':
+      return single('\f');
+    case 'v':
+      return single('\v');
+    case 'd':
+      return digits();
+    case 'D':
+      return digits().complement();
+    case 'w':
+      return word();
+    case 'W':
+      return word().complement();
+    case 's':
+      return space();
+    case 'S':
+      return space().complement();
+    default:
+      return std::nullopt;
+  }
+}
+
 CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -301,82 +333,49 @@ class PatternParser {
     return *c;
   }
 
+  // Reads \p{NAME} or \P{NAME} from the letter on.
+  Result<CodePointSet> category_escape() {
+    const char c = text_[at_];
+    if (flags_.ignore_case) return error("\\{}{{...}} cannot be matched without case", c);
+    ++at_;
+    const std::size_t end = take('{') ? text_.find('}', at_) : std::string_view::npos;
+    if (end == std::string_view::npos) return error("\\{} without {{...}}", c);
+    std::string_view name = text_.substr(at_, end - at_);
+    for (const std::string_view prefix : {"General_Category=", "gc="})
+      if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+    const auto set = general_category(name);
+    if (!set) return error("\\{}{{{}}}: only general categories are supported", c, name);
+    at_ = end + 1;
+    ranges_ += set->ranges.size();
+    if (ranges_ > kCategoryRangesMax)
+      return error("Unicode categories of more than {} ranges in total", kCategoryRangesMax);
+    return c == 'p' ? *set : set->complement();
+  }
+
   // Reads the escape after a backslash, inside or outside of classes.
   Result<CodePointSet> escape() {
     if (done()) return error("a backslash with nothing after it");
     const char c = text_[at_];
-    const auto single = [&](std::uint32_t value) -> Result<CodePointSet> {
+    if (const auto set = letter_class(c)) {
       ++at_;
-      return set_of({{value, value}});
-    };
-    switch (c) {
-      case 'n':
-        return single('\n');
-      case 'r':
-        return single('\r');
-      case 't':
-        return single('\t');
-      case 'f':
-        return single('\f');
-      case 'v':
-        return single('\v');
-      case 'd':
-        ++at_;
-        return digits();
-      case 'D':
-        ++at_;
-        return digits().complement();
-      case 'w':
-        ++at_;
-        return word();
-      case 'W':
-        ++at_;
-        return word().complement();
-      case 's':
-        ++at_;
-        return space();
-      case 'S':
-        ++at_;
-        return space().complement();
-      case '0':
-        if (at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))
-          return error("octal escapes are not supported");
-        return single(0);
-      case 'x': {
-        ++at_;
-        const auto value = hex(2);
-        if (!value) return error("\\x without two hexadecimal digits");
-        return set_of({{*value, *value}});
-      }
-      case 'u': {
-        ++at_;
-        TRY(const std::uint32_t value, unicode_escape());
-        return set_of({{value, value}});
-      }
-      case 'p':
-      case 'P': {
-        if (flags_.ignore_case) return error("\\{}{{...}} cannot be matched without case", c);
-        ++at_;
-        const std::size_t end = take('{') ? text_.find('}', at_) : std::string_view::npos;
-        if (end == std::string_view::npos) return error("\\{} without {{...}}", c);
-        std::string_view name = text_.substr(at_, end - at_);
-        for (const std::string_view prefix : {"General_Category=", "gc="})
-          if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-        const auto set = general_category(name);
-        if (!set) return error("\\{}{{{}}}: only general categories are supported", c, name);
-        at_ = end + 1;
-        ranges_ += set->ranges.size();
-        if (ranges_ > kCategoryRangesMax)
-          return error("Unicode categories of more than {} ranges in total", kCategoryRangesMax);
-        return c == 'p' ? *set : set->complement();
-      }
-      default:
-        break;
+      return *set;
+    }
+    if (c == '0' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))
+      return error("octal escapes are not supported");
+    if (c == 'p' || c == 'P') return category_escape();
+    if (take('x')) {
+      const auto value = hex(2);
+      if (!value) return error("\\x without two hexadecimal digits");
+      return single(*value);
+    }
+    if (take('u')) {
+      TRY(const std::uint32_t value, unicode_escape());
+      return single(value);
     }
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (letter || is_digit(c)) return error("the escape \\{} is not supported", c);
-    const std::uint32_t value = *next_code_point(text_, at_);
-    return set_of({{value, value}});
+    if (letter || (is_digit(c) && c != '0')) return error("the escape \\{} is not supported", c);
+    if (take('0')) return single(0);
+    return single(*next_code_point(text_, at_));
   }
 
   // Reads one member of a class. A range can follow only if it is a single code point.

@@ -30,13 +30,13 @@ ExprId SchemaWriter::array_of(ExprId item, std::uint32_t min, std::uint32_t max)
 }
 
 Result<ExprId> SchemaWriter::array(const Facts& facts) {
-  return facts.unique_items && facts.items_max > 1 ? array_of_different(facts) : array_of_any(facts);
+  return facts.unique_items && facts.item_count.max > 1 ? array_of_different(facts) : array_of_any(facts);
 }
 
 Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   if (!facts.contains.empty()) return array_containing(facts);
   const std::size_t prefix = reader_.prefix_size(facts);
-  std::uint32_t min = facts.items_min, max = facts.items_max;
+  std::uint32_t min = facts.item_count.min, max = facts.item_count.max;
   if (prefix > kGraphNodesMax)
     return reader_.refuse(facts.arrays[0], "prefixItems", "more than {} items", kGraphNodesMax);
   std::vector<RuleId> items;
@@ -74,8 +74,9 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size();
   // From `levels` items on the number makes no difference.
-  const auto levels = static_cast<std::uint32_t>(std::max<std::size_t>(
-      {reader_.prefix_size(facts) + 1, facts.items_min, facts.items_max == kUnbounded ? 0 : facts.items_max}));
+  const auto levels = static_cast<std::uint32_t>(
+      std::max<std::size_t>({reader_.prefix_size(facts) + 1, facts.item_count.min,
+                             facts.item_count.max == kUnbounded ? 0 : facts.item_count.max}));
   constexpr std::uint32_t kCountedMax = 200, kNodesMax = 4000;
   const auto refuse = [&] {
     return reader_.refuse(facts.contains[0].goal.schema, "",
@@ -97,10 +98,10 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
     if (nodes.size() > kNodesMax) return refuse();
     const std::vector<std::uint32_t> key(nodes[from].begin(), nodes[from].end());
     const std::uint32_t count = key[0];
-    bool met = count >= facts.items_min;
+    bool met = count >= facts.item_count.min;
     for (std::size_t i = 0; i < wanted; ++i) met = met && key[i + 1] >= facts.contains[i].min;
     if (met) ends.push_back(from);
-    if (count >= facts.items_max) continue;
+    if (count >= facts.item_count.max) continue;
     for (std::uint32_t now = 0; now < 1u << wanted; ++now) {
       std::vector<std::uint32_t> next = key;
       next[0] = std::min(count + 1, levels);
@@ -137,7 +138,7 @@ Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
   if (alike && values && count <= kAnyOrderMax) {
     std::vector<ExprId> items;
     for (const Json* value : *values) items.push_back(value_text(*value));
-    const ExprId some = each_once(items, facts.items_min, facts.items_max);
+    const ExprId some = each_once(items, facts.item_count.min, facts.item_count.max);
     return g_.sequence({g_.literal("["), space(), some, g_.literal("]")});
   }
   if (options_.refuse_unique)
@@ -146,7 +147,7 @@ Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
                           "'contains' beside it",
                           kAnyOrderMax);
   Facts some = facts;
-  if (values) some.items_max = std::min(some.items_max, static_cast<std::uint32_t>(prefix + count));
+  if (values) some.item_count.max = std::min(some.item_count.max, static_cast<std::uint32_t>(prefix + count));
   TRY(const ExprId array, array_of_any(some));
   const RuleId rule = g_.rule("", array);
   g_.rules[rule].unique_items = true;

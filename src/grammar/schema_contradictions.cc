@@ -69,12 +69,9 @@ std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view 
     most = said_bound(facts, "maximum", high);
   } else {
     const bool string = thing == "string", array = thing == "array";
-    const std::uint32_t low = string  ? facts.length_min
-                              : array ? facts.items_min
-                                      : facts.properties_min,
-                        high = string  ? facts.length_max
-                               : array ? facts.items_max
-                                       : facts.properties_max;
+    const auto [low, high] = string  ? CountRange{facts.length.min, facts.length.max}
+                             : array ? facts.item_count
+                                     : facts.property_count;
     if (low <= high) return std::nullopt;
     const std::string_view what = string ? "Length" : array ? "Items" : "Properties";
     for (const auto& [name, schema] : facts.said)

@@ -35,9 +35,9 @@ std::vector<std::string> taken_names(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::object(const Facts& facts) {
   if (facts.objects.empty() && facts.required.empty() && facts.forbidden.empty() &&
-      facts.property_names.empty() && facts.properties_min == 0 && facts.properties_max == UINT32_MAX)
+      facts.property_names.empty() && facts.property_count.min == 0 && facts.property_count.max == UINT32_MAX)
     return g_.call(any_object());
-  ObjectShape shape{{}, {}, facts.properties_min, facts.properties_max};
+  ObjectShape shape{{}, {}, facts.property_count.min, facts.property_count.max};
   TRY(const bool possible, add_properties(facts, shape));
   if (!possible) return g_.nothing();
   TRY(shape.others, other_members(facts));
@@ -205,7 +205,7 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
   Grammar grammar;
   std::vector<ExprId> branches;
   for (const Facts& facts : alternatives) {
-    if ((facts.types & kString) == 0 || facts.length_min > facts.length_max) continue;
+    if ((facts.types & kString) == 0 || facts.length.min > facts.length.max) continue;
     if (facts.values) {
       Facts rest = facts;
       rest.values.reset();
@@ -220,7 +220,7 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
     TRY(auto contents, reader_.contents_of_length(facts));
     branches.push_back(contents
                            ? grammar.leaf(*std::move(contents))
-                           : grammar.repeat(content_character(grammar), facts.length_min, facts.length_max));
+                           : grammar.repeat(content_character(grammar), facts.length.min, facts.length.max));
   }
   auto all = regular_automaton(grammar, grammar.choice(std::move(branches)), kPatternStatesMax);
   if (!all)

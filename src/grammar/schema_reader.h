@@ -59,6 +59,10 @@ enum TypeBit : unsigned {
   kAnyType = 127
 };
 
+struct CountRange {
+  std::uint32_t min = 0, max = UINT32_MAX;
+};
+
 struct Facts {
   const Json* about = nullptr;  // the first schema that contributes facts, for error messages
   std::vector<std::pair<std::string_view, const Json*>>
@@ -74,12 +78,12 @@ struct Facts {
     const Json* schema;  // the schema with this `pattern`
     bool negated;
   };
-  std::uint32_t length_min = 0, length_max = UINT32_MAX;  // in code points
+  LengthRange length;
   std::vector<Pattern> patterns;
   std::vector<std::string_view> formats;
 
   std::vector<const Json*> arrays;  // schemas with prefixItems or items
-  std::uint32_t items_min = 0, items_max = UINT32_MAX;
+  CountRange item_count;
   // From `contains`: at least min and at most max items satisfy the goal.
   struct Contained {
     Goal goal;
@@ -92,11 +96,14 @@ struct Facts {
   std::vector<std::string_view> required, forbidden;
   std::vector<std::pair<std::string_view, Goal>> properties;  // additional goals of single properties
   std::vector<const Json*> property_names;
-  std::uint32_t properties_min = 0, properties_max = UINT32_MAX;
+  CountRange property_count;
 
   // Schemas with unevaluatedProperties and unevaluatedItems. The reader moves them to `objects` and `arrays`.
-  const Json* unevaluated_properties = nullptr;
-  const Json* unevaluated_items = nullptr;
+  struct Unevaluated {
+    const Json* properties = nullptr;
+    const Json* items = nullptr;
+  };
+  Unevaluated unevaluated;
 
   // The last schema with this keyword, for error messages.
   const Json* says(std::string_view keyword) const {

@@ -147,7 +147,7 @@ Result<const Automaton*> SchemaReader::contents(const Facts& facts) {
 Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& facts) {
   TRY(const Automaton* all, contents(facts));
   if (!all) return std::optional<Automaton>{};
-  const LengthRange wanted{facts.length_min, facts.length_max};
+  const LengthRange wanted = facts.length;
   if (wanted.contains(lengths_of(*all))) return std::optional(*all);
   auto cut = of_length(*all, wanted, kDfaStatesMax);
   if (!cut) return too_many_lengths(facts);
@@ -156,7 +156,7 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
 }
 
 std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
-  std::string_view keyword = facts.length_max == kUnbounded ? "minLength" : "maxLength";
+  std::string_view keyword = facts.length.max == kUnbounded ? "minLength" : "maxLength";
   if (!facts.about->find(keyword)) keyword = "";  // the keyword is in another schema that applies
   return refuse(facts.about, keyword,
                 "beside what else is said of the string its automaton has more than {} states",

@@ -84,7 +84,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
       return decimal && within(facts.number, *decimal);
     }
     case Json::Kind::string: {
-      if (length(value.text) < facts.length_min || length(value.text) > facts.length_max) return false;
+      if (length(value.text) < facts.length.min || length(value.text) > facts.length.max) return false;
       for (const Facts::Pattern& p : facts.patterns) {
         TRY(const Automaton* automaton, pattern(p.schema->find("pattern")->text, p.schema, "pattern"));
         if (matches(*automaton, value.text) == p.negated) return false;
@@ -95,7 +95,8 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
       return true;
     }
     case Json::Kind::array: {
-      if (value.items.size() < facts.items_min || value.items.size() > facts.items_max) return false;
+      if (value.items.size() < facts.item_count.min || value.items.size() > facts.item_count.max)
+        return false;
       for (std::size_t i = 0; facts.unique_items && i < value.items.size(); ++i)
         for (std::size_t j = 0; j < i; ++j)
           if (equal(value.items[i], value.items[j])) return false;
@@ -116,7 +117,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
     case Json::Kind::object:
       break;
   }
-  if (value.members.size() < facts.properties_min || value.members.size() > facts.properties_max)
+  if (value.members.size() < facts.property_count.min || value.members.size() > facts.property_count.max)
     return false;
   for (const std::string_view name : facts.required)
     if (!value.find(name)) return false;

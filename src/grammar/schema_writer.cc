@@ -104,7 +104,7 @@ Result<ExprId> SchemaWriter::values(const Facts& facts) {
     if (!array && !value->is(Json::Kind::object)) continue;
     if (!value->items.empty() || !value->members.empty())
       return reader_.refuse(value, "", "'not' of an array or object is supported for empty ones only");
-    std::uint32_t& least = array ? left.items_min : left.properties_min;
+    std::uint32_t& least = array ? left.item_count.min : left.property_count.min;
     least = std::max(least, 1u);
   }
 
@@ -275,8 +275,8 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
 }
 
 Result<ExprId> SchemaWriter::string(const Facts& facts) {
-  if (facts.length_min > facts.length_max) return g_.nothing();
-  const LengthRange wanted{facts.length_min, facts.length_max};
+  if (facts.length.min > facts.length.max) return g_.nothing();
+  const LengthRange wanted = facts.length;
   TRY(const Automaton* contents, reader_.contents(facts));
   if (!contents) {
     if (wanted.min == 0 && wanted.max == kUnbounded) return g_.call(any_string());
@@ -291,7 +291,7 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
 }
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
-  const LengthRange wanted{facts.length_min, facts.length_max};
+  const LengthRange wanted = facts.length;
   // One repetition that fills the remaining length is not unrolled. A long repetition without other parts has
   // the same masks everywhere if it is counted.
   const bool fits = wanted.contains(lengths_of(contents));

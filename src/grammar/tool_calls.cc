@@ -116,7 +116,7 @@ class TagWriter {
     parts.push_back(one);
     if (parallel_) {
       std::vector<std::string> next;
-      append(next, dialect_.separator);
+      append(next, dialect_.call.separator);
       next.push_back(one);
       parts.push_back(fmt::format(R"({{"type":"star","content":{}}})", sequence(next)));
     }
@@ -156,20 +156,20 @@ class TagWriter {
       return invalid(kField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
     const bool object = dialect_.form == Form::object;
     const std::string name_end =
-        object ? fmt::format("\", \"{}\": ", dialect_.key) : std::string(dialect_.name_end);
-    const std::string call_end = fmt::format("{}{}", object ? "}" : "", dialect_.call_end);
+        object ? fmt::format("\", \"{}\": ", dialect_.keys.arguments) : std::string(dialect_.name_end);
+    const std::string call_end = fmt::format("{}{}", object ? "}" : "", dialect_.call.end);
     const std::string number = R"({"type":"regex","pattern":"[0-9]{1,4}"})";
     std::vector<std::string> calls;
     for (std::size_t i = 0; i < tools.size(); ++i) {
       TRY(const Json schema, parameters_of(tools[i], i));
       const bool bound = !free || tools[i].strict;
       std::vector<std::string> parts;
-      const std::string name = fmt::format("{}{}", object ? fmt::format("\"{}\": \"", dialect_.name_key) : "",
-                                           tools[i].name);
+      const std::string name =
+          fmt::format("{}{}", object ? fmt::format("\"{}\": \"", dialect_.keys.name) : "", tools[i].name);
       const std::string before =
-          fmt::format("{}{}{}", dialect_.call_begin, dialect_.name_prefix, object ? "{" : "");
-      if (!dialect_.id_key.empty()) {
-        append(parts, fmt::format("{}\"{}\": \"", before, dialect_.id_key).substr(skip));
+          fmt::format("{}{}{}", dialect_.call.begin, dialect_.name_prefix, object ? "{" : "");
+      if (!dialect_.keys.id.empty()) {
+        append(parts, fmt::format("{}\"{}\": \"", before, dialect_.keys.id).substr(skip));
         parts.push_back(number);
         append(parts, fmt::format("\", {}", name));
       } else {
@@ -246,7 +246,7 @@ class TagWriter {
     const Json* properties = schema.find("properties");
     for (const auto& [name, property] : (properties ? *properties : Json()).members) {
       std::vector<std::string> block;
-      append(block, fmt::format("{}{}{}", dialect_.parameter_begin, name, dialect_.parameter_name_end));
+      append(block, fmt::format("{}{}{}", dialect_.parameter.begin, name, dialect_.parameter.name_end));
       TRY_VOID(append_value(block, schema, name, property, tool));
       const bool must = std::ranges::find(required, name) != required.end();
       found += must;
@@ -269,7 +269,7 @@ class TagWriter {
       return refuse("has a $ref to elsewhere than $defs, which is not supported");
     const Json* value = resolved(root, property);
     if (!value) return refuse("has a $ref that leads nowhere");
-    if (dialect_.says_text) append(block, is_text(*value) ? "true\">" : "false\">");
+    if (dialect_.parameter.says_text) append(block, is_text(*value) ? "true\">" : "false\">");
     if (!is_text(*value)) {
       Json with_definitions = property;
       for (const std::string_view key : {"$defs", "definitions"})
@@ -277,7 +277,7 @@ class TagWriter {
             definitions && property.is(Json::Kind::object) && !property.find(key))
           with_definitions.members.emplace_back(key, *definitions);
       block.push_back(json_schema(to_text(with_definitions)));
-      append(block, dialect_.parameter_end);
+      append(block, dialect_.parameter.end);
       return {};
     }
     const Json *choices = value->find("enum"), *constant = value->find("const");
@@ -294,12 +294,12 @@ class TagWriter {
           texts.push_back(const_string(item.text));
     if (!choices && constant) texts.push_back(const_string(constant->text));
     if (!choices && !constant) {
-      append_text_until(block, dialect_.parameter_end);
+      append_text_until(block, dialect_.parameter.end);
       return {};
     }
     if (texts.empty()) return refuse("has no value");
     block.push_back(fmt::format(R"({{"type":"or","elements":[{}]}})", fmt::join(texts, ",")));
-    append(block, dialect_.parameter_end);
+    append(block, dialect_.parameter.end);
     return {};
   }
 

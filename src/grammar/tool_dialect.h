@@ -12,40 +12,50 @@ namespace octavo::grammar {
 // How a model writes its calls. All texts are literal. If a text is a special token of the vocabulary, the
 // model writes the token. Several calls are:
 //
-//   begin [ CALL separator CALL ... ] end      brackets and commas only with `list`
+//   begin [ CALL call.separator CALL ... ] end      brackets and commas only with `list`
 //
 // The form defines a CALL:
 //
-//   object       call_begin {"NAME_KEY": "NAME", "KEY": ARGUMENTS} call_end
-//                begins with the member "ID_KEY": "NUMBER" if id_key is set
-//   named        call_begin [name_prefix] NAME name_end ARGUMENTS call_end
-//   parameters   call_begin NAME name_end BLOCK BLOCK ... call_end
-//   python       call_begin NAME(parameter=literal, ...) call_end
-//   gemma        call_begin NAME{parameter:value, ...} call_end
+//   object       call.begin {"keys.name": "NAME", "keys.arguments": ARGUMENTS} call.end
+//                begins with the member "keys.id": "NUMBER" if keys.id is set
+//   named        call.begin [name_prefix] NAME name_end ARGUMENTS call.end
+//   parameters   call.begin NAME name_end BLOCK BLOCK ... call.end
+//   python       call.begin NAME(parameter=literal, ...) call.end
+//   gemma        call.begin NAME{parameter:value, ...} call.end
 //                strings are between two `quote`s, other values are JSON
 //   harmony      messages of gpt-oss (grammar/harmony.h)
 //                serve/openai/output_processor.cc converts them to the form `named`
 //
-// ARGUMENTS is a JSON object. BLOCK is `parameter_begin NAME parameter_name_end VALUE parameter_end`; strings
+// ARGUMENTS is a JSON object. BLOCK is `parameter.begin NAME parameter.name_end VALUE parameter.end`; strings
 // are unquoted, other values are JSON.
 struct ToolDialect {
   enum class Form : std::uint8_t { object, named, parameters, python, gemma, harmony };
+
+  struct CallMarks {
+    std::string_view begin = {}, end = {}, separator = {};
+  };
+  // Members of the object of a call.
+  struct CallKeys {
+    std::string_view id = {}, name = "name", arguments = "arguments";
+  };
+  struct ParameterMarks {
+    std::string_view begin = {}, name_end = {}, end = {};
+    bool says_text = false;  // name_end is followed by `true">` if the value is text, otherwise by `false">`
+    bool xml = false;        // values contain XML's entities, or are between "<![CDATA[" and "]]>"
+  };
 
   std::string_view name;  // name in vLLM's --tool-call-parser
   Form form = Form::object;
   std::string_view begin = {}, end = {};
   bool list = false;
-  std::string_view call_begin = {}, call_end = {}, separator = {};
-  std::string_view id_key = {}, name_key = "name", key = "arguments";
+  CallMarks call = {};
+  CallKeys keys = {};
   std::string_view name_end = {};
   std::string_view id_mark = {};  // text between name and name_end, followed by an id; models may write both
   // A name is followed by ':' and a number. The call's id is name_prefix, name and number.
   bool numbered = false;
   std::string_view name_prefix = {};
-  std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
-  bool says_text = false;  // parameter_name_end is followed by `true">` if the value is text, otherwise by
-                           // `false">`
-  bool xml = false;        // values contain XML's entities, or are between "<![CDATA[" and "]]>"
+  ParameterMarks parameter = {};
   std::string_view quote = {};
   bool nested_quotes = false;  // models do not escape quotes inside strings
   // Text that begins calls and occurs nowhere else. Empty: calls cannot be distinguished from text, so calls

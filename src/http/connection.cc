@@ -83,12 +83,12 @@ void Connection::refuse_busy() {
 
 void Connection::enter(Phase phase, int timeout_ms) {
   phase_ = phase;
-  read_deadline_us_ = timeout_ms > 0 ? now_us() + std::int64_t{timeout_ms} * 1000 : 0;
+  in_.deadline_us = timeout_ms > 0 ? now_us() + std::int64_t{timeout_ms} * 1000 : 0;
 }
 
 void Connection::sweep(std::int64_t now) {
-  if (write_deadline_us_ != 0 && now > write_deadline_us_) return close(CloseReason::too_slow);
-  if (read_deadline_us_ == 0 || now <= read_deadline_us_) return;
+  if (sending_.deadline_us != 0 && now > sending_.deadline_us) return close(CloseReason::too_slow);
+  if (in_.deadline_us == 0 || now <= in_.deadline_us) return;
   if (phase_ == Phase::header || phase_ == Phase::body)
     return refuse(408, "the request took too long to arrive");
   close(CloseReason::client_gone);
@@ -106,7 +106,7 @@ void Connection::stop_when_idle() {
 void Connection::close(CloseReason reason) {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
-  body_share_ = {};
+  in_.body_share = {};
   error_code ignored;
   socket_.close(ignored);
   std::function<void(CloseReason)> callback;
@@ -125,10 +125,10 @@ void Connection::close(CloseReason reason) {
 }
 
 void Connection::wait_readable() {
-  if (reading_ || phase_ == Phase::closed) return;
-  reading_ = true;
+  if (in_.waits || phase_ == Phase::closed) return;
+  in_.waits = true;
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code& error) {
-    self->reading_ = false;
+    self->in_.waits = false;
     if (error) return self->close(CloseReason::client_gone);
     self->on_readable();
   });
@@ -142,8 +142,8 @@ void Connection::on_readable() {
   // A client that has closed its sending side counts as disconnected, even during a response.
   if (error) return close(CloseReason::client_gone);
   if (phase_ == Phase::lingering) {
-    lingered_bytes_ += count;
-    if (lingered_bytes_ > kLingerBytesMax) return close(CloseReason::client_gone);
+    in_.lingered_bytes += count;
+    if (in_.lingered_bytes > kLingerBytesMax) return close(CloseReason::client_gone);
     return wait_readable();
   }
   try {
@@ -152,19 +152,19 @@ void Connection::on_readable() {
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
-  // Pipelined requests wait in unread_. If there are too many, they wait in the kernel.
-  if (unread_.size() < context_->options.header_bytes_max) wait_readable();
+  // Pipelined requests wait in `unread`. If there are too many, they wait in the kernel.
+  if (in_.unread.size() < context_->options.header_bytes_max) wait_readable();
 }
 
-// Appends received bytes to unread_. False: there is nothing new to parse.
+// Appends received bytes to in_.unread. False: there is nothing new to parse.
 bool Connection::take_in(std::span<const char> received) {
   if (!tls_) {
-    unread_.append(received.data(), received.size());
+    in_.unread.append(received.data(), received.size());
     return true;
   }
-  const std::size_t before = unread_.size();
+  const std::size_t before = in_.unread.size();
   const bool was_done = tls_->handshake_done();
-  if (!tls_->open(received, unread_)) {
+  if (!tls_->open(received, in_.unread)) {
     send_last_record();
     close(CloseReason::client_gone);
     return false;
@@ -174,42 +174,42 @@ bool Connection::take_in(std::span<const char> received) {
     const std::lock_guard lock(mutex_);
     request_flush();
   }
-  if (unread_.size() > before) return true;
+  if (in_.unread.size() > before) return true;
   wait_readable();
   return false;
 }
 
 void Connection::parse() {
   if (phase_ == Phase::idle) {
-    while (unread_.starts_with("\r\n")) unread_.erase(0, 2);
-    if (unread_.empty()) return wait_readable();
+    while (in_.unread.starts_with("\r\n")) in_.unread.erase(0, 2);
+    if (in_.unread.empty()) return wait_readable();
     form_ = {};
-    parser_ = std::make_unique<Parser>();
-    parser_->header_limit(context_->options.header_bytes_max);
-    parser_->body_limit(context_->options.body_bytes_max);
+    in_.parser = std::make_unique<Parser>();
+    in_.parser->header_limit(context_->options.header_bytes_max);
+    in_.parser->body_limit(context_->options.body_bytes_max);
     enter(Phase::header, context_->options.header_ms_max);
   }
   for (;;) {
     error_code error;
-    const std::size_t taken = parser_->put(asio::buffer(unread_), error);
+    const std::size_t taken = in_.parser->put(asio::buffer(in_.unread), error);
     const bool folded =
-        phase_ == Phase::header && has_folded_line(std::string_view(unread_).substr(0, taken));
-    unread_.erase(0, taken);
+        phase_ == Phase::header && has_folded_line(std::string_view(in_.unread).substr(0, taken));
+    in_.unread.erase(0, taken);
     if (folded) return refuse(400, "a header field over several lines is not allowed");
     if (error && error != beast_http::error::need_more)
       return refuse(refusal_status(error),
                     fmt::format("malformed or oversized request: {}", error.message()));
-    if (phase_ == Phase::header && parser_->is_header_done() && !accept_header()) return;
+    if (phase_ == Phase::header && in_.parser->is_header_done() && !accept_header()) return;
     if (phase_ == Phase::body && !hold_body()) return;
-    if (parser_->is_done()) return dispatch();
-    if (error || unread_.empty()) break;
+    if (in_.parser->is_done()) return dispatch();
+    if (error || in_.unread.empty()) break;
   }
-  release_if_large(unread_);
+  release_if_large(in_.unread);
   wait_readable();
 }
 
 bool Connection::accept_header() {
-  const auto& message = parser_->get();
+  const auto& message = in_.parser->get();
   const ServerOptions& options = context_->options;
   const auto refused = [&](int status, const std::string& text) {
     refuse(status, text);
@@ -236,16 +236,16 @@ bool Connection::accept_header() {
     return refused(400, "repeated Transfer-Encoding or Content-Length");
 
   if (!read_head() || !hold_body()) return false;
-  if (options.admit && !parser_->is_done()) {
-    if (auto response = options.admit(request_)) {
+  if (options.admit && !in_.parser->is_done()) {
+    if (auto response = options.admit(in_.request)) {
       refuse(*std::move(response));
       return false;
     }
   }
-  parser_->eager(true);
+  in_.parser->eager(true);
   enter(Phase::body, options.body_ms_max);
   const auto expect = message.find(beast_http::field::expect);
-  if (expect != message.end() && message.version() == 11 && !parser_->is_done()) {
+  if (expect != message.end() && message.version() == 11 && !in_.parser->is_done()) {
     const std::lock_guard lock(mutex_);
     outgoing_ += "HTTP/1.1 100 Continue\r\n\r\n";
     request_flush();
@@ -253,48 +253,48 @@ bool Connection::accept_header() {
   return true;
 }
 
-// Fills request_ and form_ from the header.
+// Fills in_.request and form_ from the header.
 bool Connection::read_head() {
-  const auto& message = parser_->get();
-  request_ = {};
-  request_.method = std::string(message.method_string());
-  request_.headers = copied(message.base());
+  const auto& message = in_.parser->get();
+  in_.request = {};
+  in_.request.method = std::string(message.method_string());
+  in_.request.headers = copied(message.base());
   error_code ignored;
   const auto peer = socket_.remote_endpoint(ignored);
-  if (!ignored) request_.peer = address_of(peer);
+  if (!ignored) in_.request.peer = address_of(peer);
   const bool cors = context_->options.cors.has_value();
   form_ = AnswerForm{.keep_alive = message.keep_alive() && !stopping_,
-                     .head_only = request_.method == "HEAD",
+                     .head_only = in_.request.method == "HEAD",
                      .chunks = message.version() == 11,
-                     .origin = cors ? std::string(request_.headers.find("Origin").value_or("")) : ""};
+                     .origin = cors ? std::string(in_.request.headers.find("Origin").value_or("")) : ""};
   Result<Target> target = parse_target(std::string_view(message.target().data(), message.target().size()));
   if (!target) {
     refuse(400, target.error().message);
     return false;
   }
-  request_.path = std::move(target->path);
-  request_.encoded_path = std::move(target->encoded);
-  request_.query = std::move(target->query);
+  in_.request.path = std::move(target->path);
+  in_.request.encoded_path = std::move(target->encoded);
+  in_.request.query = std::move(target->query);
   return true;
 }
 
 // Counts received bytes instead of the announced length, because announcing a length costs a client nothing.
 bool Connection::hold_body() {
-  if (phase_ == Phase::header) body_share_ = BodyShare(context_->bodies);
-  if (body_share_.grow_to(parser_->get().body().size())) return true;
+  if (phase_ == Phase::header) in_.body_share = BodyShare(context_->bodies);
+  if (in_.body_share.grow_to(in_.parser->get().body().size())) return true;
   refuse(503, "too many request bodies are waiting");
   return false;
 }
 
 void Connection::dispatch() {
   fresh_ = false;
-  request_.body = std::move(parser_->get().body());
-  parser_.reset();
-  release_if_large(unread_);
+  in_.request.body = std::move(in_.parser->get().body());
+  in_.parser.reset();
+  release_if_large(in_.unread);
   const std::uint64_t serial = begin_answer();
   wait_readable();
-  auto exchange = std::make_shared<Exchange>(std::exchange(request_, {}), std::exchange(body_share_, {}),
-                                             shared_from_this(), serial);
+  auto exchange = std::make_shared<Exchange>(std::exchange(in_.request, {}),
+                                             std::exchange(in_.body_share, {}), shared_from_this(), serial);
   const auto& cors = context_->options.cors;
   if (const auto preflight = cors ? preflight_answer(exchange->request(), *cors) : std::nullopt)
     return exchange->respond(*preflight);
@@ -317,9 +317,9 @@ void Connection::refuse(int status, const std::string& message) {
 }
 
 void Connection::refuse(Response response) {
-  parser_.reset();
-  request_ = {};
-  body_share_ = {};
+  in_.parser.reset();
+  in_.request = {};
+  in_.body_share = {};
   form_.keep_alive = false;
   respond(begin_answer(), std::move(response));
 }
@@ -333,7 +333,7 @@ void Connection::linger() {
   }
   error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
-  std::string().swap(unread_);
+  std::string().swap(in_.unread);
   enter(Phase::lingering, kLingerMs);
   wait_readable();
 }

@@ -60,6 +60,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
   enum class AnswerState : std::uint8_t { none, streaming, complete };
   using Parser = boost::beast::http::request_parser<GrowingBody>;
 
+  struct Incoming {
+    bool waits = false;            // waits until the socket is readable
+    std::int64_t deadline_us = 0;  // 0: no deadline
+    std::string unread;            // bytes received, not yet parsed
+    std::unique_ptr<Parser> parser;
+    Request request;  // without its body while the body is being read
+    BodyShare body_share;
+    std::size_t lingered_bytes = 0;
+  };
+  // Bytes that are being written to the socket.
+  struct Sending {
+    bool active = false;
+    std::int64_t deadline_us = 0;  // 0: no deadline
+    std::string bytes;
+    std::size_t sent = 0;
+  };
+
   void enter(Phase phase, int timeout_ms);
   void wait_readable();
   void on_readable();
@@ -89,20 +106,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // On the loop's thread only.
   Phase phase_ = Phase::idle;
-  bool reading_ = false;
-  bool writing_ = false;
   std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
-  bool fresh_ = true;                   // the client has sent no request yet
-  std::int64_t read_deadline_us_ = 0;   // 0: no deadline
-  std::int64_t write_deadline_us_ = 0;  // 0: no deadline
-  std::string unread_;                  // bytes received, not yet parsed
-  std::unique_ptr<Parser> parser_;
-  Request request_;  // without its body while the body is being read
-  BodyShare body_share_;
-  std::string sending_;
-  std::size_t sent_ = 0;
-  std::size_t lingered_bytes_ = 0;
+  bool fresh_ = true;  // the client has sent no request yet
+  Incoming in_;
+  Sending sending_;
 
   AnswerForm form_;  // set before the handler is called; constant until the response is complete
 

@@ -120,32 +120,32 @@ void Connection::flush() {
   {
     const std::lock_guard lock(mutex_);
     flush_posted_ = false;
-    if (writing_ || phase_ == Phase::closed) return;
+    if (sending_.active || phase_ == Phase::closed) return;
     complete = outgoing_.empty() && answer_ == AnswerState::complete;
-    sending_.swap(outgoing_);
-    sending_bytes_ = sending_.size();
+    sending_.bytes.swap(outgoing_);
+    sending_bytes_ = sending_.bytes.size();
     if (unsent() <= context_->options.stream_buffer_bytes_max / 2) resume.swap(on_writable_);
   }
   if (resume) resume();
-  if (tls_) tls_->seal(sending_);
-  if (complete && sending_.empty() && phase_ == Phase::answering) return answer_sent();
-  if (sending_.empty()) return;
-  writing_ = true;
-  sent_ = 0;
+  if (tls_) tls_->seal(sending_.bytes);
+  if (complete && sending_.bytes.empty() && phase_ == Phase::answering) return answer_sent();
+  if (sending_.bytes.empty()) return;
+  sending_.active = true;
+  sending_.sent = 0;
   write_some();
 }
 
 void Connection::write_some() {
-  write_deadline_us_ = now_us() + std::int64_t{context_->options.write_ms_max} * 1000;
-  const auto rest = asio::buffer(sending_) + sent_;
+  sending_.deadline_us = now_us() + std::int64_t{context_->options.write_ms_max} * 1000;
+  const auto rest = asio::buffer(sending_.bytes) + sending_.sent;
   socket_.async_write_some(rest, [self = shared_from_this()](const error_code& error, std::size_t count) {
     if (error) return self->close(CloseReason::client_gone);
-    self->sent_ += count;
-    if (self->sent_ < self->sending_.size()) return self->write_some();
-    self->writing_ = false;
-    self->write_deadline_us_ = 0;
-    self->sending_.clear();
-    release_if_large(self->sending_);
+    self->sending_.sent += count;
+    if (self->sending_.sent < self->sending_.bytes.size()) return self->write_some();
+    self->sending_.active = false;
+    self->sending_.deadline_us = 0;
+    self->sending_.bytes.clear();
+    release_if_large(self->sending_.bytes);
     self->flush();
   });
 }

@@ -14,9 +14,9 @@ namespace octavo {
 
 Result<> name_classifier_tokens(EngineOptions& options, const std::string& tokenizer) {
   constexpr std::string_view kField = "classifier_from_token";
-  if (is_gguf(options.model_dir)) return {};
+  if (is_gguf(options.model.dir)) return {};
   TRY(Reading reading, reading_of(options));
-  TRY(const Config config, Config::load(options.model_dir, reading.overrides));
+  TRY(const Config config, Config::load(options.model.dir, reading.overrides));
   TRY(const std::vector<std::string> words, config.texts(kField));
   if (words.empty() || config.has("classifier_token_ids")) return {};
   TRY(const Tokenizer loaded, load_tokenizer(tokenizer));
@@ -27,7 +27,7 @@ Result<> name_classifier_tokens(EngineOptions& options, const std::string& token
     ids.emplace_back(*id);
   }
   reading.overrides["classifier_token_ids"] = std::move(ids);
-  options.hf_overrides = boost::json::serialize(reading.overrides);
+  options.model.hf_overrides = boost::json::serialize(reading.overrides);
   return {};
 }
 

@@ -42,10 +42,10 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
 
 Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime) {
   EngineOptions& engine = runtime.engine;
-  const int all = engine.data_parallel_size;
+  const int all = engine.parallel.data_parallel_size;
   const bool has_all = !options.rank && !options.external && !options.hybrid && !headless &&
                        options.size_local.value_or(all) == all;
-  if (engine.enable_expert_parallel && all > 1 && (options.elastic || !has_all))
+  if (engine.parallel.enable_expert_parallel && all > 1 && (options.elastic || !has_all))
     return field_failure(
         "enable_expert_parallel", ErrorCode::unsupported,
         "with --data-parallel-size {} needs one server with a fixed number of engines on one "
@@ -64,7 +64,7 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
       return invalid("data_parallel_rank", "must be below --data-parallel-size {}, got {}", all,
                      *options.rank);
     engine.first_index = *options.rank;
-    engine.data_parallel_size = 1;
+    engine.parallel.data_parallel_size = 1;
     return {};
   }
   const int local = options.size_local.value_or(all), first = options.start_rank.value_or(0);
@@ -76,7 +76,7 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
     return invalid("data_parallel_start_rank", "engines {} to {} must be below --data-parallel-size {}",
                    first, first + local - 1, all);
   engine.first_index = first;
-  engine.data_parallel_size = local;
+  engine.parallel.data_parallel_size = local;
   runtime.engines.elsewhere = serves_all ? all - local : 0;
   runtime.engines.meeting_address = options.address;
   runtime.engines.meeting_port = options.port;

@@ -48,12 +48,12 @@ Result<> read_media_limit(const boost::json::object& limits, std::string_view ki
 }
 
 Result<> read_media_limits(const boost::json::object& limits, EngineOptions& o) {
-  TRY_VOID(read_media_limit(limits, "image", o.images_max));
-  TRY_VOID(read_media_limit(limits, "video", o.videos_max));
-  return read_media_limit(limits, "audio", o.sounds_max);
+  TRY_VOID(read_media_limit(limits, "image", o.media.images));
+  TRY_VOID(read_media_limit(limits, "video", o.media.videos));
+  return read_media_limit(limits, "audio", o.media.sounds);
 }
 
-void drop_media(EngineOptions& o) { o.images_max = o.videos_max = o.sounds_max = 0; }
+void drop_media(EngineOptions& o) { o.media.images = o.media.videos = o.media.sounds = 0; }
 
 Result<> read_media_adapters(const boost::json::object& folders, LoraOptions& lora) {
   for (const auto& [kind, folder] : folders) {
@@ -70,82 +70,84 @@ using E = EngineOptions;
 using EngineFlag = FlagRow<EngineOptions>;
 
 constexpr EngineFlag kModelArgument[] = {
-    {"model,--model", flag::to<&E::model_dir>,
+    {"model,--model", flag::to<&E::model, &ModelOptions::dir>,
      "Folder of the checkpoint, a GGUF file (of several the first), or a name of the Hugging Face hub: "
      "org/name[@revision], org/name:Q4_K_M; the demo model when left out"},
 };
 
 constexpr EngineFlag kModel[] = {
-    {"--quantization", flag::to<&E::quantization>,
+    {"--quantization", flag::to<&E::model, &ModelOptions::quantization>,
      "Quantise unquantised weights while loading: int8 (one scale per row) or int4 (groups of up to 128). "
      "The checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},
-    {"--load-format", flag::to<&E::load_format>,
+    {"--load-format", flag::to<&E::model, &ModelOptions::load_format>,
      "auto: safetensors, else PyTorch files or GGUF (hf, safetensors and pt are the same); dummy: random "
      "weights from config.json only, for measurements",
      OneOf{"auto|hf|safetensors|pt|dummy"}},
-    {"--runner", flag::to<&E::runner>,
+    {"--runner", flag::to<&E::model, &ModelOptions::runner>,
      "generate: the model generates text; pooling: the model computes vectors or scores; auto: by the "
      "model's files",
      OneOf{"auto|generate|pooling"}},
-    {"--convert", flag::to<&E::convert>,
+    {"--convert", flag::to<&E::model, &ModelOptions::convert>,
      "Use a generating model as: embed (vectors of texts), classify (scores of labels, by its matrix "
      "\"score\" or the tokens of classifier_from_token), or none; auto: by its files and --runner",
      OneOf{"auto|none|embed|classify"}},
-    {"--hf-overrides", flag::to<&E::hf_overrides>,
+    {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,
      "JSON: fields of config.json that have other values, as {\"rope_theta\": 1000000}"},
     {"--dtype",
-     flag::to<&E::dtype>,
+     flag::to<&E::model, &ModelOptions::dtype>,
      "auto, bfloat16, float16 or float32",
      OneOf{"auto|bfloat16|float16|float32|half|float"},
      {.no_default = true}},
-    {"--max-model-len", flag::parsed<&model_length, &E::max_model_len>,
+    {"--max-model-len", flag::parsed<&model_length, &E::model, &ModelOptions::max_model_len>,
      "Maximum number of tokens of prompt and answer together. Default, auto and -1: the model's limit, or "
      "less if the KV cache is smaller"},
     {"--seed", flag::to<&E::seed>, "Seed of requests without one"},
 };
 
 constexpr EngineFlag kDevice[] = {
-    {"--device", flag::to<&E::device>,
+    {"--device", flag::to<&E::device, &DeviceOptions::type>,
      "auto (cuda if available, else cpu), cpu, cuda, or reference (simple loops, for tests)",
      OneOf{"auto|cpu|cuda|reference"}},
-    {"--executor", flag::to<&E::executor>,
+    {"--executor", flag::to<&E::device, &DeviceOptions::executor>,
      "local, or simulated: no weights, and steps take the time that the model needs on an H100, on another "
      "device (simulated=a100-80g) or by a file of coefficients (simulated=timing.json)"},
-    {"--enforce-eager", flag::to<&E::enforce_eager>, "GPUs: no CUDA graphs for decoding"},
-    {"--async-scheduling", flag::to<&E::async_scheduling>,
+    {"--enforce-eager", flag::to<&E::device, &DeviceOptions::enforce_eager>,
+     "GPUs: no CUDA graphs for decoding"},
+    {"--async-scheduling", flag::to<&E::device, &DeviceOptions::async_scheduling>,
      "GPUs: start a step before the tokens of the previous step are known (default: on; off with "
      "--speculative-config)"},
-    {"--cpu-threads", flag::to<&E::threads>, "Compute threads; 0: all that this process may use",
-     flag::range(0, 1024)},
-    {"--nnodes", flag::to<&E::nodes, &NodeOptions::count>,
+    {"--cpu-threads", flag::to<&E::device, &DeviceOptions::threads>,
+     "Compute threads; 0: all that this process may use", flag::range(0, 1024)},
+    {"--nnodes", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::count>,
      "Number of hosts; each has the same number of the engine's ranks", flag::range(1, 64)},
-    {"--node-rank", flag::to<&E::nodes, &NodeOptions::rank>,
+    {"--node-rank", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::rank>,
      "Index of this host; host 0 has the server, the others need the same model and flags",
      flag::range(0, 63)},
-    {"--master-addr", flag::to<&E::nodes, &NodeOptions::master_addr>, "Address of host 0"},
-    {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "Port of host 0",
-     flag::range(1, 65'535)},
-    {"--distributed-timeout-seconds", flag::to<&E::distributed_timeout_s>,
+    {"--master-addr", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::master_addr>,
+     "Address of host 0"},
+    {"--master-port", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::master_port>,
+     "Port of host 0", flag::range(1, 65'535)},
+    {"--distributed-timeout-seconds", flag::to<&E::parallel, &ParallelOptions::distributed_timeout_s>,
      "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
      "shared "
      "experts",
      flag::range(0, 86'400)},
-    {"--pipeline-parallel-size", flag::to<&E::pipeline_parallel_size>,
+    {"--pipeline-parallel-size", flag::to<&E::parallel, &ParallelOptions::pipeline_parallel_size>,
      "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes", flag::range(1, 64)},
-    {"--enable-expert-parallel", flag::to<&E::enable_expert_parallel>,
+    {"--enable-expert-parallel", flag::to<&E::parallel, &ParallelOptions::enable_expert_parallel>,
      "Give each process whole experts instead of a part of every expert. With --data-parallel-size, the "
      "processes of all engines share the experts and run in lock step"},
-    {"--enable-eplb", flag::to<&E::expert_balancing, &ExpertBalancing::enabled>,
+    {"--enable-eplb", flag::to<&E::parallel, &ParallelOptions::expert_balancing, &ExpertBalancing::enabled>,
      "With --enable-expert-parallel: move experts between the processes while they serve, to balance the "
      "load"},
-    {"--eplb-config", flag::parsed<&read_eplb_config, &E::expert_balancing>,
+    {"--eplb-config", flag::parsed<&read_eplb_config, &E::parallel, &ParallelOptions::expert_balancing>,
      "Options of --enable-eplb, as JSON: number of steps whose tokens count, steps between two plans, "
      "additional slots for copies of experts: "
      R"({"window_size": 1000, "step_interval": 3000, "num_redundant_experts": 0})"},
-    {"--tensor-parallel-size", flag::to<&E::tensor_parallel_size>,
+    {"--tensor-parallel-size", flag::to<&E::parallel, &ParallelOptions::tensor_parallel_size>,
      "Number of processes that each hold a part of every layer, on CPUs; they share the compute threads",
      flag::range(1, 64)},
-    {"--data-parallel-size", flag::to<&E::data_parallel_size>,
+    {"--data-parallel-size", flag::to<&E::parallel, &ParallelOptions::data_parallel_size>,
      "Number of engines that each have the whole model (except experts, see --enable-expert-parallel), "
      "behind "
      "one server, on CPUs; they share the compute threads",
@@ -154,37 +156,38 @@ constexpr EngineFlag kDevice[] = {
 
 constexpr EngineFlag kHidden[] = {
     {kEngineIndexFlag, flag::to<&E::index>},
-    {kExpertPortFlag, flag::to<&E::nodes, &NodeOptions::expert_port>},
-    {kWeightsFlag, flag::to<&E::weights_dir>},
+    {kExpertPortFlag, flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::expert_port>},
+    {kWeightsFlag, flag::to<&E::model, &ModelOptions::weights_dir>},
 };
 
 constexpr EngineFlag kCache[] = {
-    {"--kv-cache-dtype", flag::to<&E::kv_cache_dtype>,
+    {"--kv-cache-dtype", flag::to<&E::cache, &KvCacheOptions::dtype>,
      "auto (as the activations), float16, bfloat16, fp8 (e4m3, scale 1) or int8_per_token_head",
      OneOf{"auto|float16|bfloat16|fp8|fp8_e4m3|int8_per_token_head"}},
-    {"--block-size", flag::to<&E::block_size>, "Tokens in a KV block, a multiple of 16",
-     flag::range(16, 256)},
+    {"--block-size", flag::to<&E::cache, &KvCacheOptions::block_size>,
+     "Tokens in a KV block, a multiple of 16", flag::range(16, 256)},
     {"--kv-cache-memory-bytes",
-     flag::to<&E::kv_cache_memory_bytes>,
+     flag::to<&E::cache, &KvCacheOptions::memory_bytes>,
      "Size of the KV cache; 0: chosen from the available memory",
      NotNegative{.suffix = true},
      {.no_default = true}},
-    {"--gpu-memory-utilization,--device-memory-utilization", flag::to<&E::gpu_memory_utilization>,
+    {"--gpu-memory-utilization,--device-memory-utilization",
+     flag::to<&E::device, &DeviceOptions::gpu_memory_utilization>,
      "Share of a GPU's memory to use, weights and workspaces included", flag::range(0.05, 1.0)},
-    {"--num-gpu-blocks-override", flag::to<&E::num_blocks>, "Number of KV blocks, instead of a size in bytes",
-     flag::count(1, 1 << 30)},
-    {"--enable-prefix-caching", flag::to<&E::enable_prefix_caching>,
+    {"--num-gpu-blocks-override", flag::to<&E::cache, &KvCacheOptions::num_blocks>,
+     "Number of KV blocks, instead of a size in bytes", flag::count(1, 1 << 30)},
+    {"--enable-prefix-caching", flag::to<&E::cache, &KvCacheOptions::enable_prefix_caching>,
      "Reuse the KV of common prefixes (default: on)"},
     {"--prefix-caching-hash-algo",
-     flag::chosen<kHashes, &E::prefix_hash>,
+     flag::chosen<kHashes, &E::cache, &KvCacheOptions::prefix_hash>,
      "xxhash (keyed, fast; builtin is the same) or sha256; the forms with _cbor are the same",
      {},
      {.no_default = true}},
-    {"--mamba-block-size", flag::to<&E::mamba_block_size>,
+    {"--mamba-block-size", flag::to<&E::cache, &KvCacheOptions::mamba_block_size>,
      "Tokens between the states of recurrent layers that the prefix cache keeps, a multiple of "
      "--block-size (default: 256)",
      flag::count(1, 1 << 28)},
-    {"!--disable-hybrid-kv-cache-manager", flag::to<&E::sliding_window_groups>,
+    {"!--disable-hybrid-kv-cache-manager", flag::to<&E::cache, &KvCacheOptions::sliding_window_groups>,
      "Keep the whole context of sliding-window layers"},
     {"--kv-events-config", flag::parsed<&parse_kv_events_config, &E::kv_events>,
      "Publish what the prefix cache gains and loses over ZeroMQ, for routers. As JSON: "
@@ -199,19 +202,20 @@ constexpr EngineFlag kCache[] = {
 };
 
 constexpr EngineFlag kScheduling[] = {
-    {"--max-num-batched-tokens", flag::to<&E::max_num_batched_tokens>, "Token budget of one step",
-     flag::count(1, 1 << 20)},
-    {"--max-num-seqs", flag::to<&E::max_num_seqs>, "Sequences in one step", flag::count(1, 1 << 16)},
-    {"--enable-chunked-prefill", flag::to<&E::enable_chunked_prefill>,
+    {"--max-num-batched-tokens", flag::to<&E::schedule, &ScheduleOptions::max_num_batched_tokens>,
+     "Token budget of one step", flag::count(1, 1 << 20)},
+    {"--max-num-seqs", flag::to<&E::schedule, &ScheduleOptions::max_num_seqs>, "Sequences in one step",
+     flag::count(1, 1 << 16)},
+    {"--enable-chunked-prefill", flag::to<&E::schedule, &ScheduleOptions::enable_chunked_prefill>,
      "Compute long prompts over several steps (default: on)"},
-    {"--long-prefill-token-threshold", flag::to<&E::long_prefill_token_threshold>,
+    {"--long-prefill-token-threshold", flag::to<&E::schedule, &ScheduleOptions::long_prefill_token_threshold>,
      "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
-    {"--watermark", flag::to<&E::watermark>,
+    {"--watermark", flag::to<&E::schedule, &ScheduleOptions::watermark>,
      "Share of the KV blocks to keep free when a request is "
      "admitted",
      flag::range(0.0, 0.5)},
     {"--scheduling-policy",
-     flag::chosen<kPolicies, &E::policy>,
+     flag::chosen<kPolicies, &E::schedule, &ScheduleOptions::policy>,
      "fcfs, priority, or lpm (longest cached prefix first)",
      {},
      {.no_default = true}},
@@ -219,8 +223,8 @@ constexpr EngineFlag kScheduling[] = {
      "Propose tokens and check several in a step; answers stay the same. As JSON: "
      R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
      R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"},
-    {"--max-num-queued-reqs", flag::to<&E::max_queued>, "Maximum number of waiting answers; more get 429",
-     flag::count(0, 1 << 23)},
+    {"--max-num-queued-reqs", flag::to<&E::schedule, &ScheduleOptions::max_queued>,
+     "Maximum number of waiting answers; more get 429", flag::count(0, 1 << 23)},
 };
 
 constexpr EngineFlag kLora[] = {

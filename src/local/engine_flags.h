@@ -12,7 +12,7 @@ namespace octavo {
 
 // Hidden flag for EngineOptions::index, used by the processes of several engines of one server.
 inline constexpr const char* kEngineIndexFlag = "--engine-index";
-// Hidden flag for EngineOptions::processors, used by the same processes.
+// Hidden flag for DeviceOptions::processors, used by the same processes.
 inline constexpr const char* kProcessorsFlag = "--processors";
 
 // Hidden flag for NodeOptions::expert_port, used by engines that share experts.

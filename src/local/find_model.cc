@@ -47,10 +47,10 @@ Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, 
 
 // Phi-4-multimodal needs its own adapter to read images.
 Result<> take_own_adapter(EngineOptions& options) {
-  const std::string folder = options.model_dir + "/vision-lora";
+  const std::string folder = options.model.dir + "/vision-lora";
   std::error_code ignored;
   LoraOptions& lora = options.lora;
-  if (options.images_max == 0 || lora.by_media.contains("image") ||
+  if (options.media.images == 0 || lora.by_media.contains("image") ||
       !std::filesystem::exists(folder + "/adapter_config.json", ignored))
     return {};
   TRY(const AdapterConfig config, load_adapter_config(folder));
@@ -96,7 +96,7 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags) 
 }
 
 Result<> find_models(EngineOptions& options, const HubFlags& flags) {
-  TRY(options.model_dir, find_model(options.model_dir, flags));
+  TRY(options.model.dir, find_model(options.model.dir, flags));
   TRY_VOID(take_own_adapter(options));
   if (!options.speculation) return {};
   auto& method = options.speculation->method;

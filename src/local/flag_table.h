@@ -2,8 +2,9 @@
 // parser.
 //
 //   constexpr FlagRow<EngineOptions> kDevice[] = {
-//       {"--cpu-threads", flag::to<&EngineOptions::threads>, "Compute threads; ..", flag::range(0, 1024)},
-//       {"--eplb-config", flag::parsed<&read_eplb_config, &EngineOptions::expert_balancing>, ".."},
+//       {"--cpu-threads", flag::to<&EngineOptions::device, &DeviceOptions::threads>, "Compute threads; ..",
+//       flag::range(0, 1024)},
+//       {"--eplb-config", flag::parsed<&read_json, &EngineOptions::kv_events>, ".."},
 //   };
 //   add_flags(command, options, "Device", kDevice);
 #pragma once
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/member_path.h"
 
 namespace octavo {
 
@@ -92,17 +94,6 @@ constexpr Between<Number> range(Number min, Number max) {
   return {min, max};
 }
 constexpr Between<int> count(int min, int max) { return {min, max, true}; }
-
-// The member at the end of a path. Each element of the path is a pointer to a member, or a function of the
-// object that the elements before it lead to.
-template <class From>
-auto& follow(From& object) {
-  return object;
-}
-template <auto First, auto... Rest, class From>
-auto& follow(From& object) {
-  return follow<Rest...>(std::invoke(First, object));
-}
 
 // The functions of a row, which handle the flag's value.
 

@@ -62,9 +62,9 @@ Result<> take_cpu_cache(EngineOptions& engine, const hub::Environment& environme
   if (text.empty()) return {};
   if (error != std::errc{} || end != text.data() + text.size() || gib < 0 || gib > kMost)
     return invalid(kName, "must be an integer in [0, {}], got {}", kMost, text);
-  const bool on_gpu = engine.device == "cuda" || (engine.device == "auto" && make_cuda_backend());
-  if (!on_gpu && engine.kv_cache_memory_bytes == 0)
-    engine.kv_cache_memory_bytes = static_cast<std::int64_t>(gib) << 30;
+  const bool on_gpu = engine.device.type == "cuda" || (engine.device.type == "auto" && make_cuda_backend());
+  if (!on_gpu && engine.cache.memory_bytes == 0)
+    engine.cache.memory_bytes = static_cast<std::int64_t>(gib) << 30;
   return {};
 }
 

@@ -49,12 +49,12 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
                    "{}: tokenizer.ggml.merges is missing or empty: texts would be read byte by byte, convert the model again",
                    metadata.what());
   TRY(v.scores, metadata.numbers(key("scores")));
-  TRY(v.bos, id("bos_token_id"));
-  TRY(v.eos, id("eos_token_id"));
-  TRY(v.unknown, id("unknown_token_id"));
-  TRY(v.padding, id("padding_token_id"));
-  TRY(v.classifier, id("cls_token_id"));
-  TRY(v.separator, id("seperator_token_id"));  // spelled this way in GGUF
+  TRY(v.special.bos, id("bos_token_id"));
+  TRY(v.special.eos, id("eos_token_id"));
+  TRY(v.special.unknown, id("unknown_token_id"));
+  TRY(v.special.padding, id("padding_token_id"));
+  TRY(v.special.classifier, id("cls_token_id"));
+  TRY(v.special.separator, id("seperator_token_id"));  // spelled this way in GGUF
   TRY(v.lowercase, metadata.boolean(key("normalizer.lowercase")));
   TRY(v.strip_accents, metadata.boolean(key("normalizer.strip_accents")));
   TRY(v.add_bos, metadata.boolean(key("add_bos_token")));

@@ -134,17 +134,18 @@ void add_all_flags(CLI::App& flags, RuntimeCommand& command, const hub::Environm
 // does.
 Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>& words) {
   const EngineOptions& engine = options.engine;
-  if (engine.nodes.rank > 0)
+  if (engine.parallel.nodes.rank > 0)
     return invalid("node_rank", "must be 0, got {}: other hosts run octavo serve --headless",
-                   engine.nodes.rank);
-  if (engine.rank_layout().size() * engine.data_parallel_size == 1 && options.engines.elsewhere == 0)
+                   engine.parallel.nodes.rank);
+  if (engine.parallel.rank_layout().size() * engine.parallel.data_parallel_size == 1 &&
+      options.engines.elsewhere == 0)
     return {};
   TRY(std::string program, octavo_program());
   options.engine_program = std::move(program);
   options.engine_command = {"octavo", "serve"};
   options.engine_command.insert(options.engine_command.end(), words.begin(), words.end());
-  if (!engine.processors.empty())
-    options.engine_command.insert(options.engine_command.end(), {kProcessorsFlag, engine.processors});
+  if (!engine.device.processors.empty())
+    options.engine_command.insert(options.engine_command.end(), {kProcessorsFlag, engine.device.processors});
   options.engine_command.emplace_back(kRunEngineFlag);
   return {};
 }

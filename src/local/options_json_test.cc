@@ -18,13 +18,13 @@ TEST(OptionsJson, FieldsAreFlags) {
                "speculative_config": {"method": "ngram", "num_speculative_tokens": 3}})");
   ASSERT_TRUE(options.has_value()) << options.error().message;
   const EngineOptions& engine = options->engine;
-  EXPECT_EQ(engine.model_dir, "some/folder");
-  EXPECT_EQ(engine.max_model_len, 4096);
-  EXPECT_EQ(engine.kv_cache_memory_bytes, 64 << 20);
-  EXPECT_EQ(engine.device, "auto");
-  EXPECT_FALSE(engine.enable_prefix_caching);
-  EXPECT_TRUE(engine.enforce_eager);
-  EXPECT_EQ(engine.gpu_memory_utilization, 0.5);
+  EXPECT_EQ(engine.model.dir, "some/folder");
+  EXPECT_EQ(engine.model.max_model_len, 4096);
+  EXPECT_EQ(engine.cache.memory_bytes, 64 << 20);
+  EXPECT_EQ(engine.device.type, "auto");
+  EXPECT_FALSE(engine.cache.enable_prefix_caching);
+  EXPECT_TRUE(engine.device.enforce_eager);
+  EXPECT_EQ(engine.device.gpu_memory_utilization, 0.5);
   EXPECT_TRUE(engine.speculation.has_value());
 }
 

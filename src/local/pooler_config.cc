@@ -91,7 +91,7 @@ Result<> read_pooler_config(const boost::json::object& config, RuntimeOptions& o
   TRY_VOID(read_calibration(f, rules));
   TRY_VOID(read_steps(f, type, rules));
   for (const std::string& name : f.unread()) return invalid(name, "there is no such field");
-  options.engine.pooling_type = type;
+  options.engine.model.pooling_type = type;
   options.serve.pooling = rules;
   return {};
 }

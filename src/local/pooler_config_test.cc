@@ -18,7 +18,7 @@ TEST(PoolerConfig, GoesToTheEngineAndToTheServer) {
                                 "enable_chunked_processing": true, "max_embed_len": 5000,
                                 "logit_mean": 0.5, "logit_sigma": 2})");
   ASSERT_TRUE(options) << options.error().message;
-  EXPECT_EQ(options->engine.pooling_type, "MEAN");
+  EXPECT_EQ(options->engine.model.pooling_type, "MEAN");
   EXPECT_EQ(options->serve.pooling.activated, false);
   EXPECT_EQ(options->serve.pooling.dimensions, 7);
   EXPECT_EQ(options->serve.pooling.longest, 5000);
@@ -27,12 +27,12 @@ TEST(PoolerConfig, GoesToTheEngineAndToTheServer) {
   const auto older =
       read(R"({"seq_pooling_type": "CLS", "normalize": true, "logit_bias": 1, "logit_scale": 4})");
   ASSERT_TRUE(older) << older.error().message;
-  EXPECT_EQ(older->engine.pooling_type, "CLS");
+  EXPECT_EQ(older->engine.model.pooling_type, "CLS");
   EXPECT_EQ(older->serve.pooling.activated, true);
   EXPECT_EQ(older->serve.pooling.score_sigma, 0.25F);
   const auto steps = read(R"({"pooling_type": "STEP", "step_tag_id": 12, "returned_token_ids": [1, 0]})");
   ASSERT_TRUE(steps) << steps.error().message;
-  EXPECT_EQ(steps->engine.pooling_type, "ALL");
+  EXPECT_EQ(steps->engine.model.pooling_type, "ALL");
   EXPECT_EQ(steps->serve.pooling.step_tag, 12);
   EXPECT_EQ(steps->serve.pooling.returned, (std::vector<int>{1, 0}));
   const auto task = read(R"({"task": "token_classify"})");

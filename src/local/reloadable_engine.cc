@@ -73,7 +73,7 @@ void ReloadableEngine::resume() {
 std::vector<EngineStats> ReloadableEngine::stats() const {
   const std::lock_guard lock(mutex_);
   std::vector<EngineStats> all = engine_ ? engine_->stats() : asleep_;
-  for (EngineStats& stats : all) stats.sleep_level = sleep_level_;
+  for (EngineStats& stats : all) stats.condition.sleep_level = sleep_level_;
   return all;
 }
 
@@ -91,7 +91,7 @@ void ReloadableEngine::discard() {
   auto ending = engine();
   ending->drain();
   std::vector<EngineStats> last = ending->stats();
-  for (EngineStats& stats : last) stats.blocks_used = stats.blocks_cached = 0;
+  for (EngineStats& stats : last) stats.blocks.used = stats.blocks.cached = 0;
   const std::lock_guard lock(mutex_);
   asleep_ = std::move(last);
   sleep_level_ = 2;

@@ -28,8 +28,8 @@ class CountedEngine final : public EngineClient {
   }
   std::vector<EngineStats> stats() const override {
     EngineStats stats;
-    stats.blocks_total = 8;
-    stats.blocks_cached = 3;
+    stats.blocks.total = 8;
+    stats.blocks.cached = 3;
     return {stats};
   }
   void drain() override { drained = true; }
@@ -69,10 +69,10 @@ TEST(ReloadableEngine, LevelOneIsTheEnginesOwn) {
   Loaded loaded;
   EXPECT_TRUE(loaded.change(1));
   EXPECT_EQ(CountedEngine::slept, 1);
-  EXPECT_EQ(loaded.engine->stats().front().sleep_level, 1);
+  EXPECT_EQ(loaded.engine->stats().front().condition.sleep_level, 1);
   EXPECT_EQ(loaded.alive, 1);
   EXPECT_TRUE(loaded.change(0));
-  EXPECT_EQ(loaded.engine->stats().front().sleep_level, 0);
+  EXPECT_EQ(loaded.engine->stats().front().condition.sleep_level, 0);
   EXPECT_EQ(loaded.times, 1);
 }
 
@@ -85,9 +85,9 @@ TEST(ReloadableEngine, LevelTwoEndsItAndWakingLoadsItAnew) {
   EXPECT_EQ(loaded.engine->submit({}, nullptr).error().code, ErrorCode::unavailable);
   EXPECT_EQ(loaded.engine->info().vocab_size, 10);
   const EngineStats asleep = loaded.engine->stats().front();
-  EXPECT_EQ(asleep.sleep_level, 2);
-  EXPECT_EQ(asleep.blocks_cached, 0);
-  EXPECT_EQ(asleep.blocks_total, 8);
+  EXPECT_EQ(asleep.condition.sleep_level, 2);
+  EXPECT_EQ(asleep.blocks.cached, 0);
+  EXPECT_EQ(asleep.blocks.total, 8);
   EXPECT_TRUE(loaded.change(2)) << "it sleeps already";
   EXPECT_FALSE(loaded.change(1));
   loaded.engine->abort(1);

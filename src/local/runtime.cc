@@ -185,8 +185,8 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
 // weights. Not for engines that share experts: the first that ends leaves the others without its experts.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
-  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines.elsewhere > 0 ||
-      engine.shares_experts())
+  if (engine.device.executor != "local" || engine.parallel.nodes.count > 1 || engine.parallel.mpi ||
+      options.engines.elsewhere > 0 || engine.parallel.shares_experts())
     return;
   process.weights_flag = kWeightsFlag;
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
@@ -212,13 +212,13 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
     std::vector<std::string> command = options.engine_command;
     // the path of the model that was found
-    command.insert(command.end(), {"--model", options.engine.model_dir});
-    const int engines = options.engine.data_parallel_size;
+    command.insert(command.end(), {"--model", options.engine.model.dir});
+    const int engines = options.engine.parallel.data_parallel_size;
     const int all_engines = engines + options.engines.elsewhere;
     const int first_here = options.engines.elsewhere > 0 ? options.engine.first_index : 0;
     const auto is_here = [&](int index) { return index >= first_here && index < first_here + engines; };
     std::shared_ptr<const Socket> expert_port;
-    if (options.engine.shares_experts()) {
+    if (options.engine.parallel.shares_experts()) {
       TRY(auto reserved, reserve_port());
       expert_port = std::make_shared<const Socket>(std::move(reserved.first));
       command.insert(command.end(), {kExpertPortFlag, std::to_string(reserved.second)});
@@ -237,7 +237,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       remote::EngineProcessOptions one = process_options(command, options.engine.seed, index - first_here);
       one.program = options.engine_program;
       if (index == first_here) one.progress = progress;
-      one.on_several_hosts = options.engine.nodes.count > 1 || options.engine.mpi;
+      one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
@@ -256,8 +256,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   if (options.engines.elsewhere > 0)
     return field_failure("data_parallel_size_local", ErrorCode::unsupported,
                          "must be --data-parallel-size where the engine has no separate process, got {}",
-                         options.engine.data_parallel_size);
-  if (const int all = options.engine.data_parallel_size; all > 1)
+                         options.engine.parallel.data_parallel_size);
+  if (const int all = options.engine.parallel.data_parallel_size; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 where the engine has no separate process, got {}", all);
   const auto load = [engine = options.engine, title, &tokenizer,
@@ -317,11 +317,11 @@ void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
 // Sets the rules for images and videos, if the model supports them.
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
-  TRY(serve.media.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
-  serve.rules.images_max = options.engine.images_max;
+  TRY(serve.media.images, read_image_processor(options.engine.model.dir, options.mm_processor_kwargs));
+  serve.rules.images_max = options.engine.media.images;
   if (!serve.media.images->video || runtime.engine->info().image.frames == 0) return {};
   set_frames(options.video_frames, *serve.media.images->video);
-  serve.rules.videos_max = options.engine.videos_max;
+  serve.rules.videos_max = options.engine.media.videos;
   return {};
 }
 
@@ -329,13 +329,13 @@ Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, Serve
 Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   const EngineInfo::SoundRule sound = runtime.engine->info().sound;
   if (sound.tokens == 0) return {};
-  TRY(const media::MelConfig mel, read_sound_processor(options.engine.model_dir));
+  TRY(const media::MelConfig mel, read_sound_processor(options.engine.model.dir));
   const std::optional<std::string> token = runtime.tokenizer->token(sound.token_id);
   if (!token)
     return field_failure("tokenizer", ErrorCode::corrupt, "the tokenizer has no token {} for audio",
                          sound.token_id);
   serve.media.prompt_sound = {media::LogMel(mel), *token};
-  serve.rules.sounds_max = options.engine.sounds_max;
+  serve.rules.sounds_max = options.engine.media.sounds;
   return {};
 }
 
@@ -353,17 +353,17 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
 
 // Checks the fields of --pooler-config that the server handles.
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
-  if (info.task == Task::generate) return {};
-  if (rules.task && !info.does(*rules.task))
+  if (info.tasks.default_task == Task::generate) return {};
+  if (rules.task && !info.tasks.does(*rules.task))
     return invalid("pooler_config", "task is not supported by {} models", info.architecture);
-  if (rules.dimensions && *rules.dimensions > info.pooled_size)
-    return invalid("pooler_config", "dimensions must be at most {}, got {}", info.pooled_size,
+  if (rules.dimensions && *rules.dimensions > info.tasks.pooled_size)
+    return invalid("pooler_config", "dimensions must be at most {}, got {}", info.tasks.pooled_size,
                    *rules.dimensions);
   for (const int index : rules.returned)
-    if (index < 0 || index >= info.pooled_size)
+    if (index < 0 || index >= info.tasks.pooled_size)
       return invalid("pooler_config", "returned_token_ids has {}, a token has {} numbers", index,
-                     info.pooled_size);
-  if (rules.longest > 0 && info.task != Task::embed)
+                     info.tasks.pooled_size);
+  if (rules.longest > 0 && info.tasks.default_task != Task::embed)
     return invalid("pooler_config",
                    "enable_chunked_processing works only for models that make one vector of a whole text");
   return {};
@@ -379,9 +379,9 @@ Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
 }
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
-  const std::string named = options.engine.model_dir.empty() ? "demo" : options.engine.model_dir;
+  const std::string named = options.engine.model.dir.empty() ? "demo" : options.engine.model.dir;
   TRY_VOID(find_models(options.engine, options.hub));
-  const std::string& dir = options.engine.model_dir;
+  const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
   TRY_VOID(name_classifier_tokens(options.engine, options.tokenizer.empty() ? dir : options.tokenizer));
   auto runtime = std::make_unique<Runtime>();

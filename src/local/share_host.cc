@@ -16,10 +16,10 @@ Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Env
     for (const auto list : bound | std::views::split('|'))
       numa.processors.emplace_back(list.begin(), list.end());
   }
-  if (engine.mpi) numa.bind = false;
-  const int processes = engine.data_parallel_size * engine.ranks_of_host();
-  TRY(engine.processors, share_processors(numa, processes, numa_nodes()));
-  if (!engine.processors.empty()) log_info("processors of each process: {}", engine.processors);
+  if (engine.parallel.mpi) numa.bind = false;
+  const int processes = engine.parallel.data_parallel_size * engine.parallel.ranks_of_host();
+  TRY(engine.device.processors, share_processors(numa, processes, numa_nodes()));
+  if (!engine.device.processors.empty()) log_info("processors of each process: {}", engine.device.processors);
   return {};
 }
 

@@ -44,8 +44,8 @@ AdapterDone after_all(std::size_t count, AdapterDone done) {
 
 // Waiting answers have more weight than running ones, as in vLLM's DPLBAsyncMPClient.
 std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
-  const int running = std::min(stats.unfinished, info.max_num_seqs);
-  return std::int64_t{4} * (stats.unfinished - running) + running;
+  const int running = std::min(stats.requests.unfinished, info.max_num_seqs);
+  return std::int64_t{4} * (stats.requests.unfinished - running) + running;
 }
 
 Error changing() {
@@ -107,8 +107,9 @@ std::size_t DataParallelClient::least_loaded() const {
   for (std::size_t i = 0; i < open_; ++i) {
     const std::size_t at = (first + i) % open_;
     const EngineStats stats = engines_[at]->stats().front();
-    if (!stats.healthy) continue;
-    if (const auto load = std::pair(stats.presence, load_of(stats, engines_[at]->info())); load < least) {
+    if (!stats.condition.healthy) continue;
+    if (const auto load = std::pair(stats.condition.presence, load_of(stats, engines_[at]->info()));
+        load < least) {
       best = at;
       least = load;
     }
@@ -234,10 +235,10 @@ Result<> DataParallelClient::check_scale(int engines, int drain_s) const {
   if (drain_s < 0 || drain_s > kDrainSecondsMax)
     return invalid("drain_timeout", "must be in [0, {}] seconds, got {}", kDrainSecondsMax, drain_s);
   for (const EngineStats& one : stats())
-    if (one.sleep_level != 0 || one.paused)
+    if (one.condition.sleep_level != 0 || one.condition.paused)
       return failure(ErrorCode::unavailable,
                      "engine {} {}: the number of engines can only change while all engines serve",
-                     one.engine, one.paused ? "is paused" : "sleeps");
+                     one.engine, one.condition.paused ? "is paused" : "sleeps");
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
   return {};
 }
@@ -298,11 +299,11 @@ void DataParallelClient::shrink(int to, int drain_s) {
     open_ = static_cast<std::size_t>(to);
     leaving.assign(engines_.begin() + to, engines_.end());
   }
-  const auto busy = [](const auto& engine) { return engine->stats().front().unfinished > 0; };
+  const auto busy = [](const auto& engine) { return engine->stats().front().requests.unfinished > 0; };
   while (std::ranges::any_of(leaving, busy) && now_us() < until && !stopping_)
     std::this_thread::sleep_for(kLook);
   for (const auto& engine : leaving)
-    if (const int left = engine->stats().front().unfinished; left > 0)
+    if (const int left = engine->stats().front().requests.unfinished; left > 0)
       log_warning("engine {} stops after {} s with {} unfinished answers", engine->info().index, drain_s,
                   left);
   {

@@ -41,7 +41,7 @@ struct Fleet {
   }
   std::vector<int> unfinished() const {
     std::vector<int> counts;
-    for (const EngineStats& stats : client->stats()) counts.push_back(stats.unfinished);
+    for (const EngineStats& stats : client->stats()) counts.push_back(stats.requests.unfinished);
     return counts;
   }
 };
@@ -139,7 +139,7 @@ TEST(DataParallel, RequestsGoToEnginesThatAreUp) {
   DataParallelClient client(DataParallelClient::start(0, 2, start).value(), 5);
   std::filesystem::remove_all(folder);  // so that the killed engine cannot restart
   kill(second->pid(), SIGKILL);
-  ASSERT_TRUE(eventually([&] { return second->stats()[0].presence == EnginePresence::starting; }));
+  ASSERT_TRUE(eventually([&] { return second->stats()[0].condition.presence == EnginePresence::starting; }));
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (unsigned i = 0; i < 6; ++i)
     ASSERT_TRUE(

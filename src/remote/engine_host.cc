@@ -94,10 +94,10 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   if (gone_) return;
   std::optional<EngineStats> stats;
   if (std::exchange(stats_due_, false) || with_stats) stats = engine.stats().front();
-  if (stats && stats->healthy) append_frame(socket_.out, *stats);
+  if (stats && stats->condition.healthy) append_frame(socket_.out, *stats);
   socket_.out += std::exchange(steps_, {});
   // After a failure the client stops reading, so the last outputs must be sent before the stats.
-  if (stats && !stats->healthy) {
+  if (stats && !stats->condition.healthy) {
     socket_.out += std::exchange(step_, {});
     append_frame(socket_.out, *stats);
   }

@@ -87,7 +87,7 @@ TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
   ASSERT_TRUE(lost->wait_ended(1, 60s));
   EXPECT_EQ(lost->record().ends[0].error->message, "engine 3 of another host is away");
   host = std::make_unique<Host>(served.place);
-  ASSERT_TRUE(eventually([&] { return served.client->stats()[0].presence == EnginePresence::up; }));
+  ASSERT_TRUE(eventually([&] { return served.client->stats()[0].condition.presence == EnginePresence::up; }));
   const auto again = served.submit(3, 30);
   ASSERT_TRUE(again->wait_ended(1, 60s));
   EXPECT_EQ(again->record().tokens, expected(some_prompt(3, 20), 30));

@@ -174,11 +174,11 @@ std::vector<EngineStats> EngineProcess::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = shared_.stats;
   stats.engine = info_.index;
-  stats.unfinished = shared_.answers;
-  stats.healthy = !shared_.broken;
-  stats.presence = shared_.presence;
-  stats.sleep_level = shared_.sleep.reached_level();
-  stats.paused = shared_.paused;
+  stats.requests.unfinished = shared_.answers;
+  stats.condition.healthy = !shared_.broken;
+  stats.condition.presence = shared_.presence;
+  stats.condition.sleep_level = shared_.sleep.reached_level();
+  stats.condition.paused = shared_.paused;
   return {stats};
 }
 

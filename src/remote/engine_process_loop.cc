@@ -41,7 +41,7 @@ EngineEvent EngineProcess::run_process() {
     shared_.pid = -1;
     if (!falls_asleep)
       shared_.presence = options_.on_several_hosts ? EnginePresence::away : EnginePresence::starting;
-    shared_.stats.running = 0;
+    shared_.stats.requests.running = 0;
     if (shared_.stopping) return event::StopRequested{};
   }
   if (event) return *event;

@@ -66,7 +66,7 @@ Result<> EngineProcess::take(FromEngine&& message) {
     const bool produced = requests_.take(std::move(*output), now_us());
     if (state::Up* const is_up = up()) is_up->produced |= produced;
   } else if (const auto* stats = std::get_if<EngineStats>(&message)) {
-    if (!stats->healthy) return failure(ErrorCode::internal, "its device failed");
+    if (!stats->condition.healthy) return failure(ErrorCode::internal, "its device failed");
     const std::lock_guard lock(mutex_);
     shared_.stats = *stats;
   } else if (const auto* changed = std::get_if<AdapterChanged>(&message)) {

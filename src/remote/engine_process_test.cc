@@ -39,8 +39,8 @@ TEST(EngineProcess, TheFiguresOfAnAnswerArriveWithIt) {
     ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 12), kTokens), sink).has_value());
     ASSERT_TRUE(sink->wait_ended(1, 60s));
     const EngineStats stats = engine->stats()[0];
-    EXPECT_EQ(stats.generation_tokens, answers * kTokens);
-    EXPECT_EQ(stats.prompt_tokens, answers * 12);
+    EXPECT_EQ(stats.tokens.generation, answers * kTokens);
+    EXPECT_EQ(stats.tokens.prompt, answers * 12);
   }
 }
 
@@ -91,7 +91,7 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
     text.push_back(next < 26 ? next : 0);  // the first letter that the grammar allows
     EXPECT_EQ(record.tokens[static_cast<std::size_t>(i)], text.back()) << i;
   }
-  EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
+  EXPECT_TRUE(eventually([&] { return engine->stats()[0].requests.unfinished == 0; }));
   engine.reset();
   EXPECT_TRUE(no_child_is_left());
 }
@@ -133,14 +133,14 @@ TEST(EngineProcess, ItSleepsWhenAllHasEndedAndWakesWithoutItsCache) {
     running->wait_outputs(3);
     EXPECT_TRUE(outcome([&](auto done) { engine->sleep(level, done); }));
     EXPECT_EQ(running->record().tokens, expected(some_prompt(2, 20), 200)) << "it was finished first";
-    EXPECT_EQ(engine->stats()[0].sleep_level, level);
+    EXPECT_EQ(engine->stats()[0].condition.sleep_level, level);
     EXPECT_EQ(engine->pid() > 0, level == 1);
-    EXPECT_TRUE(engine->stats()[0].healthy);
+    EXPECT_TRUE(engine->stats()[0].condition.healthy);
     EXPECT_EQ(engine->submit(request_for(some_prompt(1, 20), 5), running).error().code,
               ErrorCode::unavailable);
     EXPECT_FALSE(outcome([&](auto done) { engine->sleep(level, done); })) << "it sleeps already";
     EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
-    EXPECT_EQ(engine->stats()[0].sleep_level, 0);
+    EXPECT_EQ(engine->stats()[0].condition.sleep_level, 0);
     EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); })) << "it is awake";
     expect_answer(*engine, 1, 0);
   }
@@ -153,7 +153,7 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 300), running).has_value());
   running->wait_outputs(3);
   EXPECT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); }));
-  EXPECT_TRUE(engine->stats()[0].paused);
+  EXPECT_TRUE(engine->stats()[0].condition.paused);
   ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 20), waiting).has_value());
   const std::size_t said = running->record().tokens.size();
   for (int deaths = 0; deaths < 3; ++deaths) {
@@ -162,7 +162,7 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
     EXPECT_EQ(running->record().tokens.size(), said);
   }
   engine->resume();
-  EXPECT_FALSE(engine->stats()[0].paused);
+  EXPECT_FALSE(engine->stats()[0].condition.paused);
   for (const auto& sink : {running, waiting}) ASSERT_TRUE(sink->wait_ended(1, 60s));
   EXPECT_EQ(running->record().tokens, expected(some_prompt(1, 20), 300));
   EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 20));
@@ -270,7 +270,7 @@ TEST(EngineProcess, AnEngineThatDiesAsleepWakesAllTheSame) {
   const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
   EXPECT_TRUE(outcome([&](auto done) { engine->sleep(1, done); }));
   kill_engine(*engine);
-  EXPECT_EQ(engine->stats()[0].sleep_level, 1);
+  EXPECT_EQ(engine->stats()[0].condition.sleep_level, 1);
   EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
   expect_answer(*engine, 1, 0);
 }
@@ -353,7 +353,7 @@ TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
   ASSERT_TRUE(later->wait_ended(1, 60s));
   EXPECT_EQ(later->record().tokens, expected(some_prompt(2, 20), 10));
   ASSERT_TRUE(good->wait_ended(1, 60s));
-  EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
+  EXPECT_TRUE(eventually([&] { return engine->stats()[0].requests.unfinished == 0; }));
 }
 
 // The request ends even if each engine has lived long.
@@ -374,17 +374,17 @@ TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   options.on_several_hosts = true;
   const auto engine = EngineProcess::start(std::move(options)).value();
-  EXPECT_EQ(engine->stats()[0].presence, EnginePresence::up);
+  EXPECT_EQ(engine->stats()[0].condition.presence, EnginePresence::up);
   auto running = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 300), running).has_value());
   running->wait_outputs(3);
   ::kill(engine->pid(), SIGKILL);
-  ASSERT_TRUE(eventually([&] { return engine->stats()[0].presence == EnginePresence::away; }));
+  ASSERT_TRUE(eventually([&] { return engine->stats()[0].condition.presence == EnginePresence::away; }));
   const auto refused = engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>());
   if (!refused) {  // otherwise the engine has already returned
     EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
   }
-  ASSERT_TRUE(eventually([&] { return engine->stats()[0].presence == EnginePresence::up; }));
+  ASSERT_TRUE(eventually([&] { return engine->stats()[0].condition.presence == EnginePresence::up; }));
   ASSERT_TRUE(running->wait_ended(1, 60s));
   EXPECT_EQ(running->record().tokens, expected(some_prompt(1, 20), 300));
 }
@@ -416,7 +416,7 @@ TEST(EngineProcess, GivesUpInTheEnd) {
   ::kill(engine->pid(), SIGKILL);
   ASSERT_TRUE(sink->wait_ended(1, 60s));
   EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
-  EXPECT_TRUE(eventually([&] { return !engine->stats()[0].healthy; }));
+  EXPECT_TRUE(eventually([&] { return !engine->stats()[0].condition.healthy; }));
   EXPECT_EQ(engine->submit(request_for(some_prompt(1, 20), 5), sink).error().code, ErrorCode::unavailable);
   engine->drain();
 }
@@ -453,7 +453,7 @@ TEST(EngineProcess, AbortsAndRefusals) {
   ASSERT_TRUE(waiting->wait_ended(1, 60s));
   EXPECT_EQ(waiting->record().ends[0].finished, FinishReason::abort);
   engine->drain();
-  EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
+  EXPECT_TRUE(eventually([&] { return engine->stats()[0].requests.unfinished == 0; }));
   EXPECT_FALSE(engine->submit(request_for({1}, 5), sink));
 }
 

@@ -26,13 +26,13 @@ Request some_request() {
   r.sampling.n = 3;
   r.sampling.temperature = 0.1;
   r.sampling.seed = std::numeric_limits<std::int64_t>::min();
-  r.sampling.logit_bias = {{5, -99.5F}, {7, 1.0F / 3}};
-  r.sampling.bad_words = {"x", "\xff"};
-  r.sampling.bad_word_ids = {{1, 2}, {}};
-  r.sampling.begin_suppress_tokens = {3};
+  r.sampling.tokens.logit_bias = {{5, -99.5F}, {7, 1.0F / 3}};
+  r.sampling.tokens.bad_words = {"x", "\xff"};
+  r.sampling.tokens.bad_word_ids = {{1, 2}, {}};
+  r.sampling.tokens.begin_suppress_tokens = {3};
   r.sampling.max_tokens.reset();
   r.sampling.repetition_detection = {3, 2, 4};
-  r.sampling.logprobs = -1;
+  r.sampling.logprobs.output = -1;
   r.sampling.detokenize = false;
   r.eos_ids = {2};
   r.priority = -5;
@@ -67,7 +67,7 @@ TEST(Wire, ARequestArrivesAsItWasSent) {
   EXPECT_EQ(r.prompt, some_request().prompt);
   EXPECT_EQ(r.sampling.temperature, 0.1);
   EXPECT_EQ(r.sampling.seed, std::numeric_limits<std::int64_t>::min());
-  EXPECT_EQ(r.sampling.logit_bias, some_request().sampling.logit_bias);
+  EXPECT_EQ(r.sampling.tokens.logit_bias, some_request().sampling.tokens.logit_bias);
   EXPECT_EQ(r.sampling.max_tokens, std::nullopt);
   EXPECT_EQ(r.identity, some_request().identity);
   EXPECT_EQ(r.grammar->options.whitespace, grammar::JsonOptions::Whitespace::none);
@@ -97,8 +97,8 @@ TEST(Wire, AnOutputArrivesAsItWasSent) {
 
 TEST(Wire, StatsArriveAsTheyWereSent) {
   EngineStats stats;
-  stats.running = 3;
-  stats.accepted_drafts[2] = 9;
+  stats.requests.running = 3;
+  stats.drafts.accepted[2] = 9;
   stats.step_tokens.observe(100);
   stats.kv_transfer.bytes.observe(1e6);
   stats.kv_transfer.failures[1] = 2;

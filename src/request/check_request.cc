@@ -38,10 +38,10 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
     return invalid("data_parallel_rank", "must be in [{}, {}), got {}", first, end, *request.engine);
   TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
   if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
-  if (!engine.does(request.task))
+  if (!engine.tasks.does(request.task))
     return invalid("task", "{} models cannot do this: they {}", engine.architecture,
-                   what_it_does(engine.task));
-  if (engine.task != Task::generate) {
+                   what_it_does(engine.tasks.default_task));
+  if (engine.tasks.default_task != Task::generate) {
     if (!request.media.empty()) return invalid("images", "only generative models accept images");
     if (request.prompt.size() > static_cast<std::size_t>(engine.max_model_len))
       return invalid("prompt", "the text has {} tokens, the model reads {}", request.prompt.size(),

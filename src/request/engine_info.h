@@ -10,6 +10,48 @@
 
 namespace octavo {
 
+// Tasks that requests can have.
+struct TaskRules {
+  Task default_task = Task::generate;
+  // For tasks other than generate:
+  int pooled_size = 0;                // size of Output::pooled, for the text or for each token
+  bool normalise = false;             // true: vectors are scaled to length 1
+  std::vector<std::string> labels{};  // names of the scores
+  ScoreActivation score_activation = ScoreActivation::none;
+
+  // A separate head that gives a result for each token, for another task. The first token of a text if
+  // it is left_out_first, and the last one if it is left_out_last, get no result; -1: no such token.
+  struct TokenHead {
+    Task task = Task::token_embed;
+    int size = 0;
+    bool normalise = false;
+    ScoreActivation activation = ScoreActivation::none;
+    int left_out_first = -1;
+    int left_out_last = -1;
+  };
+  std::vector<TokenHead> token_heads{};
+
+  const TokenHead* token_head(Task of) const {
+    const auto found = std::ranges::find(token_heads, of, &TokenHead::task);
+    return found != token_heads.end() ? &*found : nullptr;
+  }
+  // Index of the head for a task: 0 for the default head, otherwise the index in token_heads plus 1.
+  int head_for(Task of) const {
+    const TokenHead* head = token_head(of);
+    return head != nullptr ? static_cast<int>(head - token_heads.data()) + 1 : 0;
+  }
+  // True if requests can have this task. An embedding model also embeds tokens.
+  bool does(Task of) const {
+    return of == default_task || token_head(of) != nullptr ||
+           (of == Task::token_embed && default_task == Task::embed);
+  }
+  // Number of elements in Output::pooled for this task, for a text or for each token.
+  int size_for(Task of) const {
+    const TokenHead* head = token_head(of);
+    return head != nullptr ? head->size : pooled_size;
+  }
+};
+
 struct EngineInfo {
   int index = 0;               // index of the engine, or of the client's first engine; a label in metrics
   int engines = 1;             // number of engines of the client; their indices are consecutive
@@ -76,43 +118,7 @@ struct EngineInfo {
   SourceRule source{};
   int places() const { return sound.places > 0 ? sound.places : source.places; }
 
-  Task task = Task::generate;  // default task of requests
-  // For tasks other than generate:
-  int pooled_size = 0;                // size of Output::pooled, for the text or for each token
-  bool normalise = false;             // true: vectors are scaled to length 1
-  std::vector<std::string> labels{};  // names of the scores
-  ScoreActivation score_activation = ScoreActivation::none;
-
-  // A separate head that gives a result for each token, for another task. The first token of a text if
-  // it is left_out_first, and the last one if it is left_out_last, get no result; -1: no such token.
-  struct TokenHead {
-    Task task = Task::token_embed;
-    int size = 0;
-    bool normalise = false;
-    ScoreActivation activation = ScoreActivation::none;
-    int left_out_first = -1;
-    int left_out_last = -1;
-  };
-  std::vector<TokenHead> token_heads{};
-
-  const TokenHead* token_head(Task of) const {
-    const auto found = std::ranges::find(token_heads, of, &TokenHead::task);
-    return found != token_heads.end() ? &*found : nullptr;
-  }
-  // Index of the head for a task: 0 for the default head, otherwise the index in token_heads plus 1.
-  int head_for(Task of) const {
-    const TokenHead* head = token_head(of);
-    return head != nullptr ? static_cast<int>(head - token_heads.data()) + 1 : 0;
-  }
-  // True if requests can have this task. An embedding model also embeds tokens.
-  bool does(Task of) const {
-    return of == task || token_head(of) != nullptr || (of == Task::token_embed && task == Task::embed);
-  }
-  // Number of elements in Output::pooled for this task, for a text or for each token.
-  int size_for(Task of) const {
-    const TokenHead* head = token_head(of);
-    return head != nullptr ? head->size : pooled_size;
-  }
+  TaskRules tasks{};
 };
 
 }  // namespace octavo

@@ -149,44 +149,72 @@ struct GrammarStats {
   std::int64_t masks_deferred = 0;  // number of masks that were not ready in time
 };
 
-struct EngineStats {
-  int engine = 0;  // EngineInfo::index
-
+// Unfinished answers.
+struct RequestStats {
   int unfinished = 0;  // number of answers accepted and not ended
   int running = 0;
-  int waiting = 0;   // number of answers waiting to be scheduled
-  int deferred = 0;  // number of these not ready: grammar, adapter, images or blocks
-  int blocks_total = 0;
-  int blocks_used = 0;                 // blocks that belong to requests
-  int blocks_cached = 0;               // free blocks whose content is kept for reuse
-  std::int64_t request_bytes = 0;      // bytes of tokens, keys and block tables of unfinished requests
-  std::vector<AdapterStats> adapters;  // adapters with unfinished answers
-  bool healthy = true;                 // false: the step loop has failed permanently
-  bool hangs = false;                  // true: the running step makes no progress
+  int waiting = 0;         // number of answers waiting to be scheduled
+  int deferred = 0;        // number of these not ready: grammar, adapter, images or blocks
+  std::int64_t bytes = 0;  // bytes of tokens, keys and block tables
+};
+
+// KV blocks.
+struct BlockStats {
+  int total = 0;
+  int used = 0;    // blocks that belong to requests
+  int cached = 0;  // free blocks whose content is kept for reuse
+};
+
+// What the engine can do now.
+struct EngineCondition {
+  bool healthy = true;  // false: the step loop has failed permanently
+  bool hangs = false;   // true: the running step makes no progress
   EnginePresence presence = EnginePresence::up;
-  int sleep_level = 0;             // 0: awake; see EngineClient::sleep
-  bool paused = false;             // see EngineClient::pause
+  int sleep_level = 0;  // 0: awake; see EngineClient::sleep
+  bool paused = false;  // see EngineClient::pause
+};
+
+// Counters of tokens.
+struct TokenStats {
+  std::int64_t prompt = 0;         // number of prompt tokens of answers that have started
+  std::int64_t prompt_cached = 0;  // number of these tokens that were in the prefix cache
+  std::int64_t generation = 0;
+};
+
+struct PrefixCacheStats {
+  std::int64_t queries = 0;  // counter: number of tokens looked up
+  std::int64_t hits = 0;     // counter: number of these tokens that were found
+  PrefixTree tree{};         // prefix tree when EngineClient::look_at_prefixes() was last called
+};
+
+// Counters of speculative decoding.
+struct DraftStats {
+  std::int64_t drafts = 0;  // verified drafts of sequences
+  std::int64_t tokens = 0;
+  std::array<std::int64_t, kDraftTokensMax> accepted = {};  // index: position in the draft
+};
+
+struct EngineStats {
+  int engine = 0;  // EngineInfo::index
+  RequestStats requests{};
+  std::vector<AdapterStats> adapters;  // adapters with unfinished answers
+  BlockStats blocks{};
+  EngineCondition condition{};
 
   // Counters since the start.
-  std::int64_t prompt_tokens = 0;         // number of prompt tokens of answers that have started
-  std::int64_t prompt_tokens_cached = 0;  // number of these tokens that were in the prefix cache
-  std::int64_t generation_tokens = 0;
-  std::int64_t prefix_queries = 0;  // number of tokens looked up in the prefix cache
-  std::int64_t prefix_hits = 0;     // number of these tokens that were found
+  TokenStats tokens{};
+  PrefixCacheStats prefix_cache{};
   std::int64_t preemptions = 0;
+  DraftStats drafts{};
   GrammarStats grammars{};
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};
-  std::int64_t drafts = 0;  // verified drafts of sequences
-  std::int64_t draft_tokens = 0;
-  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // index: position in the draft
   KvTransferStats kv_transfer{};
   KvTierStats kv_host_tier{};
   KvTierStats kv_tier{};  // the tier on a disk or in a store
   KvResidencyStats kv_residency{};
   WorkStats work{};
   MediaCacheStats media_cache{};
-  PrefixTree prefixes{};  // prefix tree when EngineClient::look_at_prefixes() was last called
 };
 
 }  // namespace octavo

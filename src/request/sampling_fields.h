@@ -12,12 +12,13 @@
 #include <variant>
 #include <vector>
 
+#include "base/member_path.h"
 #include "request/sampling_params.h"
 
 namespace octavo {
 
 template <class... Ts>
-using SamplingMember = std::variant<Ts SamplingParams::*...>;
+using SamplingMember = std::variant<MemberPath<SamplingParams, Ts>...>;
 
 struct SamplingField {
   // The stage that the field affects.

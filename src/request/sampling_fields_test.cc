@@ -9,9 +9,9 @@ namespace octavo {
 namespace {
 
 template <class T>
-std::string error_of(T SamplingParams::* member, T value) {
+std::string error_of(MemberPath<SamplingParams, T> member, std::type_identity_t<T> value) {
   SamplingParams params;
-  params.*member = value;
+  member(params) = value;
   const auto checked = check_ranges(params);
   return checked ? "" : checked.error().field + " " + checked.error().message;
 }
@@ -29,13 +29,14 @@ TEST(SamplingFields, NamesAndFlagsAreUnique) {
 
 TEST(SamplingFields, ErrorsHaveNameRangeAndValue) {
   EXPECT_TRUE(check_ranges({}).has_value());
-  EXPECT_EQ(error_of(&SamplingParams::temperature, 2.5), "temperature must be in [0, 2], got 2.5");
-  EXPECT_EQ(error_of(&SamplingParams::top_p, 0.0), "top_p must be in (0, 1], got 0");
-  EXPECT_EQ(error_of(&SamplingParams::top_p, 1.0), "");
-  EXPECT_EQ(error_of(&SamplingParams::top_k, -2), "top_k must be at least -1, got -2");
-  EXPECT_EQ(error_of(&SamplingParams::prompt_logprobs, std::optional(-2)),
+  EXPECT_EQ(error_of(member_path<&SamplingParams::temperature>, 2.5),
+            "temperature must be in [0, 2], got 2.5");
+  EXPECT_EQ(error_of(member_path<&SamplingParams::top_p>, 0.0), "top_p must be in (0, 1], got 0");
+  EXPECT_EQ(error_of(member_path<&SamplingParams::top_p>, 1.0), "");
+  EXPECT_EQ(error_of(member_path<&SamplingParams::top_k>, -2), "top_k must be at least -1, got -2");
+  EXPECT_EQ(error_of(member_path<&SamplingParams::logprobs, &LogprobRequest::prompt>, std::optional(-2)),
             "prompt_logprobs must be at least -1, got -2");
-  EXPECT_EQ(error_of(&SamplingParams::repetition_penalty, 0.0),
+  EXPECT_EQ(error_of(member_path<&SamplingParams::penalties, &Penalties::repetition>, 0.0),
             "repetition_penalty must be in [1e-06, 1000000], got 0");
 }
 

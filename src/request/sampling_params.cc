@@ -30,14 +30,14 @@ Result<> valid_logprobs(std::string_view field, std::optional<int> count, const 
 }
 
 Result<> valid_tokens(const SamplingParams& p, const SamplingLimits& limits) {
-  for (const auto& [id, bias] : p.logit_bias) {
+  for (const auto& [id, bias] : p.tokens.logit_bias) {
     TRY_VOID(in_vocabulary("logit_bias", id, limits.vocab_size));
     if (std::isnan(bias)) return invalid("logit_bias", "bias of token {} is not a number", id);
   }
-  for (const TokenId id : p.allowed_token_ids)
+  for (const TokenId id : p.tokens.allowed_token_ids)
     TRY_VOID(in_vocabulary("allowed_token_ids", id, limits.vocab_size));
-  TRY_VOID(at_most("bad_words", p.bad_words.size(), limits.max_bad_words));
-  for (const std::string& word : p.bad_words)
+  TRY_VOID(at_most("bad_words", p.tokens.bad_words.size(), limits.max_bad_words));
+  for (const std::string& word : p.tokens.bad_words)
     if (word.empty()) return invalid("bad_words", "a bad word must not be empty");
   return {};
 }
@@ -70,10 +70,10 @@ Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
 }
 
 Result<> valid_reports(const SamplingParams& p, const SamplingLimits& limits) {
-  TRY_VOID(valid_logprobs("logprobs", p.logprobs, limits));
-  TRY_VOID(valid_logprobs("prompt_logprobs", p.prompt_logprobs, limits));
-  TRY_VOID(at_most("logprob_token_ids", p.logprob_token_ids.size(), limits.max_logprob_token_ids));
-  for (const TokenId id : p.logprob_token_ids)
+  TRY_VOID(valid_logprobs("logprobs", p.logprobs.output, limits));
+  TRY_VOID(valid_logprobs("prompt_logprobs", p.logprobs.prompt, limits));
+  TRY_VOID(at_most("logprob_token_ids", p.logprobs.token_ids.size(), limits.max_logprob_token_ids));
+  for (const TokenId id : p.logprobs.token_ids)
     TRY_VOID(in_vocabulary("logprob_token_ids", id, limits.vocab_size));
   if (p.truncate_prompt_tokens == 0)
     return invalid("truncate_prompt_tokens", "must be at least 1, or -1, got 0");
@@ -94,7 +94,7 @@ Result<SamplingParams> validated(SamplingParams p, const SamplingLimits& limits)
   if (p.greedy()) p.top_p = 1, p.top_k = 0, p.min_p = 0;
   if (p.top_k == -1 || p.top_k > limits.vocab_size) p.top_k = 0;
   if (p.seed == -1) p.seed.reset();
-  for (auto& [id, bias] : p.logit_bias) bias = std::clamp(bias, -100.0f, 100.0f);
+  for (auto& [id, bias] : p.tokens.logit_bias) bias = std::clamp(bias, -100.0f, 100.0f);
   std::ranges::sort(p.stop_token_ids);
   p.stop_token_ids.erase(std::ranges::unique(p.stop_token_ids).begin(), p.stop_token_ids.end());
   return p;

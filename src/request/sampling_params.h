@@ -21,6 +21,29 @@ struct RepetitionDetection {
   int min_count = 0;
 };
 
+// Changes of the logits of tokens that occurred before.
+struct Penalties {
+  double presence = 0.0;
+  double frequency = 0.0;
+  double repetition = 1.0;
+};
+
+// Tokens that an answer may contain.
+struct TokenRules {
+  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
+  std::vector<std::string> bad_words;
+  std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token
+  std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words as token ids; set by the server
+};
+
+// Log-probabilities that are reported: the number of the most likely tokens; -1: the whole vocabulary.
+struct LogprobRequest {
+  std::optional<int> output;         // for each output token
+  std::optional<int> prompt;         // for each prompt token
+  std::vector<TokenId> token_ids{};  // reported instead of the most likely tokens
+};
+
 struct SamplingParams {
   int n = 1;  // number of answers to one prompt; answer i uses seed + i
 
@@ -29,16 +52,10 @@ struct SamplingParams {
   double top_p = 1.0;
   int top_k = 0;  // 0 or -1: disabled
   double min_p = 0.0;
-  double presence_penalty = 0.0;
-  double frequency_penalty = 0.0;
-  double repetition_penalty = 1.0;
+  Penalties penalties{};
   std::optional<std::int64_t> seed;
 
-  std::vector<std::pair<TokenId, float>> logit_bias;
-  std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
-  std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token
-  std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words as token ids; set by the server
+  TokenRules tokens{};
 
   std::optional<int> max_tokens = 16;  // nullopt: up to the maximum context length
   int min_tokens = 0;
@@ -48,10 +65,7 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   RepetitionDetection repetition_detection;
 
-  // Number of most likely tokens whose log-probabilities are reported. -1: the whole vocabulary.
-  std::optional<int> logprobs;
-  std::optional<int> prompt_logprobs;
-  std::vector<TokenId> logprob_token_ids;
+  LogprobRequest logprobs{};
 
   // Handling of the prompt and of the output text.
   std::optional<int> truncate_prompt_tokens;  // keep only the last k tokens; -1: the model's maximum

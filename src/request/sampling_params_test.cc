@@ -36,14 +36,14 @@ TEST(SamplingParams, EachRuleNamesItsField) {
       {"top_p", [](auto& p) { p.top_p = 1.01; }},
       {"top_k", [](auto& p) { p.top_k = -2; }},
       {"min_p", [](auto& p) { p.min_p = 1.5; }},
-      {"presence_penalty", [](auto& p) { p.presence_penalty = 2.5; }},
-      {"frequency_penalty", [](auto& p) { p.frequency_penalty = -2.5; }},
-      {"repetition_penalty", [](auto& p) { p.repetition_penalty = 0; }},
-      {"repetition_penalty", [](auto& p) { p.repetition_penalty = 1e-300; }},
-      {"repetition_penalty", [](auto& p) { p.repetition_penalty = 1e300; }},
-      {"logit_bias", [](auto& p) { p.logit_bias = {{1000, 1.f}}; }},
-      {"allowed_token_ids", [](auto& p) { p.allowed_token_ids = {-1}; }},
-      {"bad_words", [](auto& p) { p.bad_words = {""}; }},
+      {"presence_penalty", [](auto& p) { p.penalties.presence = 2.5; }},
+      {"frequency_penalty", [](auto& p) { p.penalties.frequency = -2.5; }},
+      {"repetition_penalty", [](auto& p) { p.penalties.repetition = 0; }},
+      {"repetition_penalty", [](auto& p) { p.penalties.repetition = 1e-300; }},
+      {"repetition_penalty", [](auto& p) { p.penalties.repetition = 1e300; }},
+      {"logit_bias", [](auto& p) { p.tokens.logit_bias = {{1000, 1.f}}; }},
+      {"allowed_token_ids", [](auto& p) { p.tokens.allowed_token_ids = {-1}; }},
+      {"bad_words", [](auto& p) { p.tokens.bad_words = {""}; }},
       {"max_tokens", [](auto& p) { p.max_tokens = 0; }},
       {"min_tokens", [](auto& p) { p.min_tokens = 17; }},
       {"stop", [](auto& p) { p.stop = {""}; }},
@@ -53,10 +53,10 @@ TEST(SamplingParams, EachRuleNamesItsField) {
       {"repetition_detection", [](auto& p) { p.repetition_detection = {4, 2, 1}; }},
       {"repetition_detection", [](auto& p) { p.repetition_detection = {2, 4, 2}; }},
       {"repetition_detection", [](auto& p) { p.repetition_detection = {1025, 4, 2}; }},
-      {"logprobs", [](auto& p) { p.logprobs = 21; }},
-      {"logprobs", [](auto& p) { p.logprobs = -1; }},
-      {"prompt_logprobs", [](auto& p) { p.prompt_logprobs = -2; }},
-      {"logprob_token_ids", [](auto& p) { p.logprob_token_ids.assign(129, 1); }},
+      {"logprobs", [](auto& p) { p.logprobs.output = 21; }},
+      {"logprobs", [](auto& p) { p.logprobs.output = -1; }},
+      {"prompt_logprobs", [](auto& p) { p.logprobs.prompt = -2; }},
+      {"logprob_token_ids", [](auto& p) { p.logprobs.token_ids.assign(129, 1); }},
       {"truncate_prompt_tokens", [](auto& p) { p.truncate_prompt_tokens = 0; }},
   };
   for (const auto& [field, change] : bad) EXPECT_EQ(rejected_field(change), field);
@@ -67,13 +67,13 @@ TEST(SamplingParams, NormalForm) {
   p.temperature = 0.001;
   p.top_k = -1;
   p.seed = -1;
-  p.logit_bias = {{3, 400.f}};
+  p.tokens.logit_bias = {{3, 400.f}};
   p.stop_token_ids = {5, 2, 5};
   const SamplingParams v = validated(p, kLimits).value();
   EXPECT_EQ(v.temperature, 0.01);
   EXPECT_EQ(v.top_k, 0);
   EXPECT_FALSE(v.seed.has_value());
-  EXPECT_EQ(v.logit_bias[0].second, 100.f);
+  EXPECT_EQ(v.tokens.logit_bias[0].second, 100.f);
   EXPECT_EQ(v.stop_token_ids, (std::vector<TokenId>{2, 5}));
 
   p.temperature = 0;

@@ -18,8 +18,8 @@ SamplingParams params_of(Kind kind) {
   if (kind == greedy || kind == logprobs_20) params.temperature = 0;
   if (kind == top_k_top_p) params.top_k = 50;
   if (kind == top_k_top_p || kind == top_p) params.top_p = 0.9;
-  if (kind == logprobs_20) params.logprobs = 20;
-  if (kind == penalties) params.repetition_penalty = 1.1, params.presence_penalty = 0.5;
+  if (kind == logprobs_20) params.logprobs.output = 20;
+  if (kind == penalties) params.penalties.repetition = 1.1, params.penalties.presence = 0.5;
   return params;
 }
 

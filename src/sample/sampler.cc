@@ -35,8 +35,8 @@ bool make_list(SampledToken& result, std::size_t entries) {
 Report report_of(const SampleRow& row, std::size_t vocab) {
   const SamplingParams& params = row.sequence->params();
   const bool forced = row.forced >= 0;
-  if (!forced && !params.logprob_token_ids.empty()) return {0, params.logprob_token_ids};
-  const std::optional<int> asked = forced ? params.prompt_logprobs : params.logprobs;
+  if (!forced && !params.logprobs.token_ids.empty()) return {0, params.logprobs.token_ids};
+  const std::optional<int> asked = forced ? params.logprobs.prompt : params.logprobs.output;
   if (!asked) return {};
   const int most = static_cast<int>(vocab);
   return {*asked == -1 ? most : std::min(*asked, most), {}};
@@ -140,9 +140,9 @@ void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
         .top_p = static_cast<float>(params.top_p),
         .min_p = static_cast<float>(params.min_p),
         .top_k = std::max(params.top_k, 0),
-        .repetition_penalty = static_cast<float>(params.repetition_penalty),
-        .frequency_penalty = static_cast<float>(params.frequency_penalty),
-        .presence_penalty = static_cast<float>(params.presence_penalty),
+        .repetition_penalty = static_cast<float>(params.penalties.repetition),
+        .frequency_penalty = static_cast<float>(params.penalties.frequency),
+        .presence_penalty = static_cast<float>(params.penalties.presence),
         .forced = rows[r].forced};
   }
   if (inputs_.history_starts.count > 0) pack_history(rows);

@@ -14,9 +14,9 @@ TEST(SamplerAllocation, NoneInAWarmStep) {
   for (std::size_t i = 0; i < params.size(); ++i) {
     if (i % 2 == 0) params[i].top_p = 0.9;
     if (i % 3 == 0) params[i].top_k = 40;
-    if (i % 4 == 0) params[i].frequency_penalty = 1;
-    if (i % 5 == 0) params[i].bad_word_ids = {{7}, {8, 9}};
-    if (i % 7 == 0) params[i].allowed_token_ids = {1, 2, 3};
+    if (i % 4 == 0) params[i].penalties.frequency = 1;
+    if (i % 5 == 0) params[i].tokens.bad_word_ids = {{7}, {8, 9}};
+    if (i % 7 == 0) params[i].tokens.allowed_token_ids = {1, 2, 3};
   }
   const std::vector<TokenId> output{4, 5, 6};
   std::vector<SequenceSampling> sequences;

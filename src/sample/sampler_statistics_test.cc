@@ -62,12 +62,12 @@ Probabilities exact(const SamplingParams& params, const std::vector<float>& raw)
   std::vector<double> logits(raw.begin(), raw.end());
   const auto ban = [&](TokenId id) { logits[static_cast<std::size_t>(id)] = -INFINITY; };
   for (std::size_t id = 0; id < kVocab; ++id) {
-    const auto& allowed = params.allowed_token_ids;
+    const auto& allowed = params.tokens.allowed_token_ids;
     if (!allowed.empty() && std::ranges::find(allowed, static_cast<TokenId>(id)) == allowed.end())
       ban(static_cast<TokenId>(id));
   }
-  for (const auto& [id, bias] : params.logit_bias) logits[static_cast<std::size_t>(id)] += bias;
-  for (const Tokens& word : params.bad_word_ids) {
+  for (const auto& [id, bias] : params.tokens.logit_bias) logits[static_cast<std::size_t>(id)] += bias;
+  for (const Tokens& word : params.tokens.bad_word_ids) {
     const Tokens beginning(word.begin(), word.end() - 1);
     if (beginning.size() <= kOutput.size() &&
         std::equal(beginning.rbegin(), beginning.rend(), kOutput.rbegin()))
@@ -81,9 +81,10 @@ Probabilities exact(const SamplingParams& params, const std::vector<float>& raw)
     const auto in_output = std::ranges::count(kOutput, static_cast<TokenId>(id));
     const auto in_prompt = std::ranges::count(kPrompt, static_cast<TokenId>(id));
     double& x = logits[id];
-    if (in_output + in_prompt > 0) x = x > 0 ? x / params.repetition_penalty : x * params.repetition_penalty;
-    x -= params.frequency_penalty * static_cast<double>(in_output);
-    if (in_output > 0) x -= params.presence_penalty;
+    if (in_output + in_prompt > 0)
+      x = x > 0 ? x / params.penalties.repetition : x * params.penalties.repetition;
+    x -= params.penalties.frequency * static_cast<double>(in_output);
+    if (in_output > 0) x -= params.penalties.presence;
   }
   for (double& x : logits) x /= params.temperature;
   Probabilities p = softmax(logits);
@@ -173,60 +174,59 @@ TEST_P(SamplerStatistics, DrawsFollowTheExactDistribution) {
 
 INSTANTIATE_TEST_SUITE_P(
     Filters, SamplerStatistics,
-    testing::Values(Named{"plain", [](auto&) {}}, Named{"cold", [](auto& p) { p.temperature = 0.5; }},
-                    Named{"hot", [](auto& p) { p.temperature = 1.8; }},
-                    Named{"top_k", [](auto& p) { p.top_k = 7; }},
-                    Named{"top_k_ties",
-                          [](auto& p) {
-                            p.top_k = 2;
-                            p.temperature = 1;
-                            p.logit_bias = {{9, -0.5f}, {41, -0.2f}};
-                          }},
-                    Named{"top_p", [](auto& p) { p.top_p = 0.8; }},
-                    Named{"min_p", [](auto& p) { p.min_p = 0.07; }},
-                    Named{"repetition", [](auto& p) { p.repetition_penalty = 1.7; }},
-                    Named{"frequency", [](auto& p) { p.frequency_penalty = 0.6; }},
-                    Named{"negative_frequency", [](auto& p) { p.frequency_penalty = -0.4; }},
-                    Named{"presence", [](auto& p) { p.presence_penalty = 1.1; }},
-                    Named{"logit_bias", [](auto& p) { p.logit_bias = {{4, 3.f}, {7, -2.f}, {59, 1.f}}; }},
-                    Named{"allowed", [](auto& p) { p.allowed_token_ids = {0, 5, 9, 31, 32, 33, 41, 59}; }},
-                    Named{"bad_words", [](auto& p) { p.bad_word_ids = {{9}, {3, 41, 7}, {41, 5}, {3, 4}}; }},
-                    Named{"min_tokens",
-                          [](auto& p) {
-                            p.min_tokens = 6;
-                            p.stop_token_ids = {9, 12};
-                          }},
-                    Named{"top_k_top_p",
-                          [](auto& p) {
-                            p.top_k = 12;
-                            p.top_p = 0.75;
-                          }},
-                    Named{"min_p_top_p",
-                          [](auto& p) {
-                            p.min_p = 0.02;
-                            p.top_p = 0.9;
-                          }},
-                    Named{"all_filters",
-                          [](auto& p) {
-                            p.temperature = 1.3;
-                            p.top_k = 20;
-                            p.top_p = 0.9;
-                            p.min_p = 0.04;
-                          }},
-                    Named{"everything",
-                          [](auto& p) {
-                            p.temperature = 1.2;
-                            p.top_k = 25;
-                            p.top_p = 0.95;
-                            p.min_p = 0.01;
-                            p.repetition_penalty = 1.2;
-                            p.frequency_penalty = 0.3;
-                            p.presence_penalty = -0.4;
-                            p.logit_bias = {{41, 2.f}, {10, 1.5f}, {11, -1.f}};
-                            p.bad_word_ids = {{41, 9}};
-                            p.min_tokens = 10;
-                            for (TokenId id = 0; id < 50; ++id) p.allowed_token_ids.push_back(id);
-                          }}),
+    testing::Values(
+        Named{"plain", [](auto&) {}}, Named{"cold", [](auto& p) { p.temperature = 0.5; }},
+        Named{"hot", [](auto& p) { p.temperature = 1.8; }}, Named{"top_k", [](auto& p) { p.top_k = 7; }},
+        Named{"top_k_ties",
+              [](auto& p) {
+                p.top_k = 2;
+                p.temperature = 1;
+                p.tokens.logit_bias = {{9, -0.5f}, {41, -0.2f}};
+              }},
+        Named{"top_p", [](auto& p) { p.top_p = 0.8; }}, Named{"min_p", [](auto& p) { p.min_p = 0.07; }},
+        Named{"repetition", [](auto& p) { p.penalties.repetition = 1.7; }},
+        Named{"frequency", [](auto& p) { p.penalties.frequency = 0.6; }},
+        Named{"negative_frequency", [](auto& p) { p.penalties.frequency = -0.4; }},
+        Named{"presence", [](auto& p) { p.penalties.presence = 1.1; }},
+        Named{"logit_bias", [](auto& p) { p.tokens.logit_bias = {{4, 3.f}, {7, -2.f}, {59, 1.f}}; }},
+        Named{"allowed", [](auto& p) { p.tokens.allowed_token_ids = {0, 5, 9, 31, 32, 33, 41, 59}; }},
+        Named{"bad_words", [](auto& p) { p.tokens.bad_word_ids = {{9}, {3, 41, 7}, {41, 5}, {3, 4}}; }},
+        Named{"min_tokens",
+              [](auto& p) {
+                p.min_tokens = 6;
+                p.stop_token_ids = {9, 12};
+              }},
+        Named{"top_k_top_p",
+              [](auto& p) {
+                p.top_k = 12;
+                p.top_p = 0.75;
+              }},
+        Named{"min_p_top_p",
+              [](auto& p) {
+                p.min_p = 0.02;
+                p.top_p = 0.9;
+              }},
+        Named{"all_filters",
+              [](auto& p) {
+                p.temperature = 1.3;
+                p.top_k = 20;
+                p.top_p = 0.9;
+                p.min_p = 0.04;
+              }},
+        Named{"everything",
+              [](auto& p) {
+                p.temperature = 1.2;
+                p.top_k = 25;
+                p.top_p = 0.95;
+                p.min_p = 0.01;
+                p.penalties.repetition = 1.2;
+                p.penalties.frequency = 0.3;
+                p.penalties.presence = -0.4;
+                p.tokens.logit_bias = {{41, 2.f}, {10, 1.5f}, {11, -1.f}};
+                p.tokens.bad_word_ids = {{41, 9}};
+                p.min_tokens = 10;
+                for (TokenId id = 0; id < 50; ++id) p.tokens.allowed_token_ids.push_back(id);
+              }}),
     [](const auto& named) { return named.param.name; });
 
 // Draws at successive positions of one sequence.

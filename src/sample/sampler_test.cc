@@ -49,13 +49,13 @@ TEST_F(SamplerTest, NoRows) { EXPECT_TRUE(run({}, {}).empty()); }
 TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   SamplingParams greedy, biased, reporting, listing, prompt;
   greedy.temperature = biased.temperature = reporting.temperature = listing.temperature = 0;
-  biased.logit_bias = {{5, 10.f}, {6, 11.f}};
-  biased.bad_word_ids = {{6}};  // a ban has priority over a bias
-  reporting.logprobs = 2;
-  reporting.frequency_penalty = 2;
-  listing.logprob_token_ids = {0, 39, 0};
-  listing.allowed_token_ids = {3, 33};
-  prompt.prompt_logprobs = 1;
+  biased.tokens.logit_bias = {{5, 10.f}, {6, 11.f}};
+  biased.tokens.bad_word_ids = {{6}};  // a ban has priority over a bias
+  reporting.logprobs.output = 2;
+  reporting.penalties.frequency = 2;
+  listing.logprobs.token_ids = {0, 39, 0};
+  listing.tokens.allowed_token_ids = {3, 33};
+  prompt.logprobs.prompt = 1;
   const SequenceSampling a(greedy, {}, {}, 0, kVocab), b(biased, {}, {}, 0, kVocab),
       d(listing, {}, {}, 0, kVocab), e(prompt, {}, {}, 0, kVocab);
   SequenceSampling c(reporting, {}, {}, 0, kVocab);
@@ -88,7 +88,7 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
 
 TEST_F(SamplerTest, WholeVocabulary) {
   SamplingParams params;
-  params.logprobs = -1;
+  params.logprobs.output = -1;
   const SequenceSampling sequence(params, {}, {}, 0, kVocab);
   const auto out = run(ramp(1), {{&sequence, {}}});
   ASSERT_EQ(out[0].logprobs->top.size(), static_cast<std::size_t>(kVocab));
@@ -98,9 +98,9 @@ TEST_F(SamplerTest, WholeVocabulary) {
 
 TEST_F(SamplerTest, BrokenLogitsAndTotalBansAreNoToken) {
   SamplingParams params, banned;
-  banned.allowed_token_ids = {4};
-  banned.bad_word_ids = {{4}};
-  banned.logprobs = 1;
+  banned.tokens.allowed_token_ids = {4};
+  banned.tokens.bad_word_ids = {{4}};
+  banned.logprobs.output = 1;
   const SequenceSampling a(params, {}, {}, 0, kVocab), b(banned, {}, {}, 0, kVocab);
   std::vector<float> logits = ramp(3);
   logits[2] = std::nanf("");
@@ -125,10 +125,10 @@ TEST_F(SamplerTest, NeighboursDoNotMatter) {
     p.temperature = rng() % 4 == 0 ? 0 : 0.8;
     p.top_k = rng() % 2 == 0 ? 10 : 0;
     p.top_p = rng() % 2 == 0 ? 0.9 : 1;
-    if (rng() % 2 == 0) p.logprobs = static_cast<int>(rng() % 5);
-    if (rng() % 3 == 0) p.repetition_penalty = 1.3, p.presence_penalty = 0.5;
-    if (rng() % 3 == 0) p.logit_bias = {{static_cast<TokenId>(rng() % kVocab), 2.f}};
-    if (rng() % 3 == 0) p.allowed_token_ids = {1, 2, 3, 5, 8, 13, 21, 34};
+    if (rng() % 2 == 0) p.logprobs.output = static_cast<int>(rng() % 5);
+    if (rng() % 3 == 0) p.penalties.repetition = 1.3, p.penalties.presence = 0.5;
+    if (rng() % 3 == 0) p.tokens.logit_bias = {{static_cast<TokenId>(rng() % kVocab), 2.f}};
+    if (rng() % 3 == 0) p.tokens.allowed_token_ids = {1, 2, 3, 5, 8, 13, 21, 34};
     sequences.emplace_back(p, Tokens{1, 2}, Tokens{0}, rng(), kVocab);
     outputs.emplace_back(rng() % 9, static_cast<TokenId>(rng() % kVocab));
     for (const TokenId id : outputs.back()) sequences.back().append(id);

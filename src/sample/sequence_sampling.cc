@@ -20,28 +20,28 @@ SequenceSampling::SequenceSampling(const SamplingParams& params, std::span<const
     : params_(params),
       seed_(seed),
       vocab_size_(vocab_size),
-      penalises_(params.repetition_penalty != 1 || params.frequency_penalty != 0 ||
-                 params.presence_penalty != 0) {
-  for (const TokenId id : params.logprob_token_ids)
+      penalises_(params.penalties.repetition != 1 || params.penalties.frequency != 0 ||
+                 params.penalties.presence != 0) {
+  for (const TokenId id : params.logprobs.token_ids)
     CHECK(in_vocabulary(id), "token {} to report on, vocabulary of {}", id, vocab_size);
   // Only the repetition penalty applies to prompt tokens.
-  if (params.repetition_penalty != 1) {
+  if (params.penalties.repetition != 1) {
     for (const TokenId id : prompt)
       if (in_vocabulary(id)) history_.add_prompt(id);
   }
 
-  std::map<TokenId, float> bias(params.logit_bias.begin(), params.logit_bias.end());
+  std::map<TokenId, float> bias(params.tokens.logit_bias.begin(), params.tokens.logit_bias.end());
   std::erase_if(bias, [&](const auto& entry) { return !in_vocabulary(entry.first) || entry.second == 0; });
   bias_.assign(bias.begin(), bias.end());
 
-  if (!params.allowed_token_ids.empty()) {
+  if (!params.tokens.allowed_token_ids.empty()) {
     allowed_.assign((static_cast<std::size_t>(vocab_size) + 31) / 32, 0);
-    for (const TokenId id : params.allowed_token_ids)
+    for (const TokenId id : params.tokens.allowed_token_ids)
       if (in_vocabulary(id)) allowed_[static_cast<std::size_t>(id) / 32] |= std::uint32_t{1} << (id % 32);
   }
-  for (const std::vector<TokenId>& word : params.bad_word_ids)
+  for (const std::vector<TokenId>& word : params.tokens.bad_word_ids)
     if (!word.empty() && in_vocabulary(word.back())) bad_words_.emplace_back(word);
-  std::ranges::copy_if(params.begin_suppress_tokens, std::back_inserter(not_first_),
+  std::ranges::copy_if(params.tokens.begin_suppress_tokens, std::back_inserter(not_first_),
                        [&](TokenId id) { return in_vocabulary(id); });
   if (params.min_tokens > 0) {
     ends_.assign(eos_ids.begin(), eos_ids.end());

@@ -39,13 +39,13 @@ TEST(SequenceSampling, RemembersOnlyWhatPenaltiesNeed) {
   plain.append(7);
   EXPECT_THAT(plain.history().ids(), IsEmpty());
 
-  params.presence_penalty = 1;
+  params.penalties.presence = 1;
   SequenceSampling presence(params, prompt, {}, 0, kVocab);
   EXPECT_THAT(presence.history().ids(), IsEmpty());
   presence.append(7);
   EXPECT_THAT(presence.history().ids(), ElementsAre(7));
 
-  params.repetition_penalty = 1.5;
+  params.penalties.repetition = 1.5;
   SequenceSampling repetition(params, prompt, {}, 0, kVocab);
   for (const TokenId id : {7, 5, 7, kVocab}) repetition.append(id);
   EXPECT_THAT(repetition.history().ids(), ElementsAre(5, 6, 7));
@@ -54,7 +54,7 @@ TEST(SequenceSampling, RemembersOnlyWhatPenaltiesNeed) {
 
 TEST(SequenceSampling, BadWordsBanTheirLastTokenWhenAboutToComplete) {
   SamplingParams params;
-  params.bad_word_ids = {{9}, {4, 5, 6}, {5, 8}, {5, 6}, {}};
+  params.tokens.bad_word_ids = {{9}, {4, 5, 6}, {5, 8}, {5, 6}, {}};
   EXPECT_THAT(bans(params, {}), ElementsAre(9));
   EXPECT_THAT(bans(params, {5}), ElementsAre(6, 8, 9));
   EXPECT_THAT(bans(params, {4, 5}), ElementsAre(6, 8, 9));
@@ -63,7 +63,7 @@ TEST(SequenceSampling, BadWordsBanTheirLastTokenWhenAboutToComplete) {
 
 TEST(SequenceSampling, PromptIsNoPartOfABadWord) {
   SamplingParams params;
-  params.bad_word_ids = {{3, 4}};
+  params.tokens.bad_word_ids = {{3, 4}};
   EXPECT_THAT(bans(params, {}), IsEmpty());
   EXPECT_THAT(bans(params, {3}), ElementsAre(4));
 }
@@ -72,23 +72,23 @@ TEST(SequenceSampling, MinTokensBansTheEnds) {
   SamplingParams params;
   params.min_tokens = 2;
   params.stop_token_ids = {7, 11};
-  params.bad_word_ids = {{7}};
+  params.tokens.bad_word_ids = {{7}};
   EXPECT_THAT(bans(params, {0}, {2, kVocab}), ElementsAre(2, 7, 11));
   EXPECT_THAT(bans(params, {0, 0}, {2}), ElementsAre(7));
 }
 
 TEST(SequenceSampling, BeginSuppressTokensAreBannedFirst) {
   SamplingParams params;
-  params.begin_suppress_tokens = {5, kVocab, 3};
-  params.bad_word_ids = {{4}};
+  params.tokens.begin_suppress_tokens = {5, kVocab, 3};
+  params.tokens.bad_word_ids = {{4}};
   EXPECT_THAT(bans(params, {}), ElementsAre(3, 4, 5));
   EXPECT_THAT(bans(params, {1}), ElementsAre(4));
 }
 
 TEST(SequenceSampling, BiasAndAllowedTokens) {
   SamplingParams params;
-  params.logit_bias = {{8, 2.f}, {3, -1.f}, {8, 4.f}, {kVocab, 1.f}};
-  params.allowed_token_ids = {0, 31, 32, 99};
+  params.tokens.logit_bias = {{8, 2.f}, {3, -1.f}, {8, 4.f}, {kVocab, 1.f}};
+  params.tokens.allowed_token_ids = {0, 31, 32, 99};
   const SequenceSampling sequence(params, {}, {}, 0, kVocab);
   EXPECT_THAT(sequence.bias(), ElementsAre(Pair(3, -1.f), Pair(8, 2.f)));
   EXPECT_THAT(sequence.allowed(), ElementsAre(0x80000001u, 1u, 0u, 8u));

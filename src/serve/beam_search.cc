@@ -17,7 +17,7 @@ BeamRules rules_of(const Request& request, double length_penalty) {
                   .length_penalty = length_penalty,
                   .max_tokens = p.max_tokens.value_or(1),
                   .prompt_tokens = static_cast<int>(request.prompt.size()),
-                  .logprobs = p.logprobs,
+                  .logprobs = p.logprobs.output,
                   .keep_end = p.include_stop_str_in_output};
   rules.ends = p.stop_token_ids;
   if (!p.ignore_eos) rules.ends.insert(rules.ends.end(), request.eos_ids.begin(), request.eos_ids.end());
@@ -31,8 +31,8 @@ SamplingParams one_token(const SamplingParams& asked) {
   p.temperature = 0;
   p.max_tokens = 1;
   p.ignore_eos = true;
-  const int shown = asked.logprobs.value_or(0);
-  p.logprobs = shown < 0 ? shown : std::max(2 * asked.n, shown);
+  const int shown = asked.logprobs.output.value_or(0);
+  p.logprobs.output = shown < 0 ? shown : std::max(2 * asked.n, shown);
   return p;
 }
 

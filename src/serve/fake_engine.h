@@ -48,8 +48,8 @@ class FakeEngine final : public EngineClient {
     last_request = request;
     Active active{.sink = std::move(sink), .max_tokens = request.sampling.max_tokens.value_or(1 << 30)};
     active.prompt = request.prompt;
-    active.logprobs = request.sampling.logprobs;
-    active.prompt_logprobs = request.sampling.prompt_logprobs.has_value();
+    active.logprobs = request.sampling.logprobs.output;
+    active.prompt_logprobs = request.sampling.logprobs.prompt.has_value();
     active.reports = request.report_progress;
     active.times.arrived_us = now_us();
     for (int i = 0; i < request.sampling.n; ++i) active.answers.push_back({.script = script_(request, i)});
@@ -78,11 +78,11 @@ class FakeEngine final : public EngineClient {
     if (out_of_memory) throw std::bad_alloc();
     const std::lock_guard lock(mutex_);
     EngineStats stats;
-    stats.running = static_cast<int>(active_.size());
-    stats.blocks_total = 100;
-    stats.blocks_used = stats.running;
-    stats.healthy = healthy;
-    stats.hangs = hangs;
+    stats.requests.running = static_cast<int>(active_.size());
+    stats.blocks.total = 100;
+    stats.blocks.used = stats.requests.running;
+    stats.condition.healthy = healthy;
+    stats.condition.hangs = hangs;
     return {stats};
   }
 

@@ -71,7 +71,7 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
       unfinished_runs_(plan_.prompts.size()),
       written_us_(now_us()) {
   const int n = plan_.request.sampling.n;
-  if (streaming() && plan_.request.stream_options.include_progress)
+  if (streaming() && plan_.request.stream.include_progress)
     progress_ = std::make_unique<PromptProgress>(plan_);
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
     Run& run = runs_.emplace_back();
@@ -91,7 +91,7 @@ Generation::~Generation() { service_->generations.remove(this); }
 
 bool Generation::shows_prompt_ids() const {
   const openai::GenerationRequest& asked = plan_.request;
-  return asked.return_token_ids || (!plan_.echo_texts.empty() && asked.sampling.logprobs);
+  return asked.report.token_ids || (!plan_.echo_texts.empty() && asked.sampling.logprobs.output);
 }
 
 std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, GenerationPlan plan,
@@ -135,14 +135,14 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
 // Processes the tokens that the client already has, without sending them. Then text, stop strings, thoughts
 // and calls are in the state after these tokens.
 Result<> Generation::resume() {
-  if (!plan_.request.resume) return {};
+  if (!plan_.request.stream.resume) return {};
   Run& run = runs_.front();
   Choice& choice = run.choices.front();
   Output said;
-  said.token_ids = *plan_.request.resume;
+  said.token_ids = *plan_.request.stream.resume;
   // Log-probabilities need the token's position in the text, which depends on all earlier tokens.
   const auto placed = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
-  if (plan_.request.sampling.logprobs) {
+  if (plan_.request.sampling.logprobs.output) {
     std::ranges::transform(said.token_ids, std::back_inserter(said.logprobs), placed);
     const std::vector<TokenId>& echoed = run.echoed.token_ids;
     if (!echoed.empty())
@@ -159,7 +159,7 @@ Result<> Generation::resume() {
 Result<> Generation::submit() {
   TRY_VOID(resume());
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
-    if (plan_.request.beam_search) {
+    if (plan_.request.beam.enabled) {
       TRY_VOID(search(i));
       continue;
     }
@@ -172,7 +172,7 @@ Result<> Generation::submit() {
 Result<> Generation::search(std::size_t prompt) {
   TRY(const auto search,
       BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
-                        plan_.request.length_penalty, sink_of(shared_from_this(), prompt)));
+                        plan_.request.beam.length_penalty, sink_of(shared_from_this(), prompt)));
   submission_.add([weak = std::weak_ptr(search)] {
     if (const auto running = weak.lock()) running->cancel();
   });
@@ -330,7 +330,8 @@ void Generation::take(Mail&& mail, std::string& out) {
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
-  if (plan_.request.resume) headers.add("X-Octavo-Resumed", std::to_string(plan_.request.resume->size()));
+  if (plan_.request.stream.resume)
+    headers.add("X-Octavo-Resumed", std::to_string(plan_.request.stream.resume->size()));
   exchange_->start_stream(
       {.content_type = std::string(plan_.reply->stream_type()), .headers = std::move(headers)});
 }
@@ -410,12 +411,12 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   if (streaming() && first) {
     openai::Usage before = usage();
     before.completion_tokens = 0;
-    out += plan_.reply->open(part.index, run.echoed,
-                             plan_.request.stream_options.continuous_usage ? &before : nullptr);
+    out +=
+        plan_.reply->open(part.index, run.echoed, plan_.request.stream.continuous_usage ? &before : nullptr);
   }
   const bool ends = part.finish.has_value();
   choice.kept.append(std::move(part));
-  const int interval = std::max(plan_.request.stream_interval, service_->options.rules.stream_interval);
+  const int interval = std::max(plan_.request.stream.interval, service_->options.rules.stream_interval);
   const bool due = choice.sent_tokens == 0 || choice.processor.tokens() - choice.sent_tokens >= interval;
   if (streaming() && (ends || due)) send_kept(choice, out);
 }
@@ -425,16 +426,16 @@ void Generation::send_kept(Choice& choice, std::string& out) {
   const AnswerPart part = std::exchange(choice.kept, AnswerPart{.index = choice.kept.index});
   const bool has_content = !part.text.empty() || !part.reasoning.empty() || part.finish ||
                            !part.logprobs.empty() ||
-                           (plan_.request.return_token_ids && !part.token_ids.empty());
+                           (plan_.request.report.token_ids && !part.token_ids.empty());
   if (!has_content) return;
-  const openai::Usage so_far = plan_.request.stream_options.continuous_usage ? usage() : openai::Usage{};
-  out += plan_.reply->part(part, plan_.request.stream_options.continuous_usage ? &so_far : nullptr);
+  const openai::Usage so_far = plan_.request.stream.continuous_usage ? usage() : openai::Usage{};
+  out += plan_.reply->part(part, plan_.request.stream.continuous_usage ? &so_far : nullptr);
 }
 
 void Generation::add_echo(const Run& run, std::size_t prompt, AnswerPart& part) const {
   if (plan_.echo_texts.empty()) return;
   part.text.insert(0, plan_.echo_texts[prompt]);
-  if (!plan_.request.sampling.logprobs) return;
+  if (!plan_.request.sampling.logprobs.output) return;
   std::vector<TokenLogprobs> all = with_first_token(run.echoed);
   std::ranges::move(part.logprobs, std::back_inserter(all));
   part.logprobs = std::move(all);

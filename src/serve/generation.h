@@ -93,7 +93,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void fail(const Error& error, std::string& out);
   void respond(http::Response response);
   openai::Usage usage() const;
-  bool streaming() const { return plan_.request.stream; }
+  bool streaming() const { return plan_.request.stream.enabled; }
   void open_stream();
 
   const std::shared_ptr<Service> service_;

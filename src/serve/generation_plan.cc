@@ -30,9 +30,9 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.identity.adapter = asked.adapter;
   request.identity.salt = asked.cache_salt;
   request.grammar = asked.output;
-  if (asked.resume) request.answers_so_far = {{.index = 0, .tokens = *asked.resume}};
+  if (asked.stream.resume) request.answers_so_far = {{.index = 0, .tokens = *asked.stream.resume}};
   request.engine = plan.engine;
-  request.report_progress = asked.stream && asked.stream_options.include_progress;
+  request.report_progress = asked.stream.enabled && asked.stream.include_progress;
   request.kv_transfer = asked.kv_transfer;
   // A grammar does not apply to thoughts at the beginning of an answer.
   if (plan.thinking && plan.thinking->open && !plan.thinking->text)

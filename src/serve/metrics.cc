@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/member_path.h"
 #include "serve/prometheus_text.h"
 
 namespace octavo {
@@ -102,8 +103,8 @@ void write_waiting(Engines engines, Exposition& out) {
   out.begin(kName, "Requests waiting to be scheduled: for room (capacity), or for what they need (deferred).",
             "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {
-    out.sample(kName, i, "reason", "capacity", engines[i].waiting - engines[i].deferred);
-    out.sample(kName, i, "reason", "deferred", engines[i].deferred);
+    out.sample(kName, i, "reason", "capacity", engines[i].requests.waiting - engines[i].requests.deferred);
+    out.sample(kName, i, "reason", "deferred", engines[i].requests.deferred);
   }
 }
 
@@ -112,10 +113,10 @@ void write_prompt_sources(Engines engines, Exposition& out) {
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
-               static_cast<double>(e.prompt_tokens - e.prompt_tokens_cached));
-    const std::int64_t external = std::min(e.kv_transfer.hits, e.prompt_tokens_cached);
+               static_cast<double>(e.tokens.prompt - e.tokens.prompt_cached));
+    const std::int64_t external = std::min(e.kv_transfer.hits, e.tokens.prompt_cached);
     out.sample("prompt_tokens_by_source_total", i, "source", "local_cache_hit",
-               static_cast<double>(e.prompt_tokens_cached - external));
+               static_cast<double>(e.tokens.prompt_cached - external));
     out.sample("prompt_tokens_by_source_total", i, "source", "external_kv_transfer",
                static_cast<double>(external));
   }
@@ -132,7 +133,7 @@ void write_cached_sources(Engines engines, Exposition& out) {
     const EngineStats& e = engines[i];
     out.sample(
         kName, i, "source", "device",
-        static_cast<double>(e.prompt_tokens_cached - std::min(e.kv_transfer.hits, e.prompt_tokens_cached)));
+        static_cast<double>(e.tokens.prompt_cached - std::min(e.kv_transfer.hits, e.tokens.prompt_cached)));
     for (std::size_t source = 0; source < kKvSourceNames.size(); ++source)
       out.sample(kName, i, "source", kKvSourceNames[source],
                  static_cast<double>(e.kv_transfer.hits_by_source[source]));
@@ -174,47 +175,54 @@ void write_media_cache(Engines engines, Exposition& out) {
 
 void write_drafts(Engines engines, Exposition& out) {
   using Stats = EngineStats;
-  out.counter("spec_decode_num_drafts", "Times that draft tokens were verified.", engines, &Stats::drafts);
-  out.counter("spec_decode_num_draft_tokens", "Draft tokens verified.", engines, &Stats::draft_tokens);
+  out.counter("spec_decode_num_drafts", "Times that draft tokens were verified.", engines,
+              member_path<&Stats::drafts, &DraftStats::drafts>);
+  out.counter("spec_decode_num_draft_tokens", "Draft tokens verified.", engines,
+              member_path<&Stats::drafts, &DraftStats::tokens>);
   out.counter("spec_decode_num_accepted_tokens", "Draft tokens accepted.", engines, [](const Stats& e) {
-    return std::accumulate(e.accepted_drafts.begin(), e.accepted_drafts.end(), std::int64_t{0});
+    return std::accumulate(e.drafts.accepted.begin(), e.drafts.accepted.end(), std::int64_t{0});
   });
   out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens accepted, by position.",
             "counter");
   for (std::size_t i = 0; i < engines.size(); ++i)
-    for (std::size_t place = 0; place < engines[i].accepted_drafts.size(); ++place)
-      if (engines[i].accepted_drafts[place] > 0)
+    for (std::size_t place = 0; place < engines[i].drafts.accepted.size(); ++place)
+      if (engines[i].drafts.accepted[place] > 0)
         out.sample("spec_decode_num_accepted_tokens_per_pos_total", i, "position", std::to_string(place),
-                   static_cast<double>(engines[i].accepted_drafts[place]));
+                   static_cast<double>(engines[i].drafts.accepted[place]));
 }
 
 void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   using Stats = EngineStats;
-  out.gauge("num_requests_running", "Requests in the running batch.", engines, &Stats::running);
-  out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engines, &Stats::waiting);
+  out.gauge("num_requests_running", "Requests in the running batch.", engines,
+            member_path<&Stats::requests, &RequestStats::running>);
+  out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engines,
+            member_path<&Stats::requests, &RequestStats::waiting>);
   write_waiting(engines, out);
   out.gauge("kv_cache_usage_perc", "Share of KV cache blocks owned by requests, 0 to 1.", engines,
             [](const Stats& e) {
-              return e.blocks_total > 0 ? static_cast<double>(e.blocks_used) / e.blocks_total : 0;
+              return e.blocks.total > 0 ? static_cast<double>(e.blocks.used) / e.blocks.total : 0;
             });
   out.counter("prefix_cache_queries", "Tokens looked up in the prefix cache.", engines,
-              &Stats::prefix_queries);
-  out.counter("prefix_cache_hits", "Tokens found in the prefix cache.", engines, &Stats::prefix_hits);
+              member_path<&Stats::prefix_cache, &PrefixCacheStats::queries>);
+  out.counter("prefix_cache_hits", "Tokens found in the prefix cache.", engines,
+              member_path<&Stats::prefix_cache, &PrefixCacheStats::hits>);
   out.counter("num_preemptions", "Times a running request gave its blocks back.", engines,
               &Stats::preemptions);
-  out.counter("prompt_tokens", "Prompt tokens processed.", engines, &Stats::prompt_tokens);
+  out.counter("prompt_tokens", "Prompt tokens processed.", engines,
+              member_path<&Stats::tokens, &TokenStats::prompt>);
   out.counter("prompt_tokens_cached", "Prompt tokens taken from the prefix cache.", engines,
-              &Stats::prompt_tokens_cached);
+              member_path<&Stats::tokens, &TokenStats::prompt_cached>);
   write_prompt_sources(engines, out);
   write_cached_sources(engines, out);
   write_media_cache(engines, out);
-  out.counter("generation_tokens", "Tokens generated.", engines, &Stats::generation_tokens);
+  out.counter("generation_tokens", "Tokens generated.", engines,
+              member_path<&Stats::tokens, &TokenStats::generation>);
   out.histogram("iteration_tokens_total", "Tokens that a step computed.", engines, &Stats::step_tokens);
   write_drafts(engines, out);
   out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i)
-    out.line("vllm:cache_config_info{{{},block_size=\"{}\",num_gpu_blocks=\"{}\"}} 1\n", out.labels(i), info.block_size,
-             engines[i].blocks_total);
+    out.line("vllm:cache_config_info{{{},block_size=\"{}\",num_gpu_blocks=\"{}\"}} 1\n", out.labels(i),
+             info.block_size, engines[i].blocks.total);
 }
 
 // The labels are names of adapters with unfinished answers; the value is the current time.
@@ -270,7 +278,7 @@ void write_sleep_states(Engines engines, Exposition& out) {
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t level = 0; level < kStates.size(); ++level)
       out.sample("engine_sleep_state", i, "sleep_state", kStates[level],
-                 engines[i].sleep_level == static_cast<int>(level) ? 1 : 0);
+                 engines[i].condition.sleep_level == static_cast<int>(level) ? 1 : 0);
 }
 
 // Names of a tier: its location, and vLLM's names for both directions of transfer.

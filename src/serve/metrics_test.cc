@@ -24,12 +24,12 @@ TEST(Metrics, ExposeWhatWasObserved) {
   record.finished_us = 1'300'000;
   metrics.answer_ended(record);
   EngineStats engine;
-  engine.running = 4;
-  engine.blocks_total = 8;
-  engine.blocks_used = 2;
-  engine.generation_tokens = 99;
-  engine.prompt_tokens = 20;
-  engine.prompt_tokens_cached = 16;
+  engine.requests.running = 4;
+  engine.blocks.total = 8;
+  engine.blocks.used = 2;
+  engine.tokens.generation = 99;
+  engine.tokens.prompt = 20;
+  engine.tokens.prompt_cached = 16;
   for (const int tokens : {1, 8, 9, 20'000}) engine.step_tokens.observe(tokens);
   engine.grammars.cache_hits = 5;
   const std::string text = metrics.text({&engine, 1}, {.block_size = 32});
@@ -59,7 +59,7 @@ TEST(Metrics, ExposeWhatWasObserved) {
 
 TEST(Metrics, ATierAndSleepAreTold) {
   EngineStats engine;
-  engine.sleep_level = 2;
+  engine.condition.sleep_level = 2;
   engine.kv_tier = {.enabled = true, .off = true, .blocks = 3, .block_bytes = 100, .stored_bytes = 7,
                     .load_seconds = 0.5};
   engine.kv_host_tier = {.enabled = true, .blocks = 2, .block_bytes = 10, .loaded_bytes = 5};
@@ -84,8 +84,8 @@ TEST(Metrics, ATierAndSleepAreTold) {
 
 TEST(Metrics, WhyRequestsWait) {
   EngineStats engine;
-  engine.waiting = 5;
-  engine.deferred = 2;
+  engine.requests.waiting = 5;
+  engine.requests.deferred = 2;
   const std::string text = Metrics("m", 2048).text({&engine, 1}, {});
   const std::string name = R"(vllm:num_requests_waiting_by_reason{model_name="m",engine="0",reason=)";
   EXPECT_THAT(text, HasSubstr(name + "\"capacity\"} 3\n"));
@@ -97,7 +97,7 @@ TEST(Metrics, EachEngineHasItsOwnLines) {
   std::vector<EngineStats> engines(2);
   for (int i = 0; i < 2; ++i) {
     engines[static_cast<std::size_t>(i)].engine = i;
-    engines[static_cast<std::size_t>(i)].running = 10 + i;
+    engines[static_cast<std::size_t>(i)].requests.running = 10 + i;
   }
   metrics.first_token(1, 0.5);
   const std::string text = metrics.text(engines, {});

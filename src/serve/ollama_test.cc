@@ -56,7 +56,7 @@ TEST_F(OllamaTest, OptionsAreSamplingFields) {
   EXPECT_FLOAT_EQ(static_cast<float>(sampling.temperature), 0.5F);
   EXPECT_EQ(sampling.top_k, 3);
   EXPECT_EQ(sampling.seed, 9U);
-  EXPECT_FLOAT_EQ(static_cast<float>(sampling.repetition_penalty), 1.25F);
+  EXPECT_FLOAT_EQ(static_cast<float>(sampling.penalties.repetition), 1.25F);
 }
 
 TEST_F(OllamaTest, ANegativeNumberOfTokensIsNoLimit) {

@@ -42,7 +42,7 @@ Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::
 Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
                         std::shared_ptr<http::Exchange> exchange) {
   TRY(Admission::Ticket ticket, admit(service->admission, service->metrics, plan.client,
-                                      price_of(plan, service->engine_info.size_for(plan.task))));
+                                      price_of(plan, service->engine_info.tasks.size_for(plan.task))));
   const std::shared_ptr<Pooling> self(
       new Pooling(std::move(service), std::move(plan), std::move(ticket), std::move(exchange)));
   self->exchange_->on_close([weak = std::weak_ptr(self)](http::CloseReason) {

@@ -64,19 +64,19 @@ bool activated(const Service& service, const openai::PoolingFields& fields) {
 // Applies the model's activation for a task.
 void activate(const Service& service, Task task, bool wanted, std::span<float> vector) {
   const EngineInfo& info = service.engine_info;
-  const EngineInfo::TokenHead* own = info.token_head(task);
+  const TaskRules::TokenHead* own = info.tasks.token_head(task);
   if (task == Task::embed || task == Task::token_embed) {
-    if (wanted && (own != nullptr ? own->normalise : info.normalise)) normalise(vector);
+    if (wanted && (own != nullptr ? own->normalise : info.tasks.normalise)) normalise(vector);
     return;
   }
   const PoolingRules& rules = service.options.pooling;
   for (float& score : vector) score = (score - rules.score_mean) / rules.score_sigma;
-  if (wanted) octavo::activate(own != nullptr ? own->activation : info.score_activation, vector);
+  if (wanted) octavo::activate(own != nullptr ? own->activation : info.tasks.score_activation, vector);
 }
 
 int size_of(const Service& service, Task task) {
   const std::vector<int>& returned = service.options.pooling.returned;
-  return returned.empty() ? service.engine_info.size_for(task) : static_cast<int>(returned.size());
+  return returned.empty() ? service.engine_info.tasks.size_for(task) : static_cast<int>(returned.size());
 }
 
 // Applies the activation to several vectors, which are stored one after another. Keeps the first `kept`
@@ -96,8 +96,8 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
 // Keeps the vectors of those tokens for which the server returns vectors.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
-  const EngineInfo::TokenHead* head = service.engine_info.token_head(task);
-  const auto size = static_cast<std::size_t>(service.engine_info.size_for(task));
+  const TaskRules::TokenHead* head = service.engine_info.tasks.token_head(task);
+  const auto size = static_cast<std::size_t>(service.engine_info.tasks.size_for(task));
   std::vector<float> chosen;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (rules.step_tag && ids[i] != *rules.step_tag) continue;
@@ -147,7 +147,7 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
   if (own.empty()) own = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
   Begun begun{.plan = {.request_id = fmt::format("{}{}", prefix, own),
                        .texts = std::move(texts),
-                       .task = service.engine_info.task,
+                       .task = service.engine_info.tasks.default_task,
                        .adapter = fields.adapter,
                        .priority = fields.priority,
                        .unknown_fields = std::move(fields.unknown_fields)},
@@ -169,9 +169,10 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
                                   bool any_task = false) {
   TRY(openai::EmbeddingRequest request, openai::parse_embedding_request(body, service.options.rules));
   const EngineInfo& info = service.engine_info;
-  const Task usual = any_task ? service.options.pooling.task.value_or(info.task) : info.task;
+  const Task usual =
+      any_task ? service.options.pooling.task.value_or(info.tasks.default_task) : info.tasks.default_task;
   const Task asked = request.task.value_or(usual);
-  if (any_task ? !info.does(asked) : asked != info.task)
+  if (any_task ? !info.tasks.does(asked) : asked != info.tasks.default_task)
     return invalid("task", "is not supported by {} models", info.architecture);
   request.task = asked;
   TRY(request.dimensions, kept_of(service, asked, request.dimensions, "dimensions"));
@@ -194,7 +195,8 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   request.chat.reset();
   std::vector<std::vector<TokenId>> read;  // tokens of each text, if only some tokens' vectors are returned
   if (const PoolingRules& rules = service.options.pooling;
-      is_of_tokens(asked) && (rules.step_tag || !rules.returned.empty() || info.token_head(asked) != nullptr))
+      is_of_tokens(asked) &&
+      (rules.step_tag || !rules.returned.empty() || info.tasks.token_head(asked) != nullptr))
     for (const Tokenizer::Texts& text : texts.chunks) read.push_back(text.ids);
   Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts.chunks));
   begun.plan.task = asked;
@@ -258,11 +260,12 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
-  if (info.task == Task::generate || info.task == Task::token_classify)
+  if (info.tasks.default_task == Task::generate || info.tasks.default_task == Task::token_classify)
     return no_task(service, "score texts");
-  const bool reads_pairs = info.task == Task::classify;
-  if (reads_pairs && info.pooled_size != 1)
-    return invalid("model", "scores of pairs need a model of one label, this one has {}", info.pooled_size);
+  const bool reads_pairs = info.tasks.default_task == Task::classify;
+  if (reads_pairs && info.tasks.pooled_size != 1)
+    return invalid("model", "scores of pairs need a model of one label, this one has {}",
+                   info.tasks.pooled_size);
   const auto longest = static_cast<std::size_t>(info.max_model_len);
   TRY(const std::size_t most, most_tokens(request.fields, longest));
   std::vector<Tokenizer::Texts> texts;
@@ -287,14 +290,14 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
   begun.plan.reply = [&service, frame = std::move(begun.frame), reply = std::move(reply), queries, documents,
                       wanted](Vectors&& vectors) {
     std::vector<float> scores;
-    if (service.engine_info.task == Task::classify) {
+    if (service.engine_info.tasks.default_task == Task::classify) {
       for (std::vector<float>& vector : vectors) {
         activate(service, Task::classify, wanted, vector);
         scores.push_back(vector[0]);
       }
     } else {
-      const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
-      const bool of_tokens = service.engine_info.task == Task::token_embed;
+      const auto size = static_cast<std::size_t>(service.engine_info.tasks.pooled_size);
+      const bool of_tokens = service.engine_info.tasks.default_task == Task::token_embed;
       for (std::vector<float>& vector : vectors)
         if (of_tokens) activate_each(service, Task::token_embed, wanted, size, vector);
       for (std::size_t i = 0; i < documents; ++i) {
@@ -317,7 +320,7 @@ std::string lists(const std::vector<float>& vectors, std::size_t size) {
 }
 
 Result<PoolingPlan> plan_embeddings(const Service& service, const Body& body, std::string_view id) {
-  if (service.engine_info.task != Task::embed) return no_task(service, "make vectors of texts");
+  if (service.engine_info.tasks.default_task != Task::embed) return no_task(service, "make vectors of texts");
   return for_each_text(service, body, id, "embd-",
                        [](const Service&, const openai::EmbeddingRequest& request, std::size_t i,
                           const std::vector<float>& vector) {
@@ -327,14 +330,15 @@ Result<PoolingPlan> plan_embeddings(const Service& service, const Body& body, st
 }
 
 Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::string_view id) {
-  if (service.engine_info.task == Task::generate) return no_task(service, "make vectors of texts");
+  if (service.engine_info.tasks.default_task == Task::generate)
+    return no_task(service, "make vectors of texts");
   return for_each_text(
       service, body, id, "pool-",
       [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
          const std::vector<float>& vector) {
         const int size = *request.dimensions;
         // Token weights are returned as a list of numbers, as in vLLM.
-        const bool weights = size == 1 && s.engine_info.token_head(*request.task) != nullptr;
+        const bool weights = size == 1 && s.engine_info.tasks.token_head(*request.task) != nullptr;
         const std::string data = request.base64 ? base64(vector)
                                  : is_of_tokens(*request.task) && !weights
                                      ? lists(vector, static_cast<std::size_t>(size))
@@ -345,14 +349,14 @@ Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::
 }
 
 Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::string_view id) {
-  if (service.engine_info.task != Task::classify) return no_task(service, "classify texts");
+  if (service.engine_info.tasks.default_task != Task::classify) return no_task(service, "classify texts");
   return for_each_text(
       service, body, id, "classify-",
       [](const Service& s, const openai::EmbeddingRequest&, std::size_t i, const std::vector<float>& scores) {
         const auto best = std::ranges::max_element(scores) - scores.begin();
         return fmt::format(R"({{"index":{},"label":{},"probs":{},"num_classes":{}}})", i,
-                           json_text(s.engine_info.labels[static_cast<std::size_t>(best)]), numbers(scores),
-                           scores.size());
+                           json_text(s.engine_info.tasks.labels[static_cast<std::size_t>(best)]),
+                           numbers(scores), scores.size());
       });
 }
 
@@ -386,7 +390,7 @@ std::string_view name_of(VectorType type) {
 }
 
 Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body, std::string_view id) {
-  if (service.engine_info.task != Task::embed) return no_task(service, "make vectors of texts");
+  if (service.engine_info.tasks.default_task != Task::embed) return no_task(service, "make vectors of texts");
   TRY(openai::EmbedByTypeRequest request, openai::parse_embed_by_type_request(body, service.options.rules));
   TRY(const int kept, kept_of(service, Task::embed, request.dimensions, "output_dimension"));
   TRY_VOID(check_input_type(service, request));

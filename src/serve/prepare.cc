@@ -45,7 +45,7 @@ void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& reques
   const auto keep = static_cast<std::size_t>(asked == -1 ? most : asked);
   if (ids.size() <= keep) return;
   const auto surplus = static_cast<std::ptrdiff_t>(ids.size() - keep);
-  if (request.truncate_at_end)
+  if (request.prompt.truncate_at_end)
     ids.erase(ids.end() - surplus, ids.end());
   else
     ids.erase(ids.begin(), ids.begin() + surplus);
@@ -64,9 +64,9 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   p.max_tokens = std::min(p.max_tokens.value_or(room), room);
   if (const auto cap = service.options.rules.defaults.max_tokens)
     p.max_tokens = std::min(*p.max_tokens, *cap);
-  if (plan.request.resume && std::ssize(*plan.request.resume) >= *p.max_tokens)
+  if (plan.request.stream.resume && std::ssize(*plan.request.stream.resume) >= *p.max_tokens)
     return invalid("resume_token_ids", "{} tokens leave nothing of max_tokens = {} to generate",
-                   plan.request.resume->size(), *p.max_tokens);
+                   plan.request.stream.resume->size(), *p.max_tokens);
   if (p.min_tokens > *p.max_tokens)
     return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
   return {};
@@ -75,11 +75,11 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
 // Tokenises each word with and without a leading space, since a word has different tokens at the beginning
 // and inside of a text.
 Result<> tokenize_bad_words(const Tokenizer& tokenizer, SamplingParams& p) {
-  for (const std::string& word : p.bad_words) {
+  for (const std::string& word : p.tokens.bad_words) {
     for (const std::string& form : {word, " " + word}) {
       TRY(std::vector<TokenId> ids, tokenizer.encode(form, false));
-      if (!ids.empty() && std::ranges::find(p.bad_word_ids, ids) == p.bad_word_ids.end())
-        p.bad_word_ids.push_back(std::move(ids));
+      if (!ids.empty() && std::ranges::find(p.tokens.bad_word_ids, ids) == p.tokens.bad_word_ids.end())
+        p.tokens.bad_word_ids.push_back(std::move(ids));
     }
   }
   return {};
@@ -99,13 +99,13 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .fingerprint = service.options.system_fingerprint,
           .role = service.options.response_role,
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-          .logprobs = p.logprobs.has_value(),
-          .top_logprobs = p.logprob_token_ids.empty() ? p.logprobs.value_or(0) : -1,
-          .listed_logprobs = !p.logprob_token_ids.empty(),
-          .return_token_ids = request.return_token_ids,
-          .return_tokens_as_token_ids = request.return_tokens_as_token_ids,
-          .return_prompt_logprobs = request.return_prompt_logprobs,
-          .include_usage = request.stream_options.include_usage,
+          .logprobs = p.logprobs.output.has_value(),
+          .top_logprobs = p.logprobs.token_ids.empty() ? p.logprobs.output.value_or(0) : -1,
+          .listed_logprobs = !p.logprobs.token_ids.empty(),
+          .return_token_ids = request.report.token_ids,
+          .return_tokens_as_token_ids = request.report.tokens_as_token_ids,
+          .return_prompt_logprobs = request.report.prompt_logprobs,
+          .include_usage = request.stream.include_usage,
           .tools = request.tools,
           .n = p.n};
 }
@@ -118,15 +118,15 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kBeamTokenBytes = 64;  // for each token that was ever part of a beam
   constexpr std::int64_t kImageCopies = 2;      // copies in the server and in the engine
   const SamplingParams& p = plan.request.sampling;
-  const std::int64_t allowed = p.allowed_token_ids.empty() ? 0 : vocab_size / 8;
+  const std::int64_t allowed = p.tokens.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
-  const std::int64_t params = grammar + allowed + std::ssize(p.allowed_token_ids) * 4 +
-                              std::ssize(p.logit_bias) * 8 + std::ssize(p.bad_word_ids) * 64;
-  const int top = p.prompt_logprobs.value_or(0);
-  const std::int64_t row = p.prompt_logprobs ? kLogprobBytes * (1 + (top < 0 ? vocab_size : top)) : 0;
-  const int shown = p.logprobs.value_or(0);
+  const std::int64_t params = grammar + allowed + std::ssize(p.tokens.allowed_token_ids) * 4 +
+                              std::ssize(p.tokens.logit_bias) * 8 + std::ssize(p.tokens.bad_word_ids) * 64;
+  const int top = p.logprobs.prompt.value_or(0);
+  const std::int64_t row = p.logprobs.prompt ? kLogprobBytes * (1 + (top < 0 ? vocab_size : top)) : 0;
+  const int shown = p.logprobs.output.value_or(0);
   const std::int64_t beam_token =
-      plan.request.beam_search ? kBeamTokenBytes + kTokenBytes * (shown < 0 ? vocab_size : shown) : 0;
+      plan.request.beam.enabled ? kBeamTokenBytes + kTokenBytes * (shown < 0 ? vocab_size : shown) : 0;
   Price price;
   for (const auto* parts : {&plan.images, &plan.sources})
     for (const MediaPart& part : *parts) price.bytes += kImageCopies * std::ssize(part.bytes);
@@ -143,7 +143,7 @@ Result<std::vector<TokenId>> tokens_of(const Service& service, const openai::Tex
                                        const openai::GenerationRequest& request) {
   if (const auto* text = std::get_if<std::string>(&prompt))
     return service.tokenizer.encode(
-        *text, request.add_special_tokens,
+        *text, request.prompt.add_special_tokens,
         prompt_bytes_max(service, request.sampling.truncate_prompt_tokens.has_value()));
   std::vector<TokenId> ids = std::get<std::vector<TokenId>>(prompt);
   const int vocabulary = service.options.rules.limits.vocab_size;
@@ -181,7 +181,7 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
     TRY(const std::vector<TokenId> rest, tokenizer.encode(suffix, false, prompt_bytes_max(service, false)));
     // Position after the tokens with which every text begins.
     std::size_t at = 0;
-    if (request.add_special_tokens)
+    if (request.prompt.add_special_tokens)
       while (at < prompt.size() && tokenizer.is_special(prompt[at])) ++at;
     prompt.insert(prompt.begin() + static_cast<std::ptrdiff_t>(at), *before);
     prompt.push_back(*behind);
@@ -201,23 +201,23 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
     const grammar::ToolDialect* dialect = request.tools.dialect;
     const bool calls = dialect && dialect->form == grammar::ToolDialect::Form::harmony;
     return openai::Thinking{
-        .shown = request.include_reasoning,
+        .shown = request.thinking.included,
         .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
   if (rule->text) {
     // A grammar applies from the first token on, so marks of thoughts that are words cannot precede the
     // answer.
     const bool bound = request.output && request.output->field != "tools";
-    if (bound || request.reasoning_off) return std::nullopt;
+    if (bound || request.thinking.off) return std::nullopt;
     const bool open = rule->from_start || opens_thoughts(*rule->text, prompt, service.tokenizer);
     return openai::Thinking{
-        .open = open, .shown = request.include_reasoning, .text = openai::ThoughtSplitter(*rule->text, open)};
+        .open = open, .shown = request.thinking.included, .text = openai::ThoughtSplitter(*rule->text, open)};
   }
   return openai::Thinking{
       .begin = rule->begin,
       .end = rule->end,
-      .open = begins_with_thoughts(*rule, prompt, service.tokenizer, request.reasoning_off),
-      .shown = request.include_reasoning,
+      .open = begins_with_thoughts(*rule, prompt, service.tokenizer, request.thinking.off),
+      .shown = request.thinking.included,
       .label = rule->label,
       .prefix = rule->prefix,
       .calls = rule->ends_at_call ? request.tools.dialect : nullptr,
@@ -243,11 +243,11 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
   TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
   if (request.kv_transfer && prompts.size() > 1)
     return invalid("kv_transfer_params", "is for a request of one prompt, got {}", prompts.size());
-  if (request.resume && prompts.size() > 1)
+  if (request.stream.resume && prompts.size() > 1)
     return invalid("resume_token_ids", "is for a request of one prompt, got {}", prompts.size());
-  if (request.beam_search && !media.images.empty())
+  if (request.beam.enabled && !media.images.empty())
     return invalid("use_beam_search", "cannot be combined with images or sound");
-  if (request.beam_search && request.sampling.prompt_logprobs)
+  if (request.beam.enabled && request.sampling.logprobs.prompt)
     return invalid("echo", "cannot be combined with use_beam_search and logprobs");
   if (const EngineInfo::SourceRule& source = service.engine_info.source; source.tokens > 0)
     for (std::vector<TokenId>& prompt : prompts) {
@@ -265,7 +265,7 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
                       .stops = std::move(stops),
                       .reply = reply(service.tokenizer, std::move(options)),
                       .arrived_us = now_us()};
-  if (const auto& tokens = plan.request.thinking_token_budget) {
+  if (const auto& tokens = plan.request.thinking.token_budget) {
     const openai::ReasoningRule& rule = service.options.rules.reasoning.value();
     plan.thinking_budget = ThinkingBudget{.begin = rule.begin, .end = rule.end, .tokens = *tokens};
   }
@@ -325,10 +325,11 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   if (truncated && !request.prompt.media.empty())
     return invalid("truncate_prompt_tokens", "cannot be combined with images or sound");
   ChatTokens tokens;
-  if (!asked.forwarded_prompt.empty() && request.prompt.media.empty()) {
-    tokens.ids = std::move(asked.forwarded_prompt);
+  if (!asked.prompt.forwarded.empty() && request.prompt.media.empty()) {
+    tokens.ids = std::move(asked.prompt.forwarded);
   } else {
-    TRY(tokens, chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+    TRY(tokens, chat_tokens(service, request.prompt, asked.prompt.add_special_tokens,
+                            prompt_bytes_max(service, truncated)));
   }
   if (asked.adapter.empty()) asked.adapter = adapter_of(service, request.prompt.media);
   auto& [ids, images] = tokens;
@@ -360,7 +361,7 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;
   for (const openai::TextOrTokens& prompt : request.prompts) {
-    std::vector<TokenId> ids = std::move(request.generation.forwarded_prompt);
+    std::vector<TokenId> ids = std::move(request.generation.prompt.forwarded);
     if (ids.empty() || request.echo || request.prompts.size() > 1) {
       TRY(ids, tokens_of(service, prompt, request.generation));
     }

@@ -200,10 +200,11 @@ TEST_F(ServeTest, FieldsReachTheEngine) {
         kCompletion + R"(,"bad_words":["no"],"seed":5,"top_k":7,"min_p":0.1,"logit_bias":{"65":200},
       "stop_token_ids":[66,65],"ignore_eos":true,"cache_salt":"tenant","max_tokens":9,"min_tokens":2})");
   const Request& r = engine_->last_request;
-  EXPECT_EQ(r.sampling.bad_word_ids, (std::vector<std::vector<TokenId>>{bytes_of("no"), bytes_of(" no")}));
+  EXPECT_EQ(r.sampling.tokens.bad_word_ids,
+            (std::vector<std::vector<TokenId>>{bytes_of("no"), bytes_of(" no")}));
   EXPECT_EQ(r.sampling.seed, 5);
   EXPECT_EQ(r.sampling.top_k, 7);
-  EXPECT_EQ(r.sampling.logit_bias.at(0).second, 100.F);
+  EXPECT_EQ(r.sampling.tokens.logit_bias.at(0).second, 100.F);
   EXPECT_EQ(r.sampling.stop_token_ids, (std::vector<TokenId>{65, 66}));
   EXPECT_EQ(r.sampling.max_tokens, 9);
   EXPECT_EQ(r.identity.salt, "tenant");

@@ -10,20 +10,19 @@
 namespace octavo {
 
 std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds) {
-  const auto since = [&](std::int64_t EngineStats::* counter) {
-    return static_cast<double>(now.*counter - before.*counter);
-  };
-  const double prompt = since(&EngineStats::prompt_tokens),
-               generated = since(&EngineStats::generation_tokens);
-  if (prompt <= 0 && generated <= 0 && now.running + now.waiting == 0) return std::nullopt;
-  const double looked_up = since(&EngineStats::prefix_queries);
+  const auto grown = [](std::int64_t from, std::int64_t to) { return static_cast<double>(to - from); };
+  const double prompt = grown(before.tokens.prompt, now.tokens.prompt),
+               generated = grown(before.tokens.generation, now.tokens.generation);
+  if (prompt <= 0 && generated <= 0 && now.requests.running + now.requests.waiting == 0) return std::nullopt;
+  const double looked_up = grown(before.prefix_cache.queries, now.prefix_cache.queries),
+               found = grown(before.prefix_cache.hits, now.prefix_cache.hits);
   const auto percent = [](double part, double whole) { return whole > 0 ? 100 * part / whole : 0.0; };
   return fmt::format(
       "Engine {:03}: Avg prompt throughput: {:.1f} tokens/s, Avg generation throughput: {:.1f} tokens/s, "
       "Running: {} "
       "reqs, Waiting: {} reqs, KV cache usage: {:.1f}%, Prefix cache hit rate: {:.1f}%",
-      now.engine, prompt / seconds, generated / seconds, now.running, now.waiting,
-      percent(now.blocks_used, now.blocks_total), percent(since(&EngineStats::prefix_hits), looked_up));
+      now.engine, prompt / seconds, generated / seconds, now.requests.running, now.requests.waiting,
+      percent(now.blocks.used, now.blocks.total), percent(found, looked_up));
 }
 
 std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::span<const EngineStats> now,
@@ -32,7 +31,7 @@ std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::s
   for (const EngineStats& engine : now) {
     const auto earlier = std::ranges::find(before, engine.engine, &EngineStats::engine);
     // The counters of a restarted engine begin at 0.
-    if (earlier == before.end() || engine.prompt_tokens < earlier->prompt_tokens) continue;
+    if (earlier == before.end() || engine.tokens.prompt < earlier->tokens.prompt) continue;
     if (auto line = stats_line(*earlier, engine, seconds)) lines.push_back(*std::move(line));
   }
   return lines;

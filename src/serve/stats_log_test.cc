@@ -11,20 +11,20 @@ using ::testing::HasSubstr;
 
 TEST(StatsLog, ALineTellsWhatWasDoneMeanwhile) {
   EngineStats before;
-  before.prompt_tokens = 100;
-  before.generation_tokens = 50;
-  before.prefix_queries = 100;
-  before.prefix_hits = 10;
+  before.tokens.prompt = 100;
+  before.tokens.generation = 50;
+  before.prefix_cache.queries = 100;
+  before.prefix_cache.hits = 10;
   EngineStats now = before;
   EXPECT_FALSE(stats_line(before, now, 10)) << "idle";
-  now.prompt_tokens += 1000;
-  now.generation_tokens += 505;
-  now.prefix_queries += 1000;
-  now.prefix_hits += 250;
-  now.running = 3;
-  now.waiting = 2;
-  now.blocks_total = 8;
-  now.blocks_used = 2;
+  now.tokens.prompt += 1000;
+  now.tokens.generation += 505;
+  now.prefix_cache.queries += 1000;
+  now.prefix_cache.hits += 250;
+  now.requests.running = 3;
+  now.requests.waiting = 2;
+  now.blocks.total = 8;
+  now.blocks.used = 2;
   EXPECT_EQ(stats_line(before, now, 10),
             "Engine 000: Avg prompt throughput: 100.0 tokens/s, Avg generation throughput: 50.5 tokens/s, "
             "Running: 3 reqs, "
@@ -37,7 +37,7 @@ TEST(StatsLog, EnginesComeAndGoBetweenTwoLines) {
   const auto engine = [](int number, int prompt_tokens) {
     EngineStats stats;
     stats.engine = number;
-    stats.prompt_tokens = prompt_tokens;
+    stats.tokens.prompt = prompt_tokens;
     return stats;
   };
   const std::vector<EngineStats> one{engine(0, 10)}, three{engine(0, 20), engine(1, 500), engine(2, 700)},

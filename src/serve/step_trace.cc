@@ -191,8 +191,9 @@ class StepTrace::Recording {
       write_event(fmt::format(R"({{"name": "{}", "ph": "C", "pid": {}, "ts": {}, "args": {{{}}}}})", name,
                               stats.engine, at_us, values));
     };
-    gauges("requests", fmt::format(R"("running": {}, "waiting": {})", stats.running, stats.waiting));
-    gauges("KV blocks", fmt::format(R"("used": {}, "cached": {})", stats.blocks_used, stats.blocks_cached));
+    gauges("requests",
+           fmt::format(R"("running": {}, "waiting": {})", stats.requests.running, stats.requests.waiting));
+    gauges("KV blocks", fmt::format(R"("used": {}, "cached": {})", stats.blocks.used, stats.blocks.cached));
   }
 
   void write_event(const std::string& event) {

@@ -95,7 +95,7 @@ Request language_request(const Service& service, const HeardSound& sound) {
   request.sampling.temperature = 0;
   request.sampling.max_tokens = 1;
   for (const TokenId id : rules.languages | std::views::values)
-    request.sampling.allowed_token_ids.push_back(id);
+    request.sampling.tokens.allowed_token_ids.push_back(id);
   return request;
 }
 
@@ -104,8 +104,8 @@ Result<GenerationPlan> prepare_transcription(const Service& service, openai::Tra
   const SoundRules& rules = *service.options.media.transcription;
   TRY(const std::vector<TokenId> prompt, prompt_of(service, request));
   SamplingParams& sampling = request.generation.sampling;
-  for (const TokenId id : rules.suppress) sampling.bad_word_ids.push_back({id});
-  sampling.begin_suppress_tokens = rules.begin_suppress;
+  for (const TokenId id : rules.suppress) sampling.tokens.bad_word_ids.push_back({id});
+  sampling.tokens.begin_suppress_tokens = rules.begin_suppress;
   openai::Transcript transcript{.format = request.format,
                                 .translated = request.translate,
                                 .language = request.language.empty() ? "en" : request.language,

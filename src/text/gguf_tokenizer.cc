@@ -226,8 +226,9 @@ Result<json::object> word_piece(const GgufVocabulary& v) {
   const auto found = [&](std::optional<std::int64_t> id, std::string_view token) -> std::int64_t {
     return id ? *id : std::ranges::find(v.tokens, token) - v.tokens.begin();
   };
-  const std::int64_t classifier = found(v.classifier, "[CLS]"), separator = found(v.separator, "[SEP]"),
-                     unknown = found(v.unknown, "[UNK]");
+  const std::int64_t classifier = found(v.special.classifier, "[CLS]"),
+                     separator = found(v.special.separator, "[SEP]"),
+                     unknown = found(v.special.unknown, "[UNK]");
   for (const std::int64_t id : {classifier, separator, unknown})
     if (id < 0 || id >= std::ssize(v.tokens))
       return failure(ErrorCode::corrupt,
@@ -257,17 +258,18 @@ Result<json::object> unigram(const GgufVocabulary& v) {
   const auto missing = [](std::string_view key) {
     return failure(ErrorCode::corrupt, "tokenizer.ggml.{} is missing", key);
   };
-  if (!v.unknown) return missing("unknown_token_id");
+  if (!v.special.unknown) return missing("unknown_token_id");
   Around around;
   if (v.add_bos.value_or(false)) {
-    if (!v.bos) return missing("bos_token_id");
-    around.begin = v.bos;
+    if (!v.special.bos) return missing("bos_token_id");
+    around.begin = v.special.bos;
   }
   if (v.add_eos.value_or(true)) {
-    if (!v.eos) return missing("eos_token_id");
-    around.end = v.eos;
+    if (!v.special.eos) return missing("eos_token_id");
+    around.end = v.special.eos;
   }
-  if (v.add_separator.value_or(around.begin.has_value())) around.between = v.separator ? v.separator : v.eos;
+  if (v.add_separator.value_or(around.begin.has_value()))
+    around.between = v.special.separator ? v.special.separator : v.special.eos;
   const json::object blanks = {{"type", "Metaspace"},
                                {"replacement", kBlank},
                                {"prepend_scheme", v.add_space_prefix.value_or(true) ? "always" : "never"},
@@ -284,7 +286,7 @@ Result<json::object> unigram(const GgufVocabulary& v) {
       {"decoder", blanks},
       {"model",
        {{"type", "Unigram"},
-        {"unk_id", *v.unknown},
+        {"unk_id", *v.special.unknown},
         {"byte_fallback", std::ranges::count(v.types, kByte) > 0}}}};
 }
 
@@ -295,7 +297,7 @@ json::object plamo(const GgufVocabulary& v) {
           {"pre_tokenizer", nullptr},
           {"decoder",
            {{"type", "Sequence"}, {"decoders", json::array{{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}},
-          {"model", {{"type", "Unigram"}, {"unk_id", *v.unknown}, {"byte_fallback", true}}}};
+          {"model", {{"type", "Unigram"}, {"unk_id", *v.special.unknown}, {"byte_fallback", true}}}};
 }
 
 // The contents of tokenizer_config.json.
@@ -305,8 +307,9 @@ TokenizerConfig config_of(const GgufVocabulary& v) {
   if (is_plamo(v)) object["tokenizer_class"] = v.model == "plamo2" ? "Plamo2Tokenizer" : "Plamo3Tokenizer";
   if (v.repeats) object["break_around_repeated_chars_threshold"] = *v.repeats;
   if (v.blanks) object["break_around_consecutive_spaces_threshold"] = *v.blanks;
-  for (const auto& [name, id] : {std::pair("bos_token", v.bos), std::pair("eos_token", v.eos),
-                                 std::pair("unk_token", v.unknown), std::pair("pad_token", v.padding)}) {
+  for (const auto& [name, id] :
+       {std::pair("bos_token", v.special.bos), std::pair("eos_token", v.special.eos),
+        std::pair("unk_token", v.special.unknown), std::pair("pad_token", v.special.padding)}) {
     if (!id) continue;
     const std::string_view token = v.tokens[static_cast<std::size_t>(*id)];
     object[name] = view(token);
@@ -336,16 +339,17 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     return field_failure("tokenizer.ggml.pre", ErrorCode::unsupported,
                          "tokenizer.ggml.pre is \"{}\"; supported are {}", v.pre,
                          fmt::join(pre_tokenizers() | std::views::transform(&PreTokenizer::name), ", "));
-  if ((scored || of_plamo) && !v.unknown) v.unknown = 0;
+  if ((scored || of_plamo) && !v.special.unknown) v.special.unknown = 0;
   if ((scored || of_plamo) && v.tokens.size() > 2) {
-    if (!v.bos) v.bos = 1;
-    if (!v.eos) v.eos = 2;
+    if (!v.special.bos) v.special.bos = 1;
+    if (!v.special.eos) v.special.eos = 2;
   }
-  if (unigrams && !v.unknown)
+  if (unigrams && !v.special.unknown)
     if (const auto found = std::ranges::find(v.types, kUnknown); found != v.types.end())
-      v.unknown = found - v.types.begin();
-  if (unigrams && !v.eos && v.tokens.size() > 1) v.eos = 1;
-  for (const auto& id : {v.bos, v.eos, v.unknown, v.padding, v.separator})
+      v.special.unknown = found - v.types.begin();
+  if (unigrams && !v.special.eos && v.tokens.size() > 1) v.special.eos = 1;
+  for (const auto& id :
+       {v.special.bos, v.special.eos, v.special.unknown, v.special.padding, v.special.separator})
     if (id && (*id < 0 || *id >= std::ssize(v.tokens)))
       return failure(ErrorCode::corrupt, "tokenizer.ggml: special token {}, there are {} tokens", *id,
                      v.tokens.size());
@@ -357,13 +361,14 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   } else if (of_plamo) {
     tree = plamo(v);
   } else {
-    const std::string_view unknown = v.unknown ? v.tokens[static_cast<std::size_t>(*v.unknown)] : "";
+    const std::string_view unknown =
+        v.special.unknown ? v.tokens[static_cast<std::size_t>(*v.special.unknown)] : "";
     tree = pieces ? sentence_piece(unknown, v.add_space_prefix.value_or(scored)) : byte_level(*pre);
   }
   if (pieces || bytes || of_plamo) {
     Around around{.second_type = 1};
-    if (v.add_bos.value_or(pieces || (bytes && pre->add_bos))) around.begin = around.between = v.bos;
-    if (v.add_eos.value_or(false)) around.end = v.eos;
+    if (v.add_bos.value_or(pieces || (bytes && pre->add_bos))) around.begin = around.between = v.special.bos;
+    if (v.add_eos.value_or(false)) around.end = v.special.eos;
     tree["post_processor"] = template_of(v, around);
   }
   tree["version"] = "1.0";

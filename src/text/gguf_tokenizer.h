@@ -14,6 +14,13 @@
 
 namespace octavo {
 
+// Ids of special tokens; nullopt: there is no such token.
+struct SpecialIds {
+  std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
+  std::optional<std::int64_t> classifier = {}, separator = {};  // bert: tokens around a text; nullopt: [CLS]
+                                                                // and [SEP]
+};
+
 // Metadata whose keys begin with tokenizer.ggml, and tokenizer.chat_template.
 struct GgufVocabulary {
   // "gpt2": byte-level BPE; "llama": SentencePiece; "t5": SentencePiece's unigrams; "bert": WordPiece;
@@ -26,9 +33,7 @@ struct GgufVocabulary {
   // Scores of the tokens. llama: the merge with the highest score comes first. t5, plamo: a text becomes the
   // tokens with the highest total score.
   std::vector<double> scores = {};
-  std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
-  std::optional<std::int64_t> classifier = {}, separator = {};  // bert: tokens around a text; nullopt: [CLS]
-                                                                // and [SEP]
+  SpecialIds special = {};
   std::optional<bool> lowercase = {}, strip_accents = {};       // bert; nullopt: true for lowercase, and
                                                                 // lowercase's value for strip_accents
   std::optional<bool> add_bos = {}, add_eos = {}, add_space_prefix = {};

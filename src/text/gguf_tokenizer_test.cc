@@ -34,7 +34,7 @@ struct Taken {
       vocabulary.charsmap =
           decode_base64(fixtures::text(tree.at("normalizer").at("precompiled_charsmap"))).value();
       vocabulary.single_spaces = vocabulary.add_bos = vocabulary.add_eos = true;
-      vocabulary.eos = 2;
+      vocabulary.special.eos = 2;
     } else {
       for (const auto& [token, id] : bpe.at("vocab").as_object()) by_id[id.as_int64()] = token;
     }
@@ -77,8 +77,8 @@ class GgufTokenizer : public testing::TestWithParam<Case> {};
 TEST_P(GgufTokenizer, IsTheOneItWasMadeFrom) {
   Taken taken(GetParam().name, GetParam().model, GetParam().pre);
   taken.vocabulary.add_space_prefix = GetParam().space_prefix;
-  taken.vocabulary.bos = GetParam().bos;
-  taken.vocabulary.unknown = GetParam().unknown;
+  taken.vocabulary.special.bos = GetParam().bos;
+  taken.vocabulary.special.unknown = GetParam().unknown;
   const auto tokenizer = tokenizer_of(taken.vocabulary);
   ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message;
   const Tokenizer original = fixtures::tokenizer(GetParam().name);
@@ -109,8 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(GgufTokenizer, UnigramsFramePairs) {
   Taken taken("xlmr", "t5", "default");
-  taken.vocabulary.bos = 0;
-  taken.vocabulary.unknown = 3;
+  taken.vocabulary.special.bos = 0;
+  taken.vocabulary.special.unknown = 3;
   const Tokenizer original = fixtures::tokenizer("xlmr");
   const auto pair = [](const Tokenizer& tokenizer) {
     return tokenizer.encode_texts("How are you?", "Quite well.").value().ids;
@@ -122,7 +122,7 @@ TEST(GgufTokenizer, UnigramsFramePairs) {
   std::vector<std::int32_t> ids = original.encode("Quite well.", false).value();
   ids.push_back(2);
   EXPECT_EQ(tokenizer_of(taken.vocabulary)->encode("Quite well.", true).value(), ids);
-  taken.vocabulary.unknown = {};  // the types do not name it, either
+  taken.vocabulary.special.unknown = {};  // the types do not name it, either
   EXPECT_THAT(tokenizer_of(taken.vocabulary).error().message, HasSubstr("unknown_token_id is missing"));
 }
 
@@ -132,7 +132,7 @@ TEST(GgufTokenizer, EverySplitIsAnExpression) {
                           "starcoder", "chatglm-bpe", "stablelm2", ""}) {
     GgufVocabulary vocabulary = taken.vocabulary;
     vocabulary.pre = pre;
-    vocabulary.bos = 0;
+    vocabulary.special.bos = 0;
     const auto tokenizer = tokenizer_of(vocabulary);
     ASSERT_TRUE(tokenizer.has_value()) << pre << tokenizer.error().message;
     const std::string text = "Hello  World's 12345 ABCdef, \u4f60\u597d!\n\n x";
@@ -168,7 +168,8 @@ TEST(GgufTokenizer, WrongVocabularies) {
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens[5] = "\xff"; }), HasSubstr("token 5 is not UTF-8 at byte 0"));
   EXPECT_THAT(error(bytes, [](V& v) { v.merges[3] = "one"; }), HasSubstr("\"one\" is not a pair of tokens"));
   EXPECT_NE(error(bytes, [](V& v) { v.merges[3] = "absent tokens"; }), "accepted");
-  EXPECT_THAT(error(bytes, [](V& v) { v.eos = 701; }), HasSubstr("special token 701, there are 701 tokens"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.special.eos = 701; }),
+              HasSubstr("special token 701, there are 701 tokens"));
 }
 
 }  // namespace

@@ -85,10 +85,10 @@ Result<Tokenizer> tokenizer_of_plamo(std::string_view text, const TokenizerConfi
     if (found == rows.end()) return std::nullopt;
     return found - rows.begin();
   };
-  vocabulary.bos = id("bos_token");
-  vocabulary.eos = id("eos_token");
-  vocabulary.unknown = id("unk_token");
-  vocabulary.padding = id("pad_token");
+  vocabulary.special.bos = id("bos_token");
+  vocabulary.special.eos = id("eos_token");
+  vocabulary.special.unknown = id("unk_token");
+  vocabulary.special.padding = id("pad_token");
   const auto says = [&](std::string_view field) {
     const json::value* value = fields.if_contains(field);
     return value != nullptr && value->is_bool() && value->get_bool();

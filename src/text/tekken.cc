@@ -130,10 +130,10 @@ Result<Tokenizer> tokenizer_of_tekken(std::string_view text, const TokenizerConf
     if (found == special.end()) return std::nullopt;
     return found - special.begin();
   };
-  vocabulary.bos = id("<s>");
-  vocabulary.eos = id("</s>");
-  vocabulary.unknown = id("<unk>");
-  vocabulary.padding = id("<pad>");
+  vocabulary.special.bos = id("<s>");
+  vocabulary.special.eos = id("</s>");
+  vocabulary.special.unknown = id("<unk>");
+  vocabulary.special.padding = id("<pad>");
   vocabulary.chat_templates = config.chat_templates;
   return tokenizer_of(vocabulary);
 }

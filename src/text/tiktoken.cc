@@ -87,10 +87,10 @@ Result<Tokenizer> tokenizer_of_tiktoken(std::string_view text, const TokenizerCo
     if (found == special.end()) return std::nullopt;
     return static_cast<std::int64_t>(bytes.size()) + (found - special.begin());
   };
-  vocabulary.bos = id("bos_token");
-  vocabulary.eos = id("eos_token");
-  vocabulary.unknown = id("unk_token");
-  vocabulary.padding = id("pad_token");
+  vocabulary.special.bos = id("bos_token");
+  vocabulary.special.eos = id("eos_token");
+  vocabulary.special.unknown = id("unk_token");
+  vocabulary.special.padding = id("pad_token");
   vocabulary.add_bos = false;
   vocabulary.chat_templates = config.chat_templates;
   return tokenizer_of(vocabulary);

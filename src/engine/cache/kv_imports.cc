@@ -10,7 +10,7 @@ namespace {
 
 // True if the request may use the prefix cache.
 bool reads_cache(const Request& request) {
-  return request.read_prefix_cache && !request.sampling.prompt_logprobs;
+  return request.read_prefix_cache && !request.sampling.logprobs.prompt;
 }
 
 }  // namespace

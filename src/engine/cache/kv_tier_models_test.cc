@@ -25,17 +25,17 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
   transfer.tier->host_bytes = GetParam().host_bytes;
   if (!GetParam().disk) transfer.tier->place.clear();
   EngineOptions plain;
-  plain.model_dir = "tests/data/models/" + GetParam().model;
-  plain.device = "cpu";
-  plain.threads = 2;
-  plain.num_blocks = 40;
-  plain.max_model_len = 160;
-  plain.kv_cache_dtype = GetParam().dtype;
+  plain.model.dir = "tests/data/models/" + GetParam().model;
+  plain.device.type = "cpu";
+  plain.device.threads = 2;
+  plain.cache.num_blocks = 40;
+  plain.model.max_model_len = 160;
+  plain.cache.dtype = GetParam().dtype;
   constexpr int kRequests = 10;
   const std::vector<CollectedAnswer> wanted = answers_of(*load_engine(plain).value(), kRequests);
   for (const int blocks : {40, 12, 40}) {
     EngineOptions tiered = plain;
-    tiered.num_blocks = blocks;
+    tiered.cache.num_blocks = blocks;
     tiered.kv_transfer = transfer;
     const auto engine = load_engine(tiered).value();
     for (int round = 0; round < 3; ++round) {
@@ -75,13 +75,13 @@ class KvTierOfParts : public testing::TestWithParam<const char*> {};
 
 TEST_P(KvTierOfParts, AnswersAreThoseWithoutItToTheBit) {
   EngineOptions options;
-  options.model_dir = std::string("tests/data/models/") + GetParam();
-  options.device = "cpu";
-  options.threads = 2;
-  options.kv_cache_memory_bytes = 4 << 20;
-  options.max_model_len = 160;
-  options.max_num_seqs = 8;
-  options.mamba_block_size = 64;
+  options.model.dir = std::string("tests/data/models/") + GetParam();
+  options.device.type = "cpu";
+  options.device.threads = 2;
+  options.cache.memory_bytes = 4 << 20;
+  options.model.max_model_len = 160;
+  options.schedule.max_num_seqs = 8;
+  options.cache.mamba_block_size = 64;
   const std::vector<CollectedAnswer> wanted = answers_of(*load_engine(options).value(), 10);
   options.kv_transfer = host_options(4 << 20);
   const auto engine = load_engine(options).value();

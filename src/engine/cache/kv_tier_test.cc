@@ -369,13 +369,13 @@ TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
 TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   const ScratchDirectory folder;
   EngineOptions options;
-  options.model_dir = "tests/data/models/llama-dynamic";
-  options.device = "cpu";
-  options.threads = 2;
-  options.num_blocks = 60;
+  options.model.dir = "tests/data/models/llama-dynamic";
+  options.device.type = "cpu";
+  options.device.threads = 2;
+  options.cache.num_blocks = 60;
   // Returns the number of loaded bytes. blocks: number of blocks to be written, without known ones.
   const auto computed_and_found = [&](int max_model_len, int blocks) {
-    options.max_model_len = max_model_len;
+    options.model.max_model_len = max_model_len;
     options.kv_transfer = {};
     const auto wanted = answers_of(*load_engine(options).value(), 4);
     options.kv_transfer = tier_options(folder);

@@ -18,12 +18,12 @@ class KvTransfersOfModels : public testing::TestWithParam<ModelCase> {};
 
 EngineOptions model_options(const ModelCase& c) {
   EngineOptions options;
-  options.model_dir = "tests/data/models/" + c.model;
-  options.device = c.device;
-  options.threads = 2;
-  options.num_blocks = 40;
-  options.max_model_len = 160;
-  options.kv_cache_dtype = c.kv_cache_dtype;
+  options.model.dir = "tests/data/models/" + c.model;
+  options.device.type = c.device;
+  options.device.threads = 2;
+  options.cache.num_blocks = 40;
+  options.model.max_model_len = 160;
+  options.cache.dtype = c.kv_cache_dtype;
   return options;
 }
 
@@ -76,8 +76,8 @@ class KvTransfersOfSizes : public testing::TestWithParam<SizesCase> {};
 
 TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   EngineOptions plain = model_options(GetParam().model), producing = plain, consuming = plain;
-  plain.block_size = consuming.block_size = GetParam().consumed;
-  producing.block_size = GetParam().produced;
+  plain.cache.block_size = consuming.cache.block_size = GetParam().consumed;
+  producing.cache.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
   producing.kv_transfer.lease_seconds =
       3;  // seconds; prompts without a full block keep their lease this long
@@ -91,7 +91,7 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   for (int i = 0; i < kRequests; ++i) {
     Request request = request_of(i, alone->info().vocab_size);
     const auto tokens = static_cast<int>(request.prompt.size()) - 1;
-    if (!request.sampling.prompt_logprobs)
+    if (!request.sampling.logprobs.prompt)
       may_hit +=
           tokens / GetParam().produced * GetParam().produced / GetParam().consumed * GetParam().consumed;
     EXPECT_EQ(answer_of(*producer, *consumer, std::move(request)), wanted[static_cast<std::size_t>(i)]) << i;
@@ -117,10 +117,10 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
 // Options for a model with windows and states; the cache has a fixed size.
 EngineOptions roomy_options(const ModelCase& c) {
   EngineOptions options = model_options(c);
-  options.num_blocks.reset();
-  options.kv_cache_memory_bytes = 4 << 20;
-  options.max_num_seqs = 8;
-  options.mamba_block_size = 64;  // so that the states at the end of prompts are always saved
+  options.cache.num_blocks.reset();
+  options.cache.memory_bytes = 4 << 20;
+  options.schedule.max_num_seqs = 8;
+  options.cache.mamba_block_size = 64;  // so that the states at the end of prompts are always saved
   return options;
 }
 
@@ -139,7 +139,7 @@ TEST_P(KvTransfersOfParts, AnswersAreThoseOfOneEngineToTheBit) {
   std::int64_t may_hit = 0;
   for (int i = 0; i < kRequests; ++i) {
     Request request = request_of(i, vocab);
-    if (!request.sampling.prompt_logprobs) may_hit += (std::ssize(request.prompt) - 1) / 16 * 16;
+    if (!request.sampling.logprobs.prompt) may_hit += (std::ssize(request.prompt) - 1) / 16 * 16;
     EXPECT_EQ(answer_of(*producer, *consumer, std::move(request)), wanted[static_cast<std::size_t>(i)]) << i;
   }
   EXPECT_EQ(failures(*consumer), 0);
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(KvTransfers, StatesGoFromOneBackendToAnother) {
   EngineOptions producing = roomy_options({"qwen3_5", "reference", "auto", true});
   EngineOptions consuming = roomy_options({"qwen3_5", "cpu", "auto", true});
-  producing.dtype = consuming.dtype = "float32";
+  producing.model.dtype = consuming.model.dtype = "float32";
   producing.kv_transfer = transfer_options(true);
   consuming.kv_transfer = transfer_options(false);
   const auto producer = load_engine(producing).value();
@@ -187,7 +187,7 @@ TEST(KvTransfers, StatesGoFromOneBackendToAnother) {
 TEST(KvTransfers, ModelsThatDifferExchangeNothing) {
   EngineOptions producing = model_options({"llama", "cpu", "auto", true});
   EngineOptions consuming = producing;
-  consuming.quantization = "int8";
+  consuming.model.quantization = "int8";
   producing.kv_transfer = transfer_options(true);
   consuming.kv_transfer = transfer_options(false);
   const auto producer = load_engine(producing).value();

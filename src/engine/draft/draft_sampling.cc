@@ -12,8 +12,8 @@ SamplingParams drafting_params(const SamplingParams& of, bool drawn, bool same_i
   params.top_k = of.top_k;
   params.min_p = of.min_p;
   if (!same_ids) return params;
-  params.logit_bias = of.logit_bias;
-  params.allowed_token_ids = of.allowed_token_ids;
+  params.tokens.logit_bias = of.tokens.logit_bias;
+  params.tokens.allowed_token_ids = of.tokens.allowed_token_ids;
   return params;
 }
 

@@ -29,16 +29,16 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
                                const ModelSpec& target, const SchedulerOptions& scheduler) {
   constexpr std::string_view kField = "speculative_config";
   const DraftModelOptions& own = *options.speculation->draft_model();
-  TRY(const ModelDType dtype, model_dtype(options.dtype));
+  TRY(const ModelDType dtype, model_dtype(options.model.dtype));
   TRY(const Encoding encoding, quantization(own.quantization, own.model));
-  TRY(const std::optional<DType> cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
+  TRY(const std::optional<DType> cache_dtype, kv_cache_dtype(options.cache.dtype));
   auto loaded = Model::load(own.model, *backend,
                             {.dtype = dtype,
                              .quantization = encoding,
                              .max_model_len = own.max_model_len,
                              .reading = {.runner = Runner::generate},
-                             .threads = options.threads,
-                             .block_size = options.block_size,
+                             .threads = options.device.threads,
+                             .block_size = options.cache.block_size,
                              .cache_dtype = cache_dtype});
   if (!loaded) {
     loaded.error().message = fmt::format("the draft model: {}", loaded.error().message);
@@ -55,9 +55,10 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
         kField,
         "the draft model has a vocabulary of {} tokens, the model has {}: both must have the same vocabulary",
         model->spec.vocab, target.vocab);
-  const CacheLayout layout = cache_layout(model->spec, {.block_size = options.block_size,
-                                                        .dtype = cache_dtype.value_or(model->activation),
-                                                        .window_groups = options.sliding_window_groups});
+  const CacheLayout layout =
+      cache_layout(model->spec, {.block_size = options.cache.block_size,
+                                 .dtype = cache_dtype.value_or(model->activation),
+                                 .window_groups = options.cache.sliding_window_groups});
   if (layout.state_floats > 0)
     return field_failure(
         kField, ErrorCode::unsupported,
@@ -70,7 +71,7 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
                                             {.max_tokens = draft.max_tokens,
                                              .max_sequences = scheduler.max_num_seqs,
                                              .asynchronous = false,
-                                             .recorded = !options.enforce_eager}));
+                                             .recorded = !options.device.enforce_eager}));
   return draft;
 }
 
@@ -87,12 +88,13 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
         "a draft head with a KV cache needs a layer that caches the whole text, but {} has none: set "
         "--disable-hybrid-kv-cache-manager, so that layers with windows cache everything",
         target.spec.architecture);
-  const std::string& beside = options.weights_dir.empty() ? options.model_dir : options.weights_dir;
+  const std::string& beside =
+      options.model.weights_dir.empty() ? options.model.dir : options.model.weights_dir;
   const std::string& path = own.model.empty() ? beside : own.model;
-  LoadOptions load{.threads = options.threads, .block_size = options.block_size};
-  TRY(load.cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
+  LoadOptions load{.threads = options.device.threads, .block_size = options.cache.block_size};
+  TRY(load.cache_dtype, kv_cache_dtype(options.cache.dtype));
   if (own.kind == HeadOptions::Kind::mtp) {
-    TRY(load.quantization, quantization(options.quantization, options.model_dir));
+    TRY(load.quantization, quantization(options.model.quantization, options.model.dir));
     return load_predictor(path, target, backend, load);
   }
   return (own.kind == HeadOptions::Kind::eagle ? load_eagle : load_eagle3)(path, target, backend, load);
@@ -100,16 +102,17 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
 
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                  Drafter drafter, const SchedulerOptions& scheduler) {
-  TRY(const std::optional<DType> cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
+  TRY(const std::optional<DType> cache_dtype, kv_cache_dtype(options.cache.dtype));
   const CacheLayout layout =
-      cache_layout(drafter.model->spec, {.block_size = options.block_size,
+      cache_layout(drafter.model->spec, {.block_size = options.cache.block_size,
                                          .dtype = cache_dtype.value_or(drafter.model->activation),
                                          .window_groups = false});
   const int draft_tokens = options.speculation->num_speculative_tokens;
-  LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
-                    .max_tokens = scheduler.max_num_batched_tokens,
-                    .tokens = std::move(drafter.tokens),
-                    .own_blocks = (draft_tokens + options.block_size - 1) / options.block_size + 1};
+  LoadedDraft draft{
+      .block_bytes = layout.block_bytes(backend->ops),
+      .max_tokens = scheduler.max_num_batched_tokens,
+      .tokens = std::move(drafter.tokens),
+      .own_blocks = (draft_tokens + options.cache.block_size - 1) / options.cache.block_size + 1};
   TRY(draft.executor,
       LocalExecutor::create(backend, std::move(drafter.model), layout,
                             {.max_tokens = draft.max_tokens,
@@ -124,8 +127,8 @@ Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& opti
   const PlaceHeadOptions& own = *options.speculation->place_heads();
   const bool medusa = own.kind == PlaceHeadOptions::Kind::medusa;
   LoadedDraft draft;
-  TRY(draft.place_heads,
-      (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend, {.threads = options.threads}));
+  TRY(draft.place_heads, (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend,
+                                                                      {.threads = options.device.threads}));
   if (const int tokens = options.speculation->num_speculative_tokens; tokens > draft.place_heads->places())
     return invalid("num_speculative_tokens", "must be at most {}, the number of heads of {}, got {}",
                    draft.place_heads->places(), own.model, tokens);

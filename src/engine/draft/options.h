@@ -26,7 +26,7 @@ struct SuffixOptions {
 
 struct DraftModelOptions {
   std::string model = {};             // folder or GGUF file of the draft model
-  std::string quantization = "none";  // see EngineOptions::quantization
+  std::string quantization = "none";  // see ModelOptions::quantization
   std::optional<int> max_model_len = {};
   bool drawn = true;  // true: sample draft tokens like output tokens; false: take the likeliest token
 };

@@ -16,12 +16,12 @@ constexpr int kDraftRequests = 7;
 
 EngineOptions demo() {
   EngineOptions options;
-  options.model_dir = "models/demo";
-  options.device = "cpu";
-  options.threads = 2;
-  options.max_num_batched_tokens = 256;
-  options.max_num_seqs = 6;
-  options.kv_cache_memory_bytes = 8 << 20;
+  options.model.dir = "models/demo";
+  options.device.type = "cpu";
+  options.device.threads = 2;
+  options.schedule.max_num_batched_tokens = 256;
+  options.schedule.max_num_seqs = 6;
+  options.cache.memory_bytes = 8 << 20;
   return options;
 }
 
@@ -30,7 +30,7 @@ SpeculativeOptions with_draft(const std::string& model, bool drawn = true) {
 }
 
 std::int64_t accepted(Engine& engine) {
-  const auto by_place = engine.own_stats().accepted_drafts;
+  const auto by_place = engine.own_stats().drafts.accepted;
   return std::accumulate(by_place.begin(), by_place.end(), std::int64_t{0});
 }
 
@@ -63,9 +63,9 @@ TEST(Speculation, AnswersAreThoseWithoutDrafts) {
     EngineOptions options = demo();
     options.speculation = v.speculation;
     options.speculation->per_batch_size = {{1, 6, options.speculation->num_speculative_tokens}};
-    options.max_num_batched_tokens = v.tokens;
-    options.num_blocks = v.blocks;
-    options.enable_prefix_caching = v.prefix_caching;
+    options.schedule.max_num_batched_tokens = v.tokens;
+    options.cache.num_blocks = v.blocks;
+    options.cache.enable_prefix_caching = v.prefix_caching;
     const auto engine = load_engine(options).value();
     for (int round = 0; round < 2; ++round)
       EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
@@ -77,8 +77,8 @@ constexpr const char* kDrafters = "tests/data/drafters/";
 
 EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const std::string& head) {
   EngineOptions options = demo();
-  options.model_dir = kDrafters + target;
-  options.kv_cache_memory_bytes = 4 << 20;
+  options.model.dir = kDrafters + target;
+  options.cache.memory_bytes = 4 << 20;
   options.speculation =
       SpeculativeOptions{.method = HeadOptions{.kind = kind, .model = head.empty() ? "" : kDrafters + head},
                          .num_speculative_tokens = 4};
@@ -89,7 +89,7 @@ EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const
 // Options for a model with windows: its head has separate block tables.
 EngineOptions beside_windows() {
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
-  options.hf_overrides = R"({"architectures": ["MinistralForCausalLM"], "sliding_window": 8,
+  options.model.hf_overrides = R"({"architectures": ["MinistralForCausalLM"], "sliding_window": 8,
                              "layer_types": ["sliding_attention", "full_attention"]})";
   return options;
 }
@@ -121,25 +121,25 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
                                   {"preempted", 48, 9},
                                   {"no prefix cache", 64, {}, false}};
   for (const EngineOptions& head : heads) {
-    SCOPED_TRACE(head.model_dir);
+    SCOPED_TRACE(head.model.dir);
     EngineOptions none = head;
     none.speculation.reset();
     const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kDraftRequests);
     for (const Variation& v : variations) {
       EngineOptions options = head;
       std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
-      options.max_num_batched_tokens = v.tokens;
-      options.num_blocks = v.blocks;
+      options.schedule.max_num_batched_tokens = v.tokens;
+      options.cache.num_blocks = v.blocks;
       // the cache has two groups
-      if (v.blocks && !head.hf_overrides.empty()) options.num_blocks = 2 * *v.blocks;
-      options.enable_prefix_caching = v.prefix_caching;
+      if (v.blocks && !head.model.hf_overrides.empty()) options.cache.num_blocks = 2 * *v.blocks;
+      options.cache.enable_prefix_caching = v.prefix_caching;
       const auto engine = load_engine(options).value();
       for (int round = 0; round < 2; ++round)
         EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
-      EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
-      if (head.model_dir.ends_with("markov")) {
+      EXPECT_GT(engine->own_stats().drafts.tokens, 0) << v.name;
+      if (head.model.dir.ends_with("markov")) {
         EXPECT_GT(accepted(*engine), 0) << v.name;
-        EXPECT_LT(accepted(*engine), engine->own_stats().draft_tokens) << v.name;
+        EXPECT_LT(accepted(*engine), engine->own_stats().drafts.tokens) << v.name;
       }
     }
   }
@@ -167,8 +167,8 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
   for (const auto& [target, heads, kind] : cases) {
     SCOPED_TRACE(heads);
     EngineOptions none = demo();
-    none.model_dir = std::string(kDrafters) + target;
-    none.kv_cache_memory_bytes = 4 << 20;
+    none.model.dir = std::string(kDrafters) + target;
+    none.cache.memory_bytes = 4 << 20;
     const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kDraftRequests);
     for (const Variation& v : variations) {
       EngineOptions options = none;
@@ -176,12 +176,12 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
           .method = PlaceHeadOptions{.kind = kind, .model = std::string(kDrafters) + heads, .drawn = v.drawn},
           .num_speculative_tokens = 3};
       options.speculation->per_batch_size = {{1, 6, 3}};
-      options.max_num_batched_tokens = v.tokens;
-      options.num_blocks = v.blocks;
+      options.schedule.max_num_batched_tokens = v.tokens;
+      options.cache.num_blocks = v.blocks;
       const auto engine = load_engine(options).value();
       for (int round = 0; round < 2; ++round)
         EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
-      EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
+      EXPECT_GT(engine->own_stats().drafts.tokens, 0) << v.name;
       if (std::string_view(target) == "markov") {
         EXPECT_GT(accepted(*engine), 0) << v.name;
       }
@@ -195,12 +195,12 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   std::vector<std::int64_t> counts;
   for (const int tokens : {256, 16}) {
     EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
-    options.max_num_batched_tokens = tokens;
-    options.max_num_seqs = 1;
+    options.schedule.max_num_batched_tokens = tokens;
+    options.schedule.max_num_seqs = 1;
     const auto engine = load_engine(options).value();
     answers_of(*engine, kDraftRequests);
     counts.push_back(accepted(*engine));
-    counts.push_back(engine->own_stats().draft_tokens);
+    counts.push_back(engine->own_stats().drafts.tokens);
   }
   EXPECT_GT(counts[0], 0);
   EXPECT_EQ(counts[0], counts[2]);
@@ -212,15 +212,15 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
 TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
-  options.dtype = "float32";
-  options.max_num_seqs = 1;
-  options.max_num_batched_tokens = 24;
+  options.model.dtype = "float32";
+  options.schedule.max_num_seqs = 1;
+  options.schedule.max_num_batched_tokens = 24;
   const auto counts = [&](const char* device, bool eager) {
-    options.device = device;
-    options.enforce_eager = eager;
+    options.device.type = device;
+    options.device.enforce_eager = eager;
     const auto engine = load_engine(options).value();
     answers_of(*engine, 3);
-    return std::pair(accepted(*engine), engine->own_stats().draft_tokens);
+    return std::pair(accepted(*engine), engine->own_stats().drafts.tokens);
   };
   const auto on_cpu = counts("cpu", false);
   EXPECT_GT(on_cpu.first, 0);
@@ -232,15 +232,15 @@ TEST(Speculation, OnADeviceAnswersAreThoseWithoutDrafts) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   constexpr int kFew = 3;  // the emulated device is slow
   EngineOptions options = demo();
-  options.model_dir = "tests/data/models/llama";
-  options.device = "cuda";
-  options.kv_cache_memory_bytes = 1 << 20;
-  options.max_num_batched_tokens = 48;
+  options.model.dir = "tests/data/models/llama";
+  options.device.type = "cuda";
+  options.cache.memory_bytes = 1 << 20;
+  options.schedule.max_num_batched_tokens = 48;
   const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options).value(), kFew);
   options.speculation = with_draft("tests/data/models/llama");
   for (const bool eager : {false, true}) {
     if (eager && !long_tests()) continue;
-    options.enforce_eager = eager;
+    options.device.enforce_eager = eager;
     const auto engine = load_engine(options).value();
     EXPECT_EQ(answers_of(*engine, kFew), plain) << eager;
     EXPECT_GT(accepted(*engine), 0) << eager;
@@ -259,20 +259,20 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
       .num_speculative_tokens = 3};
   bool turn = false;  // recorded and eager steps alternate
   for (EngineOptions& options : cases) {
-    SCOPED_TRACE(options.model_dir);
+    SCOPED_TRACE(options.model.dir);
     turn = !turn;
-    options.dtype = "float32";
-    options.device = "cpu";
+    options.model.dtype = "float32";
+    options.device.type = "cpu";
     const auto on_cpu = load_engine(options).value();
     const std::vector<CollectedAnswer> expected = answers_of(*on_cpu, kFew);
-    options.device = "cuda";
+    options.device.type = "cuda";
     for (const bool eager : {false, true}) {
       if (eager == turn && !long_tests()) continue;
-      options.enforce_eager = eager;
+      options.device.enforce_eager = eager;
       const auto engine = load_engine(options).value();
       const std::vector<CollectedAnswer> got = answers_of(*engine, kFew);
       for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
-      EXPECT_GT(engine->own_stats().draft_tokens, 0) << eager;
+      EXPECT_GT(engine->own_stats().drafts.tokens, 0) << eager;
     }
   }
 }
@@ -287,7 +287,7 @@ TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   EXPECT_GT(accepted(*engine), 0);
   // The two models compute in batches of different sizes, so a few draft tokens may differ. Draft tokens
   // after the end of an answer are not used.
-  EXPECT_GE(accepted(*engine), stats.draft_tokens * 9 / 10);
+  EXPECT_GE(accepted(*engine), stats.drafts.tokens * 9 / 10);
 }
 
 TEST(Speculation, TheCacheOfTheDraftModelIsPartOfTheMemory) {
@@ -295,8 +295,8 @@ TEST(Speculation, TheCacheOfTheDraftModelIsPartOfTheMemory) {
   const auto plain = load_engine(options).value();
   options.speculation = with_draft("models/demo-draft");
   const auto drafting = load_engine(options).value();
-  EXPECT_LE(drafting->info().cache_bytes, options.kv_cache_memory_bytes);
-  EXPECT_GT(drafting->info().cache_bytes, options.kv_cache_memory_bytes * 9 / 10);
+  EXPECT_LE(drafting->info().cache_bytes, options.cache.memory_bytes);
+  EXPECT_GT(drafting->info().cache_bytes, options.cache.memory_bytes * 9 / 10);
   EXPECT_LT(drafting->info().num_blocks, plain->info().num_blocks);
   EXPECT_GT(drafting->info().weight_bytes, plain->info().weight_bytes);
 }
@@ -315,26 +315,26 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
               HasSubstr("has cross attention, but draft tokens are computed without encoder outputs"));
   options.speculation = with_draft("tests/data/models/nothing");
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
-  options.executor = "simulated";
+  options.device.executor = "simulated";
   EXPECT_THAT(error(options), HasSubstr("is not supported with a simulated executor"));
   options = demo();
   options.speculation = SpeculativeOptions{.method = HeadOptions{}};
   EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
   options = demo();
-  options.model_dir = std::string(kDrafters) + "llama";
+  options.model.dir = std::string(kDrafters) + "llama";
   options.speculation = SpeculativeOptions{
       .method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"}, .num_speculative_tokens = 4};
   EXPECT_THAT(error(options),
               HasSubstr("num_speculative_tokens: must be at most 3, the number of heads of "));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
-  options.model_dir = "tests/data/models/mistral";
+  options.model.dir = "tests/data/models/mistral";
   EXPECT_THAT(error(options),
               HasSubstr("MistralForCausalLM has none: set --disable-hybrid-kv-cache-manager"));
   options.kv_transfer.enabled = true;
   EXPECT_THAT(error(options), HasSubstr("cannot be combined with --kv-transfer-config"));
   options = demo();
-  options.model_dir = "models/demo-draft";
-  options.runner = "pooling";
+  options.model.dir = "models/demo-draft";
+  options.model.runner = "pooling";
   options.speculation = SpeculativeOptions{};
   EXPECT_THAT(error(options), HasSubstr("speculative_config: "));
 }

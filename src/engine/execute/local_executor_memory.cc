@@ -126,7 +126,7 @@ Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
   SamplingParams params;
   params.top_p = 0.9;
   params.top_k = std::min(vocab, 50);
-  params.logprobs = std::min(vocab, 20);
+  params.logprobs.output = std::min(vocab, 20);
   const SequenceSampling sampling(params, {}, {}, 0, vocab);
   const std::vector<std::int32_t> mask(static_cast<std::size_t>((vocab + 31) / 32), -1);
   std::vector<std::int32_t> last;

@@ -19,9 +19,9 @@ SamplingParams params() {
   p.temperature = 0.8;
   p.top_p = 0.9;
   p.top_k = 20;
-  p.repetition_penalty = 1.1;
-  p.presence_penalty = 0.3;
-  p.logprobs = 3;
+  p.penalties.repetition = 1.1;
+  p.penalties.presence = 0.3;
+  p.logprobs.output = 3;
   return p;
 }
 

@@ -54,22 +54,22 @@ bool is_gone(int socket) {
 }  // namespace
 
 Result<std::string> hosts_identity(const EngineOptions& o) {
-  TRY(const std::string files, sampled_fingerprint(o.model_dir, o.weights_dir));
-  const ExpertBalancing& b = o.expert_balancing;
+  TRY(const std::string files, sampled_fingerprint(o.model.dir, o.model.weights_dir));
+  const ExpertBalancing& b = o.parallel.expert_balancing;
   return fmt::format(
-      "{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
-      fmt::join(
-          {o.load_format, o.runner, o.convert, o.pooling_type, o.dtype, o.quantization, o.kv_cache_dtype},
-          "|"),
-      fmt::join(
-          {o.nodes.count, o.tensor_parallel_size, o.pipeline_parallel_size, int{o.enable_expert_parallel}},
-          "|"),
-      fmt::join({int{b.enabled}, b.redundant_experts, b.window_size, b.step_interval, int{b.use_async}}, "|"),
-      fmt::join({o.max_model_len.value_or(0), o.block_size, int{o.sliding_window_groups},
-                 int{o.enable_prefix_caching}, o.mamba_block_size.value_or(0), o.max_num_batched_tokens,
-                 o.max_num_seqs},
+      "{}|{}|{}|{}|{}|{}|{}", files, o.model.hf_overrides,
+      fmt::join({o.model.load_format, o.model.runner, o.model.convert, o.model.pooling_type, o.model.dtype,
+                 o.model.quantization, o.cache.dtype},
                 "|"),
-      fmt::join({o.images_max, o.videos_max, o.sounds_max, o.lora.in_memory(), o.lora.max_lora_rank,
+      fmt::join({o.parallel.nodes.count, o.parallel.tensor_parallel_size, o.parallel.pipeline_parallel_size,
+                 int{o.parallel.enable_expert_parallel}},
+                "|"),
+      fmt::join({int{b.enabled}, b.redundant_experts, b.window_size, b.step_interval, int{b.use_async}}, "|"),
+      fmt::join({o.model.max_model_len.value_or(0), o.cache.block_size, int{o.cache.sliding_window_groups},
+                 int{o.cache.enable_prefix_caching}, o.cache.mamba_block_size.value_or(0),
+                 o.schedule.max_num_batched_tokens, o.schedule.max_num_seqs},
+                "|"),
+      fmt::join({o.media.images, o.media.videos, o.media.sounds, o.lora.in_memory(), o.lora.max_lora_rank,
                  int{o.speculation.has_value()}},
                 "|"));
 }
@@ -77,41 +77,42 @@ Result<std::string> hosts_identity(const EngineOptions& o) {
 namespace {
 
 Result<> check_shared_experts(const EngineOptions& options) {
-  if (!options.shares_experts()) return {};
+  if (!options.parallel.shares_experts()) return {};
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(
         field, ErrorCode::unsupported,
         "{} cannot be combined with --enable-expert-parallel and --data-parallel-size {}: remove one of them",
-        what, options.data_parallel_size);
+        what, options.parallel.data_parallel_size);
   };
-  if (options.pipeline_parallel_size > 1)
-    return refuse("pipeline_parallel_size", fmt::format("is {}; it", options.pipeline_parallel_size));
+  if (options.parallel.pipeline_parallel_size > 1)
+    return refuse("pipeline_parallel_size",
+                  fmt::format("is {}; it", options.parallel.pipeline_parallel_size));
   if (options.lora.enabled) return refuse("enable_lora", "LoRA");
-  if (options.device != "cpu") return refuse("device", fmt::format("is {}; it", options.device));
+  if (options.device.type != "cpu") return refuse("device", fmt::format("is {}; it", options.device.type));
   return {};
 }
 
 }  // namespace
 
 Result<> check_ranks(const EngineOptions& options) {
-  const RankLayout layout = options.rank_layout();
+  const RankLayout layout = options.parallel.rank_layout();
   TRY_VOID(check_shared_experts(options));
-  if (layout.size() % options.nodes.count != 0)
-    return invalid("nnodes", "is {}; the number of ranks, {}, must be a multiple of it", options.nodes.count,
-                   layout.size());
-  if (options.nodes.rank >= options.nodes.count)
-    return invalid("node_rank", "must be less than nnodes, {}, got {}", options.nodes.count,
-                   options.nodes.rank);
+  if (layout.size() % options.parallel.nodes.count != 0)
+    return invalid("nnodes", "is {}; the number of ranks, {}, must be a multiple of it",
+                   options.parallel.nodes.count, layout.size());
+  if (options.parallel.nodes.rank >= options.parallel.nodes.count)
+    return invalid("node_rank", "must be less than nnodes, {}, got {}", options.parallel.nodes.count,
+                   options.parallel.nodes.rank);
   if (layout.pipeline > kStagesMax)
     return invalid("pipeline_parallel_size", "must be at most {}, got {}", kStagesMax, layout.pipeline);
-  const ExpertBalancing& balancing = options.expert_balancing;
-  if (balancing.enabled &&
-      (!options.enable_expert_parallel || (layout.tensor == 1 && !options.shares_experts())))
+  const ExpertBalancing& balancing = options.parallel.expert_balancing;
+  if (balancing.enabled && (!options.parallel.enable_expert_parallel ||
+                            (layout.tensor == 1 && !options.parallel.shares_experts())))
     return invalid(
         "enable_eplb",
         "needs --enable-expert-parallel and --tensor-parallel-size or --data-parallel-size of 2 or "
         "more: {}",
-        options.enable_expert_parallel ? "both are 1" : "experts are not spread over ranks");
+        options.parallel.enable_expert_parallel ? "both are 1" : "experts are not spread over ranks");
   if (balancing.redundant_experts > 0 && !balancing.enabled)
     return invalid("eplb_config", "num_redundant_experts is {}, must be 0 without --enable-eplb",
                    balancing.redundant_experts);
@@ -121,26 +122,26 @@ Result<> check_ranks(const EngineOptions& options) {
     return field_failure(stages ? "pipeline_parallel_size" : "tensor_parallel_size", ErrorCode::unsupported,
                          "must be 1 {}, got {}", with, stages ? layout.pipeline : layout.tensor);
   };
-  if (options.device != "cpu")
-    return refuse(fmt::format("on devices other than cpu, this is {}", options.device));
-  if (options.kv_transfer.enabled && (options.mpi || options.nodes.count > 1))
+  if (options.device.type != "cpu")
+    return refuse(fmt::format("on devices other than cpu, this is {}", options.device.type));
+  if (options.kv_transfer.enabled && (options.parallel.mpi || options.parallel.nodes.count > 1))
     return refuse("with --kv-transfer-config over several hosts");
   if (stages && options.speculation) return refuse("with --speculative-config");
-  if (options.data_parallel_size > 1 && (options.mpi || options.nodes.count > 1))
+  if (options.parallel.data_parallel_size > 1 && (options.parallel.mpi || options.parallel.nodes.count > 1))
     return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 over several hosts, got {}",
-                         options.data_parallel_size);
-  if (const int processors = usable_processors(); processors < options.ranks_of_host())
-    log_warning("{} ranks on {} processors", options.ranks_of_host(), processors);
+                         options.parallel.data_parallel_size);
+  if (const int processors = usable_processors(); processors < options.parallel.ranks_of_host())
+    log_warning("{} ranks on {} processors", options.parallel.ranks_of_host(), processors);
   return {};
 }
 
 Ranks::Ranks(const EngineOptions& options, int rank)
-    : layout_(options.rank_layout()),
+    : layout_(options.parallel.rank_layout()),
       rank_(rank),
-      timeout_ms_(options.distributed_timeout_s > 0                  ? options.distributed_timeout_s * 1000
-                  : layout_.pipeline > 1 || options.shares_experts() ? kHungStageMs
-                                                                     : kHungMs),
-      handed_on_bytes_(static_cast<std::size_t>(options.max_num_batched_tokens) * kRowBytes) {}
+      timeout_ms_(options.parallel.distributed_timeout_s > 0 ? options.parallel.distributed_timeout_s * 1000
+                  : layout_.pipeline > 1 || options.parallel.shares_experts() ? kHungStageMs
+                                                                              : kHungMs),
+      handed_on_bytes_(static_cast<std::size_t>(options.schedule.max_num_batched_tokens) * kRowBytes) {}
 
 Ranks::~Ranks() {
   const bool failed = !groups_.status();
@@ -153,12 +154,12 @@ Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
   std::unique_ptr<Ranks> ranks(new Ranks(options, 0));
   const int size = ranks->layout_.size();
   if (command.empty() && size > 1)
-    return field_failure(options.tensor_parallel_size > 1 ? "tensor_parallel_size" : "pipeline_parallel_size",
-                         ErrorCode::unsupported,
-                         "must be 1 where the engine has no separate process, got {}",
-                         std::max(options.tensor_parallel_size, options.pipeline_parallel_size));
-  if (options.mpi || options.nodes.count > 1) {
-    if (!options.mpi) TRY_VOID(ranks->start_children(options.ranks_of_host(), command, {}));
+    return field_failure(
+        options.parallel.tensor_parallel_size > 1 ? "tensor_parallel_size" : "pipeline_parallel_size",
+        ErrorCode::unsupported, "must be 1 where the engine has no separate process, got {}",
+        std::max(options.parallel.tensor_parallel_size, options.parallel.pipeline_parallel_size));
+  if (options.parallel.mpi || options.parallel.nodes.count > 1) {
+    if (!options.parallel.mpi) TRY_VOID(ranks->start_children(options.parallel.ranks_of_host(), command, {}));
     TRY_VOID(ranks->connect(options));
     return ranks;
   }
@@ -175,7 +176,7 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
   std::unique_ptr<Ranks> ranks(new Ranks(options, rank));
   if (rank < 1 || rank >= ranks->layout_.size())
     return invalid("run_rank", "must be 1 to {}, got {}", ranks->layout_.size() - 1, rank);
-  if (options.mpi || options.nodes.count > 1) {
+  if (options.parallel.mpi || options.parallel.nodes.count > 1) {
     TRY_VOID(ranks->connect(options));
     return ranks;
   }
@@ -208,7 +209,7 @@ HostGroupsOptions Ranks::on_this_host() {
 }
 
 Result<> Ranks::connect(const EngineOptions& options) {
-  if (options.mpi) {
+  if (options.parallel.mpi) {
     TRY(transport_, open_mpi_transport());
     if (transport_->size() != layout_.size())
       return invalid("tensor_parallel_size",
@@ -218,8 +219,8 @@ Result<> Ranks::connect(const EngineOptions& options) {
     TRY(std::string identity, hosts_identity(options));
     TRY(transport_, TcpTransport::meet({.rank = rank_,
                                         .size = layout_.size(),
-                                        .address = options.nodes.master_addr,
-                                        .port = options.nodes.master_port,
+                                        .address = options.parallel.nodes.master_addr,
+                                        .port = options.parallel.nodes.master_port,
                                         .identity = std::move(identity)}));
   }
   groups_ = make_groups(layout_, rank_, [&](std::size_t, const std::vector<int>& members) {
@@ -230,13 +231,13 @@ Result<> Ranks::connect(const EngineOptions& options) {
 
 // Connects to the ranks of all engines that share experts.
 Result<> Ranks::meet_engines(const EngineOptions& options) {
-  if (!options.shares_experts()) return {};
+  if (!options.parallel.shares_experts()) return {};
   TRY(std::string identity, hosts_identity(options));
-  const int size = options.data_parallel_size * layout_.size();
+  const int size = options.parallel.data_parallel_size * layout_.size();
   TRY(engines_, TcpTransport::meet({.rank = options.index * layout_.size() + rank_,
                                     .size = size,
                                     .address = "127.0.0.1",
-                                    .port = options.nodes.expert_port,
+                                    .port = options.parallel.nodes.expert_port,
                                     .identity = std::move(identity),
                                     .patience_s = kMeetEnginesS,
                                     .check = [this] { return check(); }}));

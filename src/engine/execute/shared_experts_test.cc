@@ -17,11 +17,11 @@ constexpr int kRequests = 6;
 
 EngineOptions mixture(const std::string& model) {
   EngineOptions options;
-  options.model_dir = "tests/data/models/" + model;
-  options.device = "cpu";
-  options.threads = 1;
-  options.num_blocks = 60;
-  options.max_model_len = 160;
+  options.model.dir = "tests/data/models/" + model;
+  options.device.type = "cpu";
+  options.device.threads = 1;
+  options.cache.num_blocks = 60;
+  options.model.max_model_len = 160;
   return options;
 }
 
@@ -29,10 +29,10 @@ using Engines = std::vector<Result<std::unique_ptr<Engine>>>;
 
 Engines load_all(EngineOptions options, int count) {
   const auto port = reserve_port().value();
-  options.nodes.expert_port = port.second;
-  options.enable_expert_parallel = true;
-  options.data_parallel_size = count;
-  options.threads = count;
+  options.parallel.nodes.expert_port = port.second;
+  options.parallel.enable_expert_parallel = true;
+  options.parallel.data_parallel_size = count;
+  options.device.threads = count;
   std::vector<std::future<Result<std::unique_ptr<Engine>>>> loading;
   for (options.index = 0; options.index < count; ++options.index)
     loading.push_back(std::async(std::launch::async, [options] { return load_engine(options); }));
@@ -65,11 +65,11 @@ TEST(SharedExpertsOf, ThreeEnginesMoveTheirExpertsAndNoBitChanges) {
   EngineOptions options = mixture("qwen3_moe");
   const auto alone = load_engine(options).value();
   const std::vector<CollectedAnswer> expected = answers_of(*alone, kRequests);
-  options.expert_balancing = {.enabled = true,
-                              .window_size = 3,
-                              .step_interval = 4,
-                              .redundant_experts = 2,
-                              .log_balancedness = true};
+  options.parallel.expert_balancing = {.enabled = true,
+                                       .window_size = 3,
+                                       .step_interval = 4,
+                                       .redundant_experts = 2,
+                                       .log_balancedness = true};
   const Engines engines = load_all(options, 3);
   for (const auto& engine : engines) ASSERT_TRUE(engine) << engine.error().message;
   for (int round = 0; round < 3; ++round)

@@ -50,7 +50,7 @@ TEST(TimedExecutor, TheSameSeedSaysTheSame) {
     for (const TokenId id : answers.back()) EXPECT_TRUE(id >= 0 && id < kVocab);
   }
   EXPECT_EQ(answers[0], answers[1]);
-  EXPECT_GT(engine->own_stats().prefix_hits, 0) << "the cache is a real one";
+  EXPECT_GT(engine->own_stats().prefix_cache.hits, 0) << "the cache is a real one";
 }
 
 TEST(ModelFigures, OfTheDemoModel) {

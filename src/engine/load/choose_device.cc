@@ -10,11 +10,11 @@ namespace {
 Result<Backend> choose_automatically(const EngineOptions& options, const CheckModel& check) {
   const auto on_cpu = [&](std::string_view why) {
     log_info("device: cpu, {}", why);
-    return make_cpu_backend({.threads = options.threads, .isa = {}});
+    return make_cpu_backend({.threads = options.device.threads, .isa = {}});
   };
   auto gpu = make_cuda_backend();
   if (!gpu) return on_cpu(fmt::format("no GPU can be used: {}", gpu.error().message));
-  if (const int ranks = options.rank_layout().size(); ranks > 1)
+  if (const int ranks = options.parallel.rank_layout().size(); ranks > 1)
     return field_failure("device", ErrorCode::unsupported,
                          "{} ranks (tensor_parallel_size x pipeline_parallel_size) run only on CPUs, but "
                          "device auto chooses the GPU here: set --device cpu, or set both sizes to 1",
@@ -31,11 +31,11 @@ Result<Backend> choose_automatically(const EngineOptions& options, const CheckMo
 }  // namespace
 
 Result<Backend> choose_device(const EngineOptions& options, const CheckModel& check) {
-  if (options.device == "reference") return make_reference_backend();
-  if (options.device == "cuda") return make_cuda_backend();
-  if (options.device == "cpu") return make_cpu_backend({.threads = options.threads, .isa = {}});
-  if (options.device == "auto") return choose_automatically(options, check);
-  return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
+  if (options.device.type == "reference") return make_reference_backend();
+  if (options.device.type == "cuda") return make_cuda_backend();
+  if (options.device.type == "cpu") return make_cpu_backend({.threads = options.device.threads, .isa = {}});
+  if (options.device.type == "auto") return choose_automatically(options, check);
+  return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device.type);
 }
 
 }  // namespace octavo

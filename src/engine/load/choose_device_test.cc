@@ -13,9 +13,9 @@ using testing::HasSubstr;
 
 EngineOptions options_on(std::string device) {
   EngineOptions options;
-  options.model_dir = "models/demo";
-  options.device = std::move(device);
-  options.threads = 1;
+  options.model.dir = "models/demo";
+  options.device.type = std::move(device);
+  options.device.threads = 1;
   return options;
 }
 
@@ -23,7 +23,7 @@ Result<> runs(const Backend&) { return {}; }
 
 TEST(LoadEngine, UnknownQuantizationsAreRefusedWithTheKnownOnes) {
   EngineOptions options = options_on("cpu");
-  options.quantization = "int9";
+  options.model.quantization = "int9";
   const auto engine = load_engine(options);
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().field, "quantization");
@@ -47,11 +47,11 @@ TEST(ChooseDevice, AutoIsAGpuWhereThereIsOne) {
 TEST(ChooseDevice, AutoNeverMeansTheCpuForAnOption) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   EngineOptions ranks = options_on("auto");
-  ranks.tensor_parallel_size = 2;
+  ranks.parallel.tensor_parallel_size = 2;
   EXPECT_THAT(choose_device(ranks, runs).error().message, HasSubstr("set --device cpu"));
   EXPECT_EQ(load_engine(ranks).error().field, "device");
   EngineOptions engines = options_on("auto");
-  engines.data_parallel_size = 2;
+  engines.parallel.data_parallel_size = 2;
   const auto engine = load_engine(engines);
   ASSERT_FALSE(engine.has_value());
   EXPECT_EQ(engine.error().field, "data_parallel_size");
@@ -60,7 +60,7 @@ TEST(ChooseDevice, AutoNeverMeansTheCpuForAnOption) {
 
 TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
   EngineOptions ranks = options_on("cpu");
-  ranks.tensor_parallel_size = 2;
+  ranks.parallel.tensor_parallel_size = 2;
   EXPECT_EQ(choose_device(ranks, runs)->name, "cpu");
 }
 

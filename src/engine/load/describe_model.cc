@@ -47,19 +47,19 @@ EngineInfo::ImageRule image_rule(const ModelSpec& spec, int max_model_len) {
 
 void describe_head(const ModelSpec& spec, EngineInfo& info) {
   const Head& head = *spec.head;
-  info.task = task_of(head);
-  info.pooled_size = pooled_size(spec);
-  info.normalise = head.normalise;
-  info.labels = head.labels;
-  info.score_activation = activation_of(head);
+  info.tasks.default_task = task_of(head);
+  info.tasks.pooled_size = pooled_size(spec);
+  info.tasks.normalise = head.normalise;
+  info.tasks.labels = head.labels;
+  info.tasks.score_activation = activation_of(head);
   for (std::size_t i = 1; i < spec.heads(); ++i) {
     const Head& of_tokens = spec.head_at(i);
-    info.token_heads.push_back({.task = task_of(of_tokens),
-                                .size = pooled_size(spec, i),
-                                .normalise = of_tokens.normalise,
-                                .activation = activation_of(of_tokens),
-                                .left_out_first = of_tokens.left_out_first,
-                                .left_out_last = of_tokens.left_out_last});
+    info.tasks.token_heads.push_back({.task = task_of(of_tokens),
+                                      .size = pooled_size(spec, i),
+                                      .normalise = of_tokens.normalise,
+                                      .activation = activation_of(of_tokens),
+                                      .left_out_first = of_tokens.left_out_first,
+                                      .left_out_last = of_tokens.left_out_last});
   }
 }
 

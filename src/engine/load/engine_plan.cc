@@ -66,10 +66,10 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   TRY_VOID(plan_states(model.state_bytes + figures.source_bytes, bytes, s));
   plan_saved_states(model.state_bytes, block_bytes, bytes, s);
   const std::int64_t fitting = block_bytes > 0 ? bytes / block_bytes : blocks_without_bytes(s);
-  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
+  const std::int64_t blocks = options.cache.num_blocks ? *options.cache.num_blocks : fitting;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);
-  if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
+  if (longest < 2 || (options.model.max_model_len && longest < s.max_model_len))
     return invalid("kv_cache_memory_bytes",
                    "{} KV blocks of {} bytes hold sequences of at most {} tokens, but max_model_len is {}: "
                    "lower --max-model-len",
@@ -103,17 +103,17 @@ SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& o
   // The scheduler counts blocks. Without attention, blocks have no bytes, and a sequence keeps them for one
   // step. The block of the previous token identifies the prefix.
   if (model.layout.groups.empty()) s.groups.push_back({.window = 2});
-  s.enable_prefix_caching = options.enable_prefix_caching;
+  s.enable_prefix_caching = options.cache.enable_prefix_caching;
   const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;
-  s.mamba_block_size = options.mamba_block_size.value_or(blocks * s.block_size);
-  s.prefix_hash = {options.prefix_hash, model.hash_seed};
-  s.max_num_batched_tokens = options.max_num_batched_tokens;
-  s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
-  s.long_prefill_token_threshold = options.long_prefill_token_threshold;
-  s.enable_chunked_prefill = options.enable_chunked_prefill;
-  s.policy = options.policy;
+  s.mamba_block_size = options.cache.mamba_block_size.value_or(blocks * s.block_size);
+  s.prefix_hash = {options.cache.prefix_hash, model.hash_seed};
+  s.max_num_batched_tokens = options.schedule.max_num_batched_tokens;
+  s.max_num_seqs = std::min(options.schedule.max_num_seqs, options.schedule.max_num_batched_tokens);
+  s.long_prefill_token_threshold = options.schedule.long_prefill_token_threshold;
+  s.enable_chunked_prefill = options.schedule.enable_chunked_prefill;
+  s.policy = options.schedule.policy;
   s.max_model_len = model.max_model_len;
-  s.watermark = options.watermark;
+  s.watermark = options.schedule.watermark;
   if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
   if (model.pools) read_whole_texts(s, model.caches_prefixes);
   return s;
@@ -129,12 +129,12 @@ Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const Memory
 }
 
 MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
-  return {.asked = options.kv_cache_memory_bytes,
+  return {.asked = options.cache.memory_bytes,
           .all = static_cast<std::int64_t>(device.memory_bytes()),
           .available = static_cast<std::int64_t>(device.available_bytes()) /
-                       (options.data_parallel_size * options.ranks_of_host()),
+                       (options.parallel.data_parallel_size * options.parallel.ranks_of_host()),
           .shared_with_host = device.shares_host_memory(),
-          .utilization = options.gpu_memory_utilization};
+          .utilization = options.device.gpu_memory_utilization};
 }
 
 bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
@@ -142,7 +142,7 @@ bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
     return attention != nullptr && attention->mask.causal;
   });
-  return options.enable_prefix_caching && options.rank_layout().size() == 1 && causal &&
+  return options.cache.enable_prefix_caching && options.parallel.rank_layout().size() == 1 && causal &&
          spec.head->pool == Pool::last && !spec.head->each_token;
 }
 
@@ -153,7 +153,7 @@ bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, 
   MemoryPlan unlimited = memory;
   unlimited.useful = std::numeric_limits<std::int64_t>::max();
   const std::int64_t blocks =
-      options.num_blocks ? *options.num_blocks : cache_bytes(unlimited) / model.block_bytes;
+      options.cache.num_blocks ? *options.cache.num_blocks : cache_bytes(unlimited) / model.block_bytes;
   if (blocks > blocks_of_sequence(plan_step(with_answer, options), with_answer.max_model_len)) return true;
   log_info("prefix caching is off: the KV cache would have {} blocks, too few for a text of {} tokens",
            blocks, model.max_model_len);

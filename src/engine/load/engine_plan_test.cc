@@ -17,18 +17,18 @@ ModelPlanFigures some_model() {
 
 EngineOptions some_options() {
   EngineOptions options;
-  options.kv_cache_memory_bytes = 64'000;
-  options.max_num_seqs = 4;
+  options.cache.memory_bytes = 64'000;
+  options.schedule.max_num_seqs = 4;
   return options;
 }
 
 MemoryFigures asked(const EngineOptions& options) {
-  return {.memory = {.asked = options.kv_cache_memory_bytes}};
+  return {.memory = {.asked = options.cache.memory_bytes}};
 }
 
 TEST(EnginePlan, AStepHasNoMoreSequencesThanTokens) {
   EngineOptions options = some_options();
-  options.max_num_batched_tokens = 3;
+  options.schedule.max_num_batched_tokens = 3;
   const SchedulerOptions s = plan_step(some_model(), options);
   EXPECT_EQ(s.max_num_seqs, 3);
   EXPECT_EQ(s.max_num_batched_tokens, 3);
@@ -38,7 +38,7 @@ TEST(EnginePlan, AStepHasNoMoreSequencesThanTokens) {
 
 TEST(EnginePlan, APoolingStepHoldsTheLongestText) {
   EngineOptions options = some_options();
-  options.max_num_batched_tokens = 10;
+  options.schedule.max_num_batched_tokens = 10;
   ModelPlanFigures model = some_model();
   model.pools = true;
   model.caches_prefixes = false;
@@ -61,18 +61,18 @@ TEST(EnginePlan, BlocksFillTheMemory) {
 
 TEST(EnginePlan, AGivenNumberOfBlocksIsTaken) {
   EngineOptions options = some_options();
-  options.num_blocks = 9;
+  options.cache.num_blocks = 9;
   EXPECT_EQ(plan_engine(some_model(), asked(options), options).value().num_blocks, 9);
 }
 
 TEST(EnginePlan, ALengthThatWasAskedForMustFitAndTheModelsOwnGivesWay) {
   EngineOptions options = some_options();
-  options.kv_cache_memory_bytes = 4'000;
+  options.cache.memory_bytes = 4'000;
   const SchedulerOptions s = plan_engine(some_model(), asked(options), options).value();
   EXPECT_EQ(s.num_blocks, 4);
   EXPECT_LT(s.max_model_len, 100);
   EXPECT_GE(s.max_model_len, 48);
-  options.max_model_len = 100;
+  options.model.max_model_len = 100;
   const auto refused = plan_engine(some_model(), asked(options), options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "kv_cache_memory_bytes");
@@ -81,7 +81,7 @@ TEST(EnginePlan, ALengthThatWasAskedForMustFitAndTheModelsOwnGivesWay) {
 
 TEST(EnginePlan, StatesTakeAtMostHalfOfTheMemory) {
   EngineOptions options = some_options();
-  options.enable_prefix_caching = false;
+  options.cache.enable_prefix_caching = false;
   ModelPlanFigures model = some_model();
   model.state_bytes = 16'000;
   MemoryFigures memory = asked(options);

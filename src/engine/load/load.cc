@@ -23,11 +23,11 @@ namespace {
 Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineOptions& options,
                                            const LoadHooks& hooks) {
   TRY_VOID(check_ranks(options));
-  if (options.data_parallel_size > 1 && !backend.device->shares_host_memory())
+  if (options.parallel.data_parallel_size > 1 && !backend.device->shares_host_memory())
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 on devices other than cpu, got {} on {}: set --device cpu",
-                         options.data_parallel_size, backend.name);
-  if (options.rank_layout().size() == 1 && !options.shares_experts()) return nullptr;
+                         options.parallel.data_parallel_size, backend.name);
+  if (options.parallel.rank_layout().size() == 1 && !options.parallel.shares_experts()) return nullptr;
   return Ranks::start(options, hooks.rank_command);
 }
 
@@ -38,11 +38,11 @@ WorkFigures work_figures(const EngineOptions& options, const LoadedModel& loaded
   whole.shard = {};
   whole.stage = {};
   const ModelFigures figures = model_figures(whole);
-  const double ranks = options.rank_layout().size();
+  const double ranks = options.parallel.rank_layout().size();
   return {.operations_per_token = figures.operations_per_token / ranks,
           .operations_per_pair = figures.operations_per_pair / ranks,
           .weight_bytes = static_cast<double>(model.weight_bytes),
-          .kv_bytes_per_token = static_cast<double>(loaded.figures.block_bytes) / options.block_size};
+          .kv_bytes_per_token = static_cast<double>(loaded.figures.block_bytes) / options.cache.block_size};
 }
 
 // Loads the model that proposes draft tokens, without its cache. The cache will have the same number of
@@ -66,14 +66,14 @@ Result<MemoryFigures> measure_memory(const EngineOptions& options, LoadedModel& 
   LocalExecutor& executor = *loaded.executor;
   const Device& device = executor.device();
   // A pooling model has a small cache or none, so an estimate of later memory is enough.
-  if (!device.shares_host_memory() && options.kv_cache_memory_bytes == 0 && !options.num_blocks &&
+  if (!device.shares_host_memory() && options.cache.memory_bytes == 0 && !options.cache.num_blocks &&
       !executor.pools())
     TRY_VOID(executor.rehearse());
   MemoryFigures memory{
       .memory = memory_of(options, device),
       .source_bytes = executor.source_bytes(),
       .draft_block_bytes = draft ? draft->block_bytes : 0,
-      .steps_in_flight = std::max(executor.steps_in_flight(), options.pipeline_parallel_size)};
+      .steps_in_flight = std::max(executor.steps_in_flight(), options.parallel.pipeline_parallel_size)};
   memory.memory.reserved = executor.later_bytes() + (draft ? draft->later_bytes() : 0);
   if (options.speculation) {
     const SchedulerOptions step = plan_step(loaded.figures, options);
@@ -91,7 +91,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
                     const std::optional<LoadedDraft>& draft, const SchedulerOptions& scheduler) {
   const Model& model = loaded.executor->model();
   const ModelPlanFigures& figures = loaded.figures;
-  const int ranks = options.rank_layout().size();
+  const int ranks = options.parallel.rank_layout().size();
   EngineInfo info;
   info.index = options.first_index + options.index;
   info.architecture = model.spec.architecture;
@@ -104,7 +104,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   info.vocab_size = model.spec.vocab;
   if (figures.pools) describe_head(model.spec, info);
   if (model.tower) describe_media(model.spec, scheduler.max_num_seqs, scheduler.max_model_len, info);
-  info.max_queued = options.max_queued;
+  info.max_queued = options.schedule.max_queued;
   info.max_logprobs = options.logprobs.max;
   info.max_loras = options.lora.in_memory();
   return info;
@@ -168,30 +168,30 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
 }  // namespace
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const LoadHooks& hooks) {
-  if (asked.executor != "local") return load_simulated(asked, hooks);
+  if (asked.device.executor != "local") return load_simulated(asked, hooks);
   TRY(EngineOptions options, placed(asked, 0));
   const auto dressed = [&](Backend backend) {
     return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
   TRY(Backend backend, choose_device(options, [&](const Backend& gpu) -> Result<> {
         TRY(const LoadOptions load, load_options(options));
-        return check_support(options.model_dir, load, gpu);
+        return check_support(options.model.dir, load, gpu);
       }));
-  options.device = backend.name;
+  options.device.type = backend.name;
   return load_on(std::make_shared<Backend>(dressed(std::move(backend))), options, hooks);
 }
 
 Result<> check_weights(const EngineOptions& options, const std::string& path) {
   TRY(LoadOptions load, load_options(options));
   load.weights = path;
-  const Result<> fit = check_weights(options.model_dir, load);
+  const Result<> fit = check_weights(options.model.dir, load);
   return fit ? fit : invalid("weights_path", "{}", fit.error().message);
 }
 
 Result<> run_rank(const EngineOptions& asked, int rank) {
   TRY(EngineOptions options, placed(asked, rank));
   TRY(Backend backend, choose_device(options, [](const Backend&) { return Result<>(); }));
-  options.device = backend.name;
+  options.device.type = backend.name;
   TRY_VOID(check_ranks(options));
   TRY(const auto ranks, Ranks::join(options, rank));
   auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, ranks.get());

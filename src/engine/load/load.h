@@ -39,7 +39,7 @@ struct LoadHooks {
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 
 // Checks that this folder or GGUF file can replace the model's weights in load_engine()
-// (EngineOptions::weights_dir). Errors name the field "weights_path".
+// (ModelOptions::weights_dir). Errors name the field "weights_path".
 Result<> check_weights(const EngineOptions& options, const std::string& path);
 
 // Main function of a rank other than 0, with the options of load_engine. Returns when rank 0's process

@@ -18,13 +18,14 @@ namespace {
 // Checks that a step has room for all tokens of an image in addition to the running answers.
 Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   const int tokens = tower.image_tokens();
-  const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
-  if (options.max_num_batched_tokens < needed)
+  const int needed =
+      tokens + std::min(options.schedule.max_num_seqs, options.schedule.max_num_batched_tokens - 1);
+  if (options.schedule.max_num_batched_tokens < needed)
     return invalid(
         "max_num_batched_tokens",
         "must be at least {}: a step must hold the {} tokens of an image beside max_num_seqs = {}; got {}",
-        needed, tokens, options.max_num_seqs, options.max_num_batched_tokens);
-  if (const int most = options.long_prefill_token_threshold; most > 0 && most < tokens)
+        needed, tokens, options.schedule.max_num_seqs, options.schedule.max_num_batched_tokens);
+  if (const int most = options.schedule.long_prefill_token_threshold; most > 0 && most < tokens)
     return invalid("long_prefill_token_threshold", "must be 0 or at least {}: an image has {} tokens; got {}",
                    tokens, tokens, most);
   return {};
@@ -49,9 +50,9 @@ constexpr int kCacheVersion = 1;
 // Identity of the keys and values: models with equal fingerprints compute equal keys and values for the
 // same tokens. Some RoPE scalings depend on max_model_len (model/rope.h).
 Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
-  TRY(const std::string files, model_fingerprint(options.model_dir, options.weights_dir));
+  TRY(const std::string files, model_fingerprint(options.model.dir, options.model.weights_dir));
   std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
-                                 options.quantization, options.hf_overrides);
+                                 options.model.quantization, options.model.hf_overrides);
   for (const RopeSpec& rope : model.spec.ropes)
     text += fmt::format("|{}", fmt::join(rope_frequencies(rope, model.max_model_len), ","));
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
@@ -60,18 +61,19 @@ Result<std::string> fingerprint_of(const EngineOptions& options, const Model& mo
 
 Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
   if (ranks == nullptr) return {};
-  return {.rank = ranks->layout().part(ranks->rank()),
-          .size = ranks->layout().tensor,
-          .whole_experts = options.enable_expert_parallel,
-          .redundant_experts = static_cast<std::uint16_t>(options.expert_balancing.redundant_experts),
-          .engines = options.shares_experts() ? options.data_parallel_size : 1,
-          .engine = options.shares_experts() ? options.index : 0};
+  return {
+      .rank = ranks->layout().part(ranks->rank()),
+      .size = ranks->layout().tensor,
+      .whole_experts = options.parallel.enable_expert_parallel,
+      .redundant_experts = static_cast<std::uint16_t>(options.parallel.expert_balancing.redundant_experts),
+      .engines = options.parallel.shares_experts() ? options.parallel.data_parallel_size : 1,
+      .engine = options.parallel.shares_experts() ? options.index : 0};
 }
 
 // All stages have the same number of blocks and states, so the stage with the largest layers determines it.
 Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache,
                             const Ops& ops, ModelPlanFigures& figures) {
-  TRY(const std::vector<Stage> stages, divide_layers(spec, options.pipeline_parallel_size));
+  TRY(const std::vector<Stage> stages, divide_layers(spec, options.parallel.pipeline_parallel_size));
   for (const Stage& stage : stages) {
     spec.stage = stage;
     const CacheLayout layout = cache_layout(spec, cache);
@@ -105,7 +107,7 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
 // Logs a hint: quantized checkpoints often keep the output matrix in 16 bits, and each step reads the whole
 // matrix.
 Result<> advise_on_output(const EngineOptions& options, const Model& model) {
-  TRY(const std::string_view method, quantization_method(options.model_dir));
+  TRY(const std::string_view method, quantization_method(options.model.dir));
   if (method == "none" || method == "gguf") return {};
   const Weight& output = model.network.ends->output();
   if (output.bytes() < 2 * static_cast<std::size_t>(output.rows() * output.cols())) return {};
@@ -142,11 +144,11 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
     return std::holds_alternative<Experts>(layer.feed_forward);
   };
   if (std::ranges::none_of(model.spec.layers, has_experts)) {
-    if (options.expert_balancing.enabled)
+    if (options.parallel.expert_balancing.enabled)
       return invalid("enable_eplb", "{} has no experts", model.spec.architecture);
-    if (options.shares_experts())
+    if (options.parallel.shares_experts())
       return invalid("enable_expert_parallel", "{} has no experts to share among {} engines: remove the flag",
-                     model.spec.architecture, options.data_parallel_size);
+                     model.spec.architecture, options.parallel.data_parallel_size);
   }
   if (load.quantization == Encoding::plain && ranks == nullptr && !model.spec.head)
     TRY_VOID(advise_on_output(options, model));
@@ -191,27 +193,27 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
           .sampler = {options.logprobs.processed},
           // To propose draft tokens, the host needs the sampled tokens of the last step.
-          .asynchronous = options.async_scheduling && !options.speculation && !pools,
-          .recorded = !options.enforce_eager && !pools,
+          .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
+          .recorded = !options.device.enforce_eager && !pools,
           .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
-          .expert_balancing = options.expert_balancing};
+          .expert_balancing = options.parallel.expert_balancing};
 }
 
 }  // namespace
 
 Result<LoadOptions> load_options(const EngineOptions& options) {
-  LoadOptions load{.max_model_len = options.max_model_len,
-                   .dummy = options.load_format == "dummy",
-                   .weights = options.weights_dir,
-                   .threads = options.threads,
-                   .images = options.images_max > 0,
-                   .videos = options.videos_max > 0,
-                   .sounds = options.sounds_max > 0,
-                   .block_size = options.block_size};
-  TRY(load.cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
-  TRY(load.dtype, model_dtype(options.dtype));
+  LoadOptions load{.max_model_len = options.model.max_model_len,
+                   .dummy = options.model.load_format == "dummy",
+                   .weights = options.model.weights_dir,
+                   .threads = options.device.threads,
+                   .images = options.media.images > 0,
+                   .videos = options.media.videos > 0,
+                   .sounds = options.media.sounds > 0,
+                   .block_size = options.cache.block_size};
+  TRY(load.cache_dtype, kv_cache_dtype(options.cache.dtype));
+  TRY(load.dtype, model_dtype(options.model.dtype));
   TRY(load.reading, reading_of(options));
-  TRY(load.quantization, quantization(options.quantization, options.model_dir));
+  TRY(load.quantization, quantization(options.model.quantization, options.model.dir));
   return load;
 }
 
@@ -222,20 +224,20 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   TRY(LoadOptions load, load_options(options));
   load.shard = shard_of(options, ranks);
   load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
-  load.stages = options.pipeline_parallel_size;
+  load.stages = options.parallel.pipeline_parallel_size;
   load.progress = hooks.progress;
   load.whole_ends = heads.one_with_cache || heads.by_place;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
-  TRY(auto model, Model::load(options.model_dir, *backend, load));
+  TRY(auto model, Model::load(options.model.dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
   if (is_rank_0) report_quantization(load, *model, ranks);
 
-  CacheOptions cache{.block_size = options.block_size,
+  CacheOptions cache{.block_size = options.cache.block_size,
                      .dtype = load.cache_dtype.value_or(model->activation),
-                     .window_groups = options.sliding_window_groups};
+                     .window_groups = options.cache.sliding_window_groups};
   LoadedModel loaded{.executor = {}, .figures = plan_figures(options, *model, *backend, cache)};
   const CacheLayout layout = loaded.figures.layout;  // layout of this rank's stage
-  if (options.pipeline_parallel_size > 1)
+  if (options.parallel.pipeline_parallel_size > 1)
     TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded.figures));
   LocalExecutorOptions local =
       executor_options(options, plan_step(loaded.figures, options), loaded.figures.pools, ranks);

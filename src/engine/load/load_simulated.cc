@@ -19,37 +19,37 @@ namespace octavo {
 
 Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks) {
   constexpr std::string_view kPrefix = "simulated=";
-  const bool named = options.executor.starts_with(kPrefix);
-  if (!named && options.executor != "simulated")
-    return invalid("executor", "must be local, simulated or simulated=.., got {}", options.executor);
-  const std::string by = named ? options.executor.substr(kPrefix.size()) : "h100";
+  const bool named = options.device.executor.starts_with(kPrefix);
+  if (!named && options.device.executor != "simulated")
+    return invalid("executor", "must be local, simulated or simulated=.., got {}", options.device.executor);
+  const std::string by = named ? options.device.executor.substr(kPrefix.size()) : "h100";
   if (options.speculation)
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "is not supported with a simulated executor, whose output tokens are random");
 
   TRY(const Reading reading, reading_of(options));
-  TRY(const ModelSpec spec, load_spec(options.model_dir, reading));
+  TRY(const ModelSpec spec, load_spec(options.model.dir, reading));
   const ModelFigures figures = model_figures(spec);
   StepTiming timing;
-  MemoryPlan memory{.asked = options.kv_cache_memory_bytes};
+  MemoryPlan memory{.asked = options.cache.memory_bytes};
   if (const auto device = std::ranges::find(known_devices(), by, &Named<DeviceFigures>::name);
       device != known_devices().end()) {
     timing = roofline(figures, device->figures, 1);
     memory.all = static_cast<std::int64_t>(device->figures.memory_bytes);
     memory.available = memory.all - static_cast<std::int64_t>(figures.weight_bytes);
     memory.shared_with_host = false;
-    memory.utilization = options.gpu_memory_utilization;
+    memory.utilization = options.device.gpu_memory_utilization;
   } else {
     TRY(timing, read_step_timing(by));
   }
   const Backend reference = make_reference_backend();
-  TRY(const std::optional<DType> chosen_dtype, kv_cache_dtype(options.kv_cache_dtype));
+  TRY(const std::optional<DType> chosen_dtype, kv_cache_dtype(options.cache.dtype));
   const DType cache_dtype = chosen_dtype.value_or(DType::bf16);
   const CacheLayout layout =
-      cache_layout(spec, {options.block_size, cache_dtype, options.sliding_window_groups});
-  TRY_VOID(check_support(spec, {options.block_size, cache_dtype}, reference));
+      cache_layout(spec, {options.cache.block_size, cache_dtype, options.cache.sliding_window_groups});
+  TRY_VOID(check_support(spec, {options.cache.block_size, cache_dtype}, reference));
   const ModelPlanFigures loaded{.layout = layout,
-                                .max_model_len = options.max_model_len.value_or(spec.max_positions),
+                                .max_model_len = options.model.max_model_len.value_or(spec.max_positions),
                                 .block_bytes = layout.block_bytes(reference.ops),
                                 .state_bytes = layout.state_bytes(),
                                 .hash_seed = secret_seed()};
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.architecture = spec.architecture;
   info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
   info.vocab_size = spec.vocab;
-  info.max_queued = options.max_queued;
+  info.max_queued = options.schedule.max_queued;
   info.max_logprobs = options.logprobs.max;
   // For prefill and decode servers: blocks are transferred with the real protocol, but contain only 8 bytes
   // each.

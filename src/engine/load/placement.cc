@@ -19,7 +19,7 @@ Result<> check_count(std::string_view field, std::size_t given, int processes) {
 
 int processes_of_host(const EngineOptions& options) {
   // the value 0 is rejected later
-  return options.data_parallel_size * std::max(1, options.ranks_of_host());
+  return options.parallel.data_parallel_size * std::max(1, options.parallel.ranks_of_host());
 }
 
 }  // namespace
@@ -59,22 +59,23 @@ Result<std::string> share_processors(const NumaOptions& options, int processes,
 
 Result<EngineOptions> placed(EngineOptions options, int rank) {
   const int processes = processes_of_host(options);
-  const int divided = std::max(1, options.threads / processes);
-  if (options.processors.empty()) {
+  const int divided = std::max(1, options.device.threads / processes);
+  if (options.device.processors.empty()) {
     if (processes > 1)
-      options.threads = options.threads > 0 ? divided : std::max(1, usable_processors() / processes);
+      options.device.threads =
+          options.device.threads > 0 ? divided : std::max(1, usable_processors() / processes);
     return options;
   }
   std::vector<std::string> lists;
-  for (const auto list : options.processors | std::views::split('|'))
+  for (const auto list : options.device.processors | std::views::split('|'))
     lists.emplace_back(list.begin(), list.end());
   TRY_VOID(check_count("processors", lists.size(), processes));
-  const int ranks = std::max(1, options.ranks_of_host());
+  const int ranks = std::max(1, options.parallel.ranks_of_host());
   const std::string& own = lists[static_cast<std::size_t>(options.index * ranks + rank % ranks)];
   TRY(const std::vector<int> processors, read_processor_list(own));
   TRY_VOID(bind_thread(processors));
   const auto sharers = static_cast<int>(std::ranges::count(lists, own));
-  options.threads = options.threads > 0 ? divided : std::max(1, usable_processors() / sharers);
+  options.device.threads = options.device.threads > 0 ? divided : std::max(1, usable_processors() / sharers);
   return options;
 }
 

@@ -17,7 +17,7 @@ struct NumaOptions {
   std::vector<std::string> processors{};  // list for each process; empty: those of its node
 };
 
-// Returns EngineOptions::processors for this number of processes. nodes: processors of each node
+// Returns DeviceOptions::processors for this number of processes. nodes: processors of each node
 // (base/processors.h). Errors: invalid_argument, the number of entries is not the number of processes, a
 // list is malformed, or a node has no processors.
 Result<std::string> share_processors(const NumaOptions& options, int processes,

@@ -63,13 +63,13 @@ TEST(Placement, AProcessRunsOnItsListWithAThreadForEachProcessor) {
   const std::vector<int> all = allowed();
   const std::string first = std::to_string(all.front()), last = std::to_string(all.back());
   EngineOptions options;
-  options.data_parallel_size = 2;
-  options.processors = first + "|" + last;
+  options.parallel.data_parallel_size = 2;
+  options.device.processors = first + "|" + last;
   options.index = 1;
   std::thread([&] {  // in a thread, because placed() binds it
     const auto own = placed(options, 0);
     ASSERT_TRUE(own) << own.error().message;
-    EXPECT_EQ(own->threads, 1);
+    EXPECT_EQ(own->device.threads, 1);
     EXPECT_EQ(allowed(), std::vector<int>{all.back()});
   })
       .join();
@@ -78,16 +78,16 @@ TEST(Placement, AProcessRunsOnItsListWithAThreadForEachProcessor) {
 
 TEST(Placement, ThreadsAreSharedOutAmongProcesses) {
   EngineOptions options;
-  EXPECT_EQ(placed(options, 0)->threads, 0) << "as many as there are";
-  options.tensor_parallel_size = 2;
-  EXPECT_EQ(placed(options, 1)->threads, std::max(1, usable_processors() / 2));
-  options.threads = 6;
-  EXPECT_EQ(placed(options, 1)->threads, 3);
+  EXPECT_EQ(placed(options, 0)->device.threads, 0) << "as many as there are";
+  options.parallel.tensor_parallel_size = 2;
+  EXPECT_EQ(placed(options, 1)->device.threads, std::max(1, usable_processors() / 2));
+  options.device.threads = 6;
+  EXPECT_EQ(placed(options, 1)->device.threads, 3);
 }
 
 TEST(Placement, ProcessorsThatAreNotThereAreAnError) {
   EngineOptions options;
-  options.processors = "1023";
+  options.device.processors = "1023";
   const auto own = placed(options, 0);
   ASSERT_FALSE(own);
   EXPECT_EQ(own.error().message, "this process may use none of the processors 1023");

@@ -47,13 +47,13 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     SCOPED_TRACE(model);
     const ScratchDirectory folders;
     EngineOptions options;
-    options.model_dir = "tests/data/models/" + model;
-    options.device = "cpu";
-    options.threads = 2;
-    options.max_num_batched_tokens = 256;
-    options.max_num_seqs = kAdapterRequests;
-    options.kv_cache_memory_bytes = 4 << 20;
-    options.enable_prefix_caching = false;
+    options.model.dir = "tests/data/models/" + model;
+    options.device.type = "cpu";
+    options.device.threads = 2;
+    options.schedule.max_num_batched_tokens = 256;
+    options.schedule.max_num_seqs = kAdapterRequests;
+    options.cache.memory_bytes = 4 << 20;
+    options.cache.enable_prefix_caching = false;
     options.lora = {.enabled = true, .max_loras = kAdapters, .max_lora_rank = 8, .max_cpu_loras = {}};
     std::vector<std::string> paths;
     for (int alpha = 1; alpha <= kAdapters; ++alpha) paths.push_back(adapter(folders, model, alpha));
@@ -75,15 +75,15 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     EXPECT_EQ(answers_to(*engine, all), alone);
 
     EngineOptions narrow = options;  // small steps; few blocks, so that some are preempted
-    narrow.max_num_batched_tokens = 24;
-    narrow.num_blocks = 12;
+    narrow.schedule.max_num_batched_tokens = 24;
+    narrow.cache.num_blocks = 12;
     EXPECT_EQ(answers_to(*load(narrow), all), alone);
     EngineOptions speculating = options;
     speculating.speculation = SpeculativeOptions{.method = NgramOptions{1, 2}, .num_speculative_tokens = 3};
     speculating.speculation->per_batch_size = {{1, kAdapterRequests, 3}};
     const auto guessing = load(speculating);
     EXPECT_EQ(answers_to(*guessing, all), alone);
-    EXPECT_GT(guessing->own_stats().draft_tokens, 0);
+    EXPECT_GT(guessing->own_stats().drafts.tokens, 0);
   }
 }
 

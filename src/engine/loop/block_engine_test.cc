@@ -15,11 +15,11 @@ constexpr int kBlockRequests = 7;
 class BlockEngine : public testing::TestWithParam<const char*> {
  protected:
   BlockEngine() {
-    options_.model_dir = std::string("tests/data/models/") + GetParam();
-    options_.device = "cpu";
-    options_.max_num_batched_tokens = 256;
-    options_.max_num_seqs = 6;
-    options_.kv_cache_memory_bytes = 4 << 20;
+    options_.model.dir = std::string("tests/data/models/") + GetParam();
+    options_.device.type = "cpu";
+    options_.schedule.max_num_batched_tokens = 256;
+    options_.schedule.max_num_seqs = 6;
+    options_.cache.memory_bytes = 4 << 20;
   }
   EngineOptions options_;
 };
@@ -42,9 +42,9 @@ TEST_P(BlockEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"threads", 3, 256, 6},
                                   {"chunks", 2, 7, 6},
                                   {"draft tokens", 2, 256, 6, {}, true},
-                                  {"preempted", 2, 48, 6, few_blocks(options_.model_dir)}};
+                                  {"preempted", 2, 48, 6, few_blocks(options_.model.dir)}};
   expect_the_same_answers(options_, kBlockRequests, std::span(variations).first(4));
-  options_.sliding_window_groups = false;  // so that the blocks of all groups grow
+  options_.cache.sliding_window_groups = false;  // so that the blocks of all groups grow
   expect_the_same_answers(options_, kBlockRequests, std::span(variations).last(1));
 }
 

@@ -15,10 +15,10 @@ namespace octavo {
 namespace {
 
 Result<std::unique_ptr<Engine>> make_engine(EngineOptions options) {
-  options.threads = 2;
-  options.max_num_batched_tokens = 48;
-  options.max_num_seqs = 6;
-  options.kv_cache_memory_bytes = 1 << 20;
+  options.device.threads = 2;
+  options.schedule.max_num_batched_tokens = 48;
+  options.schedule.max_num_seqs = 6;
+  options.cache.memory_bytes = 1 << 20;
   return load_engine(options);
 }
 std::vector<CollectedAnswer> answers(const EngineOptions& options) {
@@ -29,8 +29,8 @@ class DeviceEngine : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
-    options_.model_dir = std::string("tests/data/models/") + GetParam();
-    options_.device = "cuda";
+    options_.model.dir = std::string("tests/data/models/") + GetParam();
+    options_.device.type = "cuda";
   }
   EngineStats expect_back_from(const KvTierOptions& tier);
 
@@ -42,8 +42,8 @@ class DeviceEngineParts : public DeviceEngine {};
 
 TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
   EngineOptions plain = options_;
-  plain.enforce_eager = true;
-  plain.async_scheduling = false;
+  plain.device.enforce_eager = true;
+  plain.device.async_scheduling = false;
   const std::vector<CollectedAnswer> expected = answers(plain);
   EXPECT_EQ(expected[4].tokens.size(), 16u);
   for (const bool eager : {false, true})
@@ -51,8 +51,8 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
       if (eager && !overlapping) continue;  // this is `plain` itself
       if ((eager || !overlapping) && !long_tests()) continue;
       EngineOptions options = options_;
-      options.enforce_eager = eager;
-      options.async_scheduling = overlapping;
+      options.device.enforce_eager = eager;
+      options.device.async_scheduling = overlapping;
       const std::vector<CollectedAnswer> got = answers(options);
       for (std::size_t i = 0; i < got.size(); ++i)
         EXPECT_EQ(got[i], expected[i])
@@ -64,18 +64,18 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
 TEST_P(DeviceEngineParts, MeasuresWhatTheCacheCanHave) {
   const std::vector<CollectedAnswer> expected = answers(options_);
   EngineOptions options = options_;
-  options.threads = 2;
-  options.max_num_batched_tokens = 48;
-  options.max_num_seqs = 6;
+  options.device.threads = 2;
+  options.schedule.max_num_batched_tokens = 48;
+  options.schedule.max_num_seqs = 6;
   const auto engine = load_engine(options).value();
   EXPECT_GT(engine->info().cache_bytes, 0);
   EXPECT_TRUE(answers_of(*engine, 7) == expected);
 }
 
 TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
-  options_.dtype = "float32";
+  options_.model.dtype = "float32";
   EngineOptions cpu = options_;
-  cpu.device = "cpu";
+  cpu.device.type = "cpu";
   const std::vector<CollectedAnswer> expected = answers(cpu), got = answers(options_);
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
 }
@@ -99,10 +99,10 @@ TEST_P(DeviceEngineParts, PromptsComeBackFromHostMemoryToTheBit) {
 }
 
 EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
-  options_.kv_cache_dtype = "int8_per_token_head";
+  options_.cache.dtype = "int8_per_token_head";
   const std::vector<CollectedAnswer> expected = answers(options_);
   options_.kv_transfer = {.enabled = true, .tier = tier};
-  options_.num_blocks = 48;
+  options_.cache.num_blocks = 48;
   const auto engine = make_engine(options_);
   if (!engine) {
     EXPECT_THAT(engine.error().message, testing::HasSubstr("for models with recurrent layers"));
@@ -132,13 +132,13 @@ class Refused : public testing::Test {
  protected:
   void SetUp() override {
     if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
-    options_.max_num_batched_tokens = 64;
-    options_.max_num_seqs = 4;
-    options_.kv_cache_memory_bytes = 1 << 20;
+    options_.schedule.max_num_batched_tokens = 64;
+    options_.schedule.max_num_seqs = 4;
+    options_.cache.memory_bytes = 1 << 20;
   }
   std::string error_on_cuda() {
     EngineOptions on_cuda = options_;
-    on_cuda.device = "cuda";
+    on_cuda.device.type = "cuda";
     const auto loaded = load_engine(on_cuda);
     return loaded ? "" : loaded.error().message;
   }
@@ -147,16 +147,16 @@ class Refused : public testing::Test {
 
 TEST_F(Refused, NoQuantisedMatrices) {
   for (const char* model : {"gptq-4bit", "fp8-tensor"}) {
-    options_.model_dir = std::string("tests/data/quantized/") + model;
+    options_.model.dir = std::string("tests/data/quantized/") + model;
     EXPECT_EQ(error_on_cuda(), "") << model;
   }
-  options_.model_dir = "tests/data/models/llama";
-  options_.quantization = "int8";
+  options_.model.dir = "tests/data/models/llama";
+  options_.model.quantization = "int8";
   EXPECT_EQ(error_on_cuda(), "");
 }
 
 TEST_F(Refused, Sound) {
-  options_.model_dir = "tests/data/sound/whisper";
+  options_.model.dir = "tests/data/sound/whisper";
   EXPECT_TRUE(load_engine(options_));
   EXPECT_THAT(error_on_cuda(),
               testing::HasSubstr(
@@ -164,8 +164,8 @@ TEST_F(Refused, Sound) {
 }
 
 TEST_F(Refused, WrongOptionsStayErrors) {
-  options_.model_dir = "tests/data/models/llama";
-  options_.max_model_len = 1 << 20;
+  options_.model.dir = "tests/data/models/llama";
+  options_.model.max_model_len = 1 << 20;
   const auto loaded = load_engine(options_);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().field, "max_model_len");

@@ -51,23 +51,23 @@ INSTANTIATE_TEST_SUITE_P(Families, WordReranker,
 
 TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
   EngineOptions options;
-  options.hf_overrides = fmt::format(
+  options.model.hf_overrides = fmt::format(
       R"({{"architectures": ["Qwen3ForSequenceClassification"], "is_original_qwen3_reranker": true, {})",
       kOfWords);
   agree(kRoot + GetParam(), "scores", options);
-  options.hf_overrides = fmt::format(R"({{"method": "from_2_way_softmax", {})", kOfWords);
-  options.convert = "classify";
+  options.model.hf_overrides = fmt::format(R"({{"method": "from_2_way_softmax", {})", kOfWords);
+  options.model.convert = "classify";
   agree(kRoot + GetParam(), "scores", options);
   const auto engine = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
-  EXPECT_EQ((*engine)->info().task, Task::classify);
-  EXPECT_EQ((*engine)->info().pooled_size, 1);
-  EXPECT_EQ((*engine)->info().score_activation, ScoreActivation::sigmoid);
+  EXPECT_EQ((*engine)->info().tasks.default_task, Task::classify);
+  EXPECT_EQ((*engine)->info().tasks.pooled_size, 1);
+  EXPECT_EQ((*engine)->info().tasks.score_activation, ScoreActivation::sigmoid);
   // Each of these tokens is a label.
-  options.hf_overrides = fmt::format("{{{}", kOfWords);
+  options.model.hf_overrides = fmt::format("{{{}", kOfWords);
   const auto words = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
   ASSERT_TRUE(words.has_value()) << words.error().message;
-  EXPECT_EQ((*words)->info().score_activation, ScoreActivation::softmax);
+  EXPECT_EQ((*words)->info().tasks.score_activation, ScoreActivation::softmax);
   const std::vector<Text> texts = read_texts(kRoot + GetParam(), "scores");
   const auto labels = pooled(**words, texts), scores = pooled(**engine, texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
@@ -77,8 +77,8 @@ TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
 TEST_P(WordReranker, NeedsTwoWords) {
   const auto error = [&](const std::string& overrides) {
     EngineOptions options;
-    options.convert = "classify";
-    options.hf_overrides = overrides;
+    options.model.convert = "classify";
+    options.model.hf_overrides = overrides;
     const auto engine = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
     return engine ? "none" : engine.error().message;
   };

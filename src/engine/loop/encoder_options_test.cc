@@ -10,24 +10,28 @@ TEST(PoolingType, StandsAboveTheFiles) {
   const std::string directory = std::string(kRoot) + "bert";
   const std::vector<Text> texts = read_texts(directory, "mean");
   EngineOptions options;
-  options.pooling_type = "MEAN";
+  options.model.pooling_type = "MEAN";
   const auto engine = encoder_engine_of(directory, {}, "cpu", "auto", options).value();
   const auto vectors = pooled(*engine, texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     EXPECT_LE(most_difference(vectors[i], texts[i].expected), 1e-4F) << i;
-  options.pooling_type = "ALL";
-  EXPECT_EQ(encoder_engine_of(directory, {}, "cpu", "auto", options).value()->info().task, Task::token_embed);
+  options.model.pooling_type = "ALL";
+  EXPECT_EQ(encoder_engine_of(directory, {}, "cpu", "auto", options).value()->info().tasks.default_task,
+            Task::token_embed);
   EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).error().field,
             "pooler_config");
-  options.pooling_type = "STEP";
+  options.model.pooling_type = "STEP";
   EXPECT_EQ(encoder_engine_of(directory, {}, "cpu", "auto", options).error().field, "pooling_type");
-  options.pooling_type = "";
-  options.convert = "embed";
-  EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).value()->info().task,
+  options.model.pooling_type = "";
+  options.model.convert = "embed";
+  EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options)
+                .value()
+                ->info()
+                .tasks.default_task,
             Task::embed);
   EXPECT_EQ(encoder_engine_of(std::string(kRoot) + "bert-reranker", {}, "cpu", "auto", options).error().field,
             "convert");
-  options.convert = "none";
+  options.model.convert = "none";
   EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "pooling", options).error().field,
             "convert");
 }
@@ -63,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(Families, SentenceFolder, testing::Values("bert", "robe
 TEST_P(SentenceFolder, SaysHowVectorsArePooled) {
   agree(path(), "mean");
   const auto engine = encoder_engine_of(path(), {}, "cpu").value();
-  EXPECT_TRUE(engine->info().normalise);
-  EXPECT_EQ(engine->info().task, Task::embed);
+  EXPECT_TRUE(engine->info().tasks.normalise);
+  EXPECT_EQ(engine->info().tasks.default_task, Task::embed);
   EXPECT_EQ(engine->info().max_model_len, 290);
 }
 
@@ -96,7 +100,7 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
   const std::string directory = std::string(kRoot) + "nomic_bert";
   const std::vector<Text> texts = read_texts(directory, "mean");
   const auto engine = encoder_engine_of(directory, {}, "cpu").value();
-  const auto size = static_cast<std::size_t>(engine->info().pooled_size);
+  const auto size = static_cast<std::size_t>(engine->info().tasks.pooled_size);
   const auto alone = pooled(*engine, texts);
   const auto mixed =
       pooled(*engine, texts, [](std::size_t i) { return i % 2 == 0 ? Task::token_embed : Task::embed; });
@@ -117,7 +121,7 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
 TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   const std::string directory = std::string(kRoot) + "bge-m3";
   EngineOptions options;
-  options.hf_overrides = R"({"architectures": ["BgeM3EmbeddingModel"]})";
+  options.model.hf_overrides = R"({"architectures": ["BgeM3EmbeddingModel"]})";
   constexpr Task kTasks[] = {Task::embed, Task::token_embed, Task::token_classify};
   const std::vector<Text> expected[] = {read_texts(directory, "first"), read_texts(directory, "vectors"),
                                         read_texts(directory, "weights")};
@@ -132,16 +136,16 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
     const auto engine = encoder_engine_of(directory, isa, device, "auto", options);
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
     const EngineInfo info = (*engine)->info();
-    EXPECT_EQ(info.task, Task::embed);
-    EXPECT_EQ(info.token_head(Task::token_embed)->left_out_first, 0);
-    EXPECT_EQ(info.token_head(Task::token_embed)->left_out_last, -1);
-    EXPECT_EQ(info.token_head(Task::token_classify)->left_out_last, 2);
+    EXPECT_EQ(info.tasks.default_task, Task::embed);
+    EXPECT_EQ(info.tasks.token_head(Task::token_embed)->left_out_first, 0);
+    EXPECT_EQ(info.tasks.token_head(Task::token_embed)->left_out_last, -1);
+    EXPECT_EQ(info.tasks.token_head(Task::token_classify)->left_out_last, 2);
     const auto together = pooled(**engine, texts, task_of);
     for (std::size_t i = 0; i < texts.size(); ++i) {
       std::vector<float> given = together[i];
-      if (task_of(i) == Task::token_embed) normalise_each(given, info.size_for(Task::token_embed));
+      if (task_of(i) == Task::token_embed) normalise_each(given, info.tasks.size_for(Task::token_embed));
       if (task_of(i) == Task::token_classify)
-        activate(info.token_head(Task::token_classify)->activation, given);
+        activate(info.tasks.token_head(Task::token_classify)->activation, given);
       EXPECT_LE(most_difference(given, texts[i].expected), 1e-4F) << "text " << i;
       const auto alone = pooled(**engine, texts.subspan(i, 1), [&](std::size_t) { return task_of(i); });
       EXPECT_EQ(together[i], alone[0]) << "text " << i;
@@ -152,7 +156,7 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
     if (make_cpu_backend({.threads = 1, .isa = isa})) check(std::string(name(isa)), isa, "cpu", all.size());
   if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // the emulated device is slow
   // With the architecture name of its publication, it is an XLM-RoBERTa without token heads.
-  EXPECT_TRUE(encoder_engine_of(directory, {}, "cpu").value()->info().token_heads.empty());
+  EXPECT_TRUE(encoder_engine_of(directory, {}, "cpu").value()->info().tasks.token_heads.empty());
 }
 
 TEST(TokenHeads, AreInFilesOfTheirOwn) {
@@ -160,7 +164,7 @@ TEST(TokenHeads, AreInFilesOfTheirOwn) {
   for (const char* file : {"config.json", "model.safetensors", "colbert_linear.pt"})
     fs::copy_file(fs::path(kRoot) / "bge-m3" / file, folder / file);
   EngineOptions options;
-  options.hf_overrides = R"({"architectures": ["BgeM3EmbeddingModel"]})";
+  options.model.hf_overrides = R"({"architectures": ["BgeM3EmbeddingModel"]})";
   const auto error = [&] {
     const auto engine = encoder_engine_of(folder.path(), {}, "cpu", "auto", options);
     return engine ? "none" : engine.error().message;
@@ -214,7 +218,7 @@ TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
 TEST_P(SentenceFolder, MatricesFollowThePooling) {
   constexpr std::int64_t kOutputs = 5;
   const auto plain = encoder_engine_of(path(), {}, "cpu").value();
-  const std::int64_t inputs = plain->info().pooled_size;
+  const std::int64_t inputs = plain->info().tasks.pooled_size;
   std::vector<float> weight(static_cast<std::size_t>(kOutputs * inputs)), bias{1, -1, 0.5F, 0, 2};
   for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i % 8) / 8 - 0.5F;
   fs::create_directories(folder_ / "2_Dense");
@@ -238,7 +242,7 @@ TEST_P(SentenceFolder, MatricesFollowThePooling) {
     config(tanh ? "Tanh" : "Identity");
     const auto engine = encoder_engine_of(path(), {}, "cpu");
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
-    EXPECT_EQ((*engine)->info().pooled_size, kOutputs);
+    EXPECT_EQ((*engine)->info().tasks.pooled_size, kOutputs);
     const auto vectors = pooled(**engine, texts);
     for (std::size_t t = 0; t < texts.size(); ++t)
       for (std::size_t row = 0; row < kOutputs; ++row) {
@@ -263,14 +267,14 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   branch.ids.back() ^= 1;
   texts.push_back(branch);
   EngineOptions options;
-  options.enable_prefix_caching = false;
-  const auto hits = [](Engine& engine) { return engine.own_stats().prefix_hits; };
+  options.cache.enable_prefix_caching = false;
+  const auto hits = [](Engine& engine) { return engine.own_stats().prefix_cache.hits; };
   const auto fresh =
       encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
   const auto expected = pooled(*fresh, texts);
   EXPECT_EQ(pooled(*fresh, texts), expected);
   EXPECT_EQ(hits(*fresh), 0);
-  options.enable_prefix_caching = true;
+  options.cache.enable_prefix_caching = true;
   const auto cached =
       encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
   for (int round = 0; round < 2; ++round)
@@ -280,7 +284,7 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   // token. The statistics are updated after the answer.
   std::int64_t reused = 96;
   for (const Text& text : texts)
-    reused += (std::ssize(text.ids) - 1) / options.block_size * options.block_size;
+    reused += (std::ssize(text.ids) - 1) / options.cache.block_size * options.cache.block_size;
   EXPECT_TRUE(eventually([&] { return hits(*cached) == reused; })) << hits(*cached) << " of " << reused;
   // For token vectors all tokens are computed. Their blocks are cached, too.
   const auto tokens = [&](Engine& engine) {
@@ -290,7 +294,7 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   EXPECT_EQ(tokens(*cached), tokens(*fresh));
   EXPECT_EQ(hits(*cached), before);
   // With other pooling types nothing is cached.
-  options.pooling_type = "MEAN";
+  options.model.pooling_type = "MEAN";
   const auto mean =
       encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
   EXPECT_EQ(pooled(*mean, texts), pooled(*mean, texts));
@@ -320,13 +324,13 @@ TEST(EncoderRunner, IsWhatTheModelIsMadeFor) {
   // For an embedding request, a generating model returns the vector of the last token.
   const auto engine = encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "pooling");
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
-  EXPECT_EQ((*engine)->info().task, Task::embed);
+  EXPECT_EQ((*engine)->info().tasks.default_task, Task::embed);
   std::vector<TokenId> ids(40);
   std::iota(ids.begin(), ids.end(), 3);
   const Text texts[] = {{.ids = ids, .second = {}, .expected = {}},
                         {.ids = {ids.begin(), ids.begin() + 9}, .second = {}, .expected = {}}};
   const auto together = pooled(**engine, texts);
-  EXPECT_EQ(together[0].size(), static_cast<std::size_t>((*engine)->info().pooled_size));
+  EXPECT_EQ(together[0].size(), static_cast<std::size_t>((*engine)->info().tasks.pooled_size));
   EXPECT_EQ(together[1], pooled(**engine, std::span(texts).subspan(1))[0]);
   EXPECT_NE(together[0], together[1]);
 }

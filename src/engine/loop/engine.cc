@@ -19,7 +19,7 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   options.samples_ahead = parts.executor->stages() == 1;
   info.max_num_seqs = options.max_num_seqs;
   // A pooling request counts as having one output token.
-  info.max_model_len = options.max_model_len - (info.task != Task::generate ? 1 : 0);
+  info.max_model_len = options.max_model_len - (info.tasks.default_task != Task::generate ? 1 : 0);
   info.num_blocks = options.num_blocks;
   info.block_size = options.block_size;
   info.priorities = options.policy == Policy::priority;
@@ -92,7 +92,7 @@ Result<> Engine::start_transfers(const KvTransferOptions& options) {
 
 // On the caller's thread; refuses requests that can never be served.
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> sink) {
-  if (!own_stats().healthy) return failure(ErrorCode::unavailable, "the engine has failed");
+  if (!own_stats().condition.healthy) return failure(ErrorCode::unavailable, "the engine has failed");
   TRY_VOID(check_request(request, info_));
   TRY_VOID(scheduler_->fits(request.prompt.size(), max_total_tokens(request)));
   return inbox_.submit(std::move(request), std::move(sink));
@@ -101,8 +101,8 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> si
 EngineStats Engine::own_stats() const {
   const std::lock_guard lock(stats_mutex_);
   EngineStats stats = stats_;
-  stats.hangs = watch_.hangs();
-  stats.paused = inbox_.paused();
+  stats.condition.hangs = watch_.hangs();
+  stats.condition.paused = inbox_.paused();
   return stats;
 }
 
@@ -268,7 +268,7 @@ void Engine::schedule(AnswerIndex index) {
          .priority = request.priority,
          .identity = answer.accepted->identity,
          .read_prefix_cache =
-             request.read_prefix_cache && !request.sampling.prompt_logprobs && !is_of_tokens(request.task),
+             request.read_prefix_cache && !request.sampling.logprobs.prompt && !is_of_tokens(request.task),
          .tag = index,
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),
@@ -412,7 +412,7 @@ void Engine::publish_adapters() {
 void Engine::publish_prefixes() {
   PrefixTree tree = prefix_tree(scheduler_->cache().pool, kPrefixNodesMax);
   const std::lock_guard lock(stats_mutex_);
-  stats_.prefixes = std::move(tree);
+  stats_.prefix_cache.tree = std::move(tree);
 }
 
 void Engine::publish_stats(bool healthy) {
@@ -420,20 +420,20 @@ void Engine::publish_stats(bool healthy) {
   const std::lock_guard lock(stats_mutex_);
   publish_adapters();
   stats_.engine = info_.index;
-  stats_.unfinished = answers_.open_count();
-  stats_.running = s.running;
-  stats_.waiting = answers_.open_count() - s.running;
-  stats_.deferred = stats_.waiting - s.waiting;
-  stats_.blocks_total = s.blocks_total;
-  stats_.blocks_used = s.blocks_used;
-  stats_.blocks_cached = s.blocks_cached;
+  stats_.requests.unfinished = answers_.open_count();
+  stats_.requests.running = s.running;
+  stats_.requests.waiting = answers_.open_count() - s.running;
+  stats_.requests.deferred = stats_.requests.waiting - s.waiting;
+  stats_.blocks.total = s.blocks_total;
+  stats_.blocks.used = s.blocks_used;
+  stats_.blocks.cached = s.blocks_cached;
   stats_.preemptions = s.preemptions;
-  stats_.prefix_queries = s.prefix_queries;
-  stats_.prefix_hits = s.prefix_hits;
-  stats_.request_bytes = s.sequence_bytes;
-  stats_.prompt_tokens = answers_.counters().prompt_tokens;
-  stats_.prompt_tokens_cached = answers_.counters().prompt_tokens_cached;
-  stats_.generation_tokens = answers_.counters().generation_tokens;
+  stats_.prefix_cache.queries = s.prefix_queries;
+  stats_.prefix_cache.hits = s.prefix_hits;
+  stats_.requests.bytes = s.sequence_bytes;
+  stats_.tokens.prompt = answers_.counters().prompt_tokens;
+  stats_.tokens.prompt_cached = answers_.counters().prompt_tokens_cached;
+  stats_.tokens.generation = answers_.counters().generation_tokens;
   stats_.step_tokens = steps_.records().tokens();
   stats_.recent_steps = steps_.records().recent();
   grammars_.add_stats(stats_);
@@ -441,13 +441,13 @@ void Engine::publish_stats(bool healthy) {
   stats_.grammars.masks = steps_.guidance().counters().filled;
   stats_.grammars.mask_ns = steps_.guidance().counters().nanoseconds;
   stats_.grammars.masks_deferred = steps_.guidance().counters().deferred;
-  stats_.drafts = steps_.draft_counters().drafts;
-  stats_.draft_tokens = steps_.draft_counters().tokens;
-  stats_.accepted_drafts = steps_.draft_counters().accepted;
+  stats_.drafts.drafts = steps_.draft_counters().drafts;
+  stats_.drafts.tokens = steps_.draft_counters().tokens;
+  stats_.drafts.accepted = steps_.draft_counters().accepted;
   if (observers_.residency) stats_.kv_residency = observers_.residency->stats();
   stats_.work = steps_.records().work();
   stats_.media_cache = media_.stats();
-  stats_.healthy = healthy;
+  stats_.condition.healthy = healthy;
 }
 
 }  // namespace octavo

@@ -43,7 +43,7 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
     EXPECT_EQ(record.ends[0].finished, FinishReason::length);
     preemptions += record.ends[0].preemptions;
   }
-  EXPECT_GT(rig.engine->own_stats().preemptions + rig.engine->own_stats().prefix_hits, 0);
+  EXPECT_GT(rig.engine->own_stats().preemptions + rig.engine->own_stats().prefix_cache.hits, 0);
   EXPECT_GE(rig.accepted_drafts(), rig.speculates() ? 300 : 0);
   rig.expect_empty();
   // An answer may end while it waits to be computed again.
@@ -120,9 +120,9 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   for (int index = 0; index < 3; ++index) EXPECT_EQ(sink->record(index).tokens, expected(prompt, 10));
   EXPECT_EQ(sink->record(1).ends[0].cached_tokens, 96);  // six full blocks, which were computed once
   rig.expect_empty();
-  EXPECT_EQ(rig.engine->own_stats().prompt_tokens, 300);
-  EXPECT_EQ(rig.engine->own_stats().prompt_tokens_cached, 192);
-  EXPECT_EQ(rig.engine->own_stats().generation_tokens, 30);
+  EXPECT_EQ(rig.engine->own_stats().tokens.prompt, 300);
+  EXPECT_EQ(rig.engine->own_stats().tokens.prompt_cached, 192);
+  EXPECT_EQ(rig.engine->own_stats().tokens.generation, 30);
   // The sum counts all uncached prompt tokens, and every output token except the last one.
   EXPECT_EQ(rig.engine->own_stats().step_tokens.sum(), 300 - 192 + 27);
   StepRecord all;
@@ -141,8 +141,8 @@ TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
   auto sink = std::make_shared<Recorder>();
   const std::vector<TokenId> prompt = some_prompt(1, 75);
   Request request = request_for(prompt, 3);
-  request.sampling.prompt_logprobs = 0;
-  request.sampling.logprobs = 0;
+  request.sampling.logprobs.prompt = 0;
+  request.sampling.logprobs.output = 0;
   ASSERT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
   sink->wait_ended(1);
   const Recorder::Record record = sink->record();
@@ -215,7 +215,7 @@ TEST_P(EngineModes, BrokenLogitsEndTheirOwnRequestOnly) {
   EXPECT_EQ(broken->record().tokens, std::vector<TokenId>(tokens.begin(), tokens.begin() + 3));
   EXPECT_EQ(broken->record().ends[0].finished, FinishReason::error);
   EXPECT_EQ(healthy->record().ends[0].finished, FinishReason::length);
-  EXPECT_TRUE(rig.engine->own_stats().healthy);
+  EXPECT_TRUE(rig.engine->own_stats().condition.healthy);
   rig.expect_empty();
 }
 
@@ -226,7 +226,7 @@ TEST_P(EngineModes, ADeadDeviceEndsEverythingAndSaysSo) {
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());
   sink->wait_ended(1);
   EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
-  EXPECT_TRUE(eventually([&] { return !rig.engine->own_stats().healthy; }));
+  EXPECT_TRUE(eventually([&] { return !rig.engine->own_stats().condition.healthy; }));
   EXPECT_EQ(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).error().code,
             ErrorCode::unavailable);
 }
@@ -280,7 +280,7 @@ TEST(Engine, AStepThatWaitsForNothingIsSeen) {
   parts.watch = {.quiet_us = 50'000, .device_step_us = 50'000};
   const auto engine = Engine::start(options, info, std::move(parts)).value();
   auto sink = std::make_shared<Recorder>();
-  const auto hangs = [&] { return engine->own_stats().hangs; };
+  const auto hangs = [&] { return engine->own_stats().condition.hangs; };
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());
   EXPECT_TRUE(eventually(hangs));
   device.may_fail.set_value();

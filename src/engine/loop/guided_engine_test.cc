@@ -301,7 +301,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
   request.grammar = regex("-");  // no token of the vocabulary contains "-"
-  request.sampling.logprobs = request.sampling.prompt_logprobs = 1;
+  request.sampling.logprobs.output = request.sampling.logprobs.prompt = 1;
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   stuck->wait_ended(1);
@@ -333,10 +333,10 @@ TEST_P(GuidedEngine, WhatExcludesEverythingIsNamed) {
   Request banned = request_for(some_prompt(1, 20), 50);  // no token is both in the grammar and allowed
   banned.eos_ids = {kEndOfText};
   banned.grammar = regex("[a-c]{2}");
-  banned.sampling.allowed_token_ids = {5, kEndOfText};
+  banned.sampling.tokens.allowed_token_ids = {5, kEndOfText};
   Request ends = request_for(some_prompt(1, 20), 50);  // allows only the end, which min_tokens bans
   ends.eos_ids = {kEndOfText};
-  ends.sampling.allowed_token_ids = {kEndOfText};
+  ends.sampling.tokens.allowed_token_ids = {kEndOfText};
   ends.sampling.min_tokens = 3;
   for (const Request& request : {banned, ends}) {
     auto sink = std::make_shared<Recorder>();
@@ -426,8 +426,8 @@ TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   free->wait_ended(1);
   EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
-  EXPECT_EQ(rig.engine->own_stats().waiting, 2);
-  EXPECT_EQ(rig.engine->own_stats().deferred, 2);
+  EXPECT_EQ(rig.engine->own_stats().requests.waiting, 2);
+  EXPECT_EQ(rig.engine->own_stats().requests.deferred, 2);
   rig.engine->abort(*id);
   left->wait_ended(1);
   EXPECT_EQ(left->record().ends[0].finished, FinishReason::abort);

@@ -16,14 +16,14 @@ constexpr int kHybridRequests = 7;
 class HybridEngine : public testing::TestWithParam<const char*> {
  protected:
   HybridEngine() {
-    options_.model_dir = std::string("tests/data/models/") + GetParam();
-    options_.device = "cpu";
-    options_.max_num_batched_tokens = 256;
-    options_.max_num_seqs = 6;
-    options_.kv_cache_memory_bytes = 4 << 20;
-    options_.mamba_block_size = 16;
+    options_.model.dir = std::string("tests/data/models/") + GetParam();
+    options_.device.type = "cpu";
+    options_.schedule.max_num_batched_tokens = 256;
+    options_.schedule.max_num_seqs = 6;
+    options_.cache.memory_bytes = 4 << 20;
+    options_.cache.mamba_block_size = 16;
   }
-  std::optional<int> few_blocks() const { return octavo::few_blocks(options_.model_dir); }
+  std::optional<int> few_blocks() const { return octavo::few_blocks(options_.model.dir); }
   EngineOptions options_;
 };
 
@@ -52,31 +52,31 @@ TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"preempted", 2, 48, 6, few_blocks()}};
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).first(3));
   if (!few_blocks()) return;
-  options_.sliding_window_groups = false;  // so that the blocks of all groups grow
+  options_.cache.sliding_window_groups = false;  // so that the blocks of all groups grow
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).last(1));
 }
 
 // Answers are the same with saved states, with too few state slots, and without saved states.
 TEST_P(HybridEngine, PrefixesAreShared) {
-  options_.enable_prefix_caching = false;
+  options_.cache.enable_prefix_caching = false;
   const auto without = load_engine(options_).value();
   const std::vector<CollectedAnswer> answers = answers_of(*without, kHybridRequests);
   answers_of(*without, kHybridRequests);
-  EXPECT_EQ(without->own_stats().prefix_hits, 0);
-  options_.enable_prefix_caching = true;
+  EXPECT_EQ(without->own_stats().prefix_cache.hits, 0);
+  options_.cache.enable_prefix_caching = true;
   for (const int interval : {16, 32}) {
-    options_.mamba_block_size = interval;
+    options_.cache.mamba_block_size = interval;
     const auto engine = load_engine(options_).value();
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
-    const std::int64_t before = engine->own_stats().prefix_hits;
+    const std::int64_t before = engine->own_stats().prefix_cache.hits;
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
     // Each prompt ends after a multiple of the interval, or before the first multiple.
     std::int64_t found = 0;
     for (int i = 0; i < kHybridRequests; ++i) {
       const auto length = static_cast<int>(request_of(i, 100).prompt.size());
-      if (!request_of(i, 100).sampling.prompt_logprobs) found += (length - 1) / interval * interval;
+      if (!request_of(i, 100).sampling.logprobs.prompt) found += (length - 1) / interval * interval;
     }
-    EXPECT_GE(engine->own_stats().prefix_hits - before, found) << interval;
+    EXPECT_GE(engine->own_stats().prefix_cache.hits - before, found) << interval;
     engine->reset_prefix_cache();
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
   }
@@ -84,12 +84,12 @@ TEST_P(HybridEngine, PrefixesAreShared) {
 
 TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   EXPECT_EQ(load_engine(options_).value()->info().max_num_seqs, 6);
-  options_.kv_cache_memory_bytes = 60'000;
+  options_.cache.memory_bytes = 60'000;
   const auto few = load_engine(options_).value();
   EXPECT_LT(few->info().max_num_seqs, 6);
   EXPECT_GE(few->info().max_num_seqs, 1);
   EXPECT_LE(few->info().cache_bytes, 60'000);
-  options_.kv_cache_memory_bytes = 10'000;
+  options_.cache.memory_bytes = 10'000;
   const auto none = load_engine(options_);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
@@ -118,19 +118,19 @@ TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
   for (const Variation& v : variations) {
     options_.speculation = SpeculativeOptions{.method = v.method, .num_speculative_tokens = 4};
     options_.speculation->per_batch_size = v.drafts;
-    options_.max_num_batched_tokens = v.tokens;
-    options_.enable_prefix_caching = v.prefix_caching;
-    options_.num_blocks = v.preempts ? few_blocks() : std::nullopt;
+    options_.schedule.max_num_batched_tokens = v.tokens;
+    options_.cache.enable_prefix_caching = v.prefix_caching;
+    options_.cache.num_blocks = v.preempts ? few_blocks() : std::nullopt;
     const auto engine = load_engine(options_).value();
     for (int round = 0; round < 3; ++round)  // past answers give draft tokens
       EXPECT_EQ(answers_of(*engine, kHybridRequests), plain) << v.name << ", round " << round;
     const EngineStats stats = engine->own_stats();
     const std::int64_t accepted =
-        std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), std::int64_t{0});
+        std::accumulate(stats.drafts.accepted.begin(), stats.drafts.accepted.end(), std::int64_t{0});
     if (std::holds_alternative<SuffixOptions>(v.method)) {
       EXPECT_GT(accepted, 0) << v.name;
     }
-    all_drafts += stats.draft_tokens;
+    all_drafts += stats.drafts.tokens;
     all_accepted += accepted;
   }
   EXPECT_LT(all_accepted, all_drafts);

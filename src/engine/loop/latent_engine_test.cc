@@ -13,12 +13,12 @@ constexpr int kLatentRequests = 7;
 class LatentEngine : public testing::TestWithParam<const char*> {
  protected:
   LatentEngine() {
-    options_.model_dir = "tests/data/models/deepseek_v3";
-    options_.device = "cpu";
-    options_.kv_cache_dtype = GetParam();
-    options_.max_num_batched_tokens = 256;
-    options_.max_num_seqs = 6;
-    options_.kv_cache_memory_bytes = 1 << 20;
+    options_.model.dir = "tests/data/models/deepseek_v3";
+    options_.device.type = "cpu";
+    options_.cache.dtype = GetParam();
+    options_.schedule.max_num_batched_tokens = 256;
+    options_.schedule.max_num_seqs = 6;
+    options_.cache.memory_bytes = 1 << 20;
   }
   EngineOptions options_;
 };

@@ -30,14 +30,14 @@ TEST_P(PauseModes, WhatRunsStaysAndGoesOnToTheSameAnswer) {
   const auto running = submit(rig, 1, 400);
   running->wait_outputs(3);
   EXPECT_TRUE(pause(*rig.engine, PauseMode::keep).get());
-  EXPECT_TRUE(rig.engine->own_stats().paused);
+  EXPECT_TRUE(rig.engine->own_stats().condition.paused);
   const auto waiting = submit(rig, 2, 20);
   const std::size_t said = running->record().tokens.size();
   EXPECT_TRUE(pause(*rig.engine, PauseMode::keep).get()) << "again";
   EXPECT_EQ(running->record().tokens.size(), said);
   expect_silence(*waiting);
   rig.engine->resume();
-  EXPECT_FALSE(rig.engine->own_stats().paused);
+  EXPECT_FALSE(rig.engine->own_stats().condition.paused);
   running->wait_ended(1);
   waiting->wait_ended(1);
   EXPECT_EQ(running->record().tokens, expected(some_prompt(1, 40), 400));

@@ -15,7 +15,7 @@ Result<std::span<const float>> Pooling::compute(const StepPlan& plan) {
     end += s.count;
     while (is_of_tokens(task_of(s)) && starts_.back() + 1 < end) starts_.push_back(starts_.back() + 1);
     starts_.push_back(end);
-    heads_.resize(starts_.size() - 1, static_cast<std::uint8_t>(info_.head_for(task_of(s))));
+    heads_.resize(starts_.size() - 1, static_cast<std::uint8_t>(info_.tasks.head_for(task_of(s))));
   }
   return executor_.pool(starts_, heads_);
 }
@@ -26,7 +26,7 @@ void Pooling::commit(const StepPlan& plan, std::span<const float> numbers, std::
     const Task task = task_of(s);
     CHECK(s.samples && (s.first == 0 || !is_of_tokens(task)), "tokens [{}, {}) of a prompt that is pooled",
           s.first, s.end());
-    const int size = info_.size_for(task) * (is_of_tokens(task) ? s.count : 1);
+    const int size = info_.tasks.size_for(task) * (is_of_tokens(task) ? s.count : 1);
     const std::span<const float> own = numbers.subspan(begin, static_cast<std::size_t>(size));
     begin += own.size();
     if (std::ranges::all_of(own, [](float x) { return std::isfinite(x); })) {

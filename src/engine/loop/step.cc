@@ -94,7 +94,7 @@ void StepLoop::choose_rows() {
     if (!scheduler_.contains(s.sequence)) continue;
     const int first_token = batch_.query_starts[i];
     const std::size_t rows_before = rows_.size();
-    if (answers_[s.tag].params().prompt_logprobs) chooser_.add_prompt_rows(s, first_token, rows_);
+    if (answers_[s.tag].params().logprobs.prompt) chooser_.add_prompt_rows(s, first_token, rows_);
     if (!s.samples) continue;
     if (!guidance_.mask_is_ready(s.sequence, answers_[s.tag])) {
       scheduler_.retract(s.sequence);
@@ -174,7 +174,7 @@ bool StepLoop::commit_token(std::size_t row, SampledToken&& result, std::int64_t
 // True if the request wants the row's log-probabilities.
 bool StepLoop::reports(const RowOwner& owner) const {
   const SamplingParams& params = answers_[owner.answer].params();
-  return owner.prompt || params.logprobs || !params.logprob_token_ids.empty();
+  return owner.prompt || params.logprobs.output || !params.logprobs.token_ids.empty();
 }
 
 // Appends the tokens that the grammar forces; the next step computes all of them at once. Then starts to
@@ -184,7 +184,8 @@ bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
   GuidedText* const rule = answer.rule();
   if (!rule) return false;
-  const bool jumps = !executor_.asynchronous() && !answer.params().logprobs && !answer.sampling.restricts();
+  const bool jumps =
+      !executor_.asynchronous() && !answer.params().logprobs.output && !answer.sampling.restricts();
   if (jumps && append(owner.sequence, owner.answer, rule->try_jump(), now_us)) return true;
   guidance_.mask_is_ready(owner.sequence, answer);
   return false;

@@ -45,11 +45,11 @@ class StepMemory : public testing::Test {
  protected:
   StepMemory() {
     EngineOptions options;
-    options.model_dir = "models/demo";
-    options.device = "cpu";
-    options.threads = 2;
-    options.max_num_seqs = 4;
-    options.kv_cache_memory_bytes = 16 << 20;
+    options.model.dir = "models/demo";
+    options.device.type = "cpu";
+    options.device.threads = 2;
+    options.schedule.max_num_seqs = 4;
+    options.cache.memory_bytes = 16 << 20;
     options.logprobs.max = -1;
     engine_ = load_engine(options,
                           {.vocabulary =
@@ -87,7 +87,7 @@ TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
                           {"plain", 1, request()},
                           {"log-probabilities", 3, request()},
                           {"grammar", 1, request()}};
-  cases[2].request.sampling.logprobs = 5;
+  cases[2].request.sampling.logprobs.output = 5;
   cases[3].request.grammar = grammar::GrammarSource{
       .kind = grammar::GrammarKind::regex, .text = "[a-z0-9]*", .field = "structured_outputs.regex"};
   for (Case& c : cases) {
@@ -107,8 +107,8 @@ TEST_F(StepMemory, MemoryThatRunsOutInAStepEndsOneRequest) {
   const auto alone = submit(request());
   alone->wait();
   Request answer = request(), prompt = request();
-  answer.sampling.logprobs = kVocabulary;
-  prompt.sampling.prompt_logprobs = kVocabulary;
+  answer.sampling.logprobs.output = kVocabulary;
+  prompt.sampling.logprobs.prompt = kVocabulary;
   for (const Request& greedy : {answer, prompt}) {
     const auto beside = submit(request());
     {

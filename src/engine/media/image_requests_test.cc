@@ -114,13 +114,13 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
   std::ranges::copy(logits.bytes, std::as_writable_bytes(std::span(adapted)).begin());
 
   EngineOptions options;
-  options.model_dir = conversation.golden.directory;
-  options.device = "cpu";
-  options.dtype = "float32";
-  options.threads = 2;
-  options.max_num_seqs = 8;
+  options.model.dir = conversation.golden.directory;
+  options.device.type = "cpu";
+  options.model.dtype = "float32";
+  options.device.threads = 2;
+  options.schedule.max_num_seqs = 8;
   options.logprobs.max = -1;
-  options.num_blocks = 256;
+  options.cache.num_blocks = 256;
   options.lora = {.enabled = true, .max_loras = 1, .max_lora_rank = 8, .max_cpu_loras = {}};
   const auto engine = load_engine(options).value();
   std::promise<Result<>> done;
@@ -161,7 +161,7 @@ TEST(ImageModels, PromptsComeBackFromATier) {
       generated += std::ssize(tokens);
       const auto at_rest = [&] {
         const EngineStats stats = engine->own_stats();
-        return stats.generation_tokens >= generated && stats.kv_tier.stored_blocks > 0 &&
+        return stats.tokens.generation >= generated && stats.kv_tier.stored_blocks > 0 &&
                stats.kv_transfer.held_blocks == 0;
       };
       EXPECT_TRUE(eventually(at_rest));
@@ -182,23 +182,23 @@ TEST(ImageModels, PromptsComeBackFromATier) {
 
 TEST(ImageModels, HaveStepsThatHoldAnImage) {
   EngineOptions options;
-  options.model_dir = "tests/data/vision/gemma3";
-  options.device = "cpu";
-  options.num_blocks = 64;
-  options.max_num_batched_tokens = 20;
-  options.max_num_seqs = 8;
+  options.model.dir = "tests/data/vision/gemma3";
+  options.device.type = "cpu";
+  options.cache.num_blocks = 64;
+  options.schedule.max_num_batched_tokens = 20;
+  options.schedule.max_num_seqs = 8;
   EXPECT_THAT(load_engine(options).error().message,
               HasSubstr("the 16 tokens of an image beside max_num_seqs = 8"));
-  options.max_num_batched_tokens = 24;
-  options.long_prefill_token_threshold = 15;
+  options.schedule.max_num_batched_tokens = 24;
+  options.schedule.long_prefill_token_threshold = 15;
   EXPECT_THAT(load_engine(options).error().message, HasSubstr("an image has 16 tokens"));
 }
 
 TEST(ImageModels, WithoutImagesHaveNoEncoder) {
   EngineOptions options;
-  options.model_dir = "tests/data/vision/idefics3";
-  options.device = "cpu";
-  options.images_max = 0;
+  options.model.dir = "tests/data/vision/idefics3";
+  options.device.type = "cpu";
+  options.media.images = 0;
   const auto engine = load_engine(options);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   EXPECT_EQ((*engine)->info().image.tokens, 0);

@@ -73,15 +73,15 @@ class PromptSound : public testing::TestWithParam<SoundCase> {
 
   static std::unique_ptr<Engine> engine_of(const TestOptions& test) {
     EngineOptions options;
-    options.model_dir = GetParam().model();
-    options.device = test.device;
-    options.dtype = "float32";
-    options.threads = 2;
-    options.max_num_batched_tokens = test.step_tokens;
-    options.max_num_seqs = 8;
+    options.model.dir = GetParam().model();
+    options.device.type = test.device;
+    options.model.dtype = "float32";
+    options.device.threads = 2;
+    options.schedule.max_num_batched_tokens = test.step_tokens;
+    options.schedule.max_num_seqs = 8;
     options.logprobs.max = -1;
-    options.enable_prefix_caching = test.prefix_caching;
-    options.num_blocks = 256;
+    options.cache.enable_prefix_caching = test.prefix_caching;
+    options.cache.num_blocks = 256;
     const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = test.isa}).value(); };
     auto engine = test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);
     CHECK(engine.has_value(), "{}", engine.error().message);
@@ -208,9 +208,9 @@ TEST_P(PromptSound, WhatDoesNotFitIsRefused) {
 
 TEST_P(PromptSound, TextAloneNeedsNoEncoder) {
   EngineOptions options;
-  options.model_dir = GetParam().model();
-  options.device = "cpu";
-  options.sounds_max = 0;
+  options.model.dir = GetParam().model();
+  options.device.type = "cpu";
+  options.media.sounds = 0;
   const auto engine = load_engine(options);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   EXPECT_EQ((*engine)->info().sound.tokens, 0);

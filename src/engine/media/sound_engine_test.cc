@@ -55,14 +55,14 @@ struct SoundTestOptions {
 
 std::unique_ptr<Engine> sound_engine_of(const SoundTestOptions& test = {}) {
   EngineOptions options;
-  options.model_dir = kModel;
-  options.device = test.device;
-  options.dtype = "float32";
-  options.threads = 2;
-  options.max_num_batched_tokens = test.step_tokens;
-  options.max_num_seqs = test.sequences;
+  options.model.dir = kModel;
+  options.device.type = test.device;
+  options.model.dtype = "float32";
+  options.device.threads = 2;
+  options.schedule.max_num_batched_tokens = test.step_tokens;
+  options.schedule.max_num_seqs = test.sequences;
   options.logprobs.max = -1;
-  options.num_blocks = test.blocks;
+  options.cache.num_blocks = test.blocks;
   const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = test.isa}).value(); };
   auto engine = test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);
   CHECK(engine.has_value(), "{}", engine.error().message);
@@ -75,7 +75,7 @@ double distance(Engine& engine) {
   const auto logits = golden().values<float>("logits");
   const std::size_t vocab = logits.size() / ids.size();
   Request request = request_of(ids, golden().values<float>("mel"));
-  request.sampling.prompt_logprobs = -1;
+  request.sampling.logprobs.prompt = -1;
   const auto record = run(engine, std::move(request));
   EXPECT_EQ(record.prompt_logprobs.size() + 1, ids.size());
   double most = 0;
@@ -106,8 +106,9 @@ TEST(SoundEngine, SaysWhatTransformersSays) {
   const auto ids = golden().values<TokenId>("ids");
   Request request = request_of({ids.begin(), ids.begin() + 4}, golden().values<float>("mel"), 40);
   request.eos_ids = {256};
-  for (const auto id : golden().values<TokenId>("suppressed")) request.sampling.bad_word_ids.push_back({id});
-  request.sampling.begin_suppress_tokens = {220, 256};
+  for (const auto id : golden().values<TokenId>("suppressed"))
+    request.sampling.tokens.bad_word_ids.push_back({id});
+  request.sampling.tokens.begin_suppress_tokens = {220, 256};
   EXPECT_EQ(run(*sound_engine_of(), std::move(request)).tokens, expected);
 }
 
@@ -116,7 +117,7 @@ TEST(SoundEngine, BeginSuppressTokensMayComeLater) {
   const auto mel = golden().values<float>("mel");
   const auto free = run(*engine, request_of({257}, mel)).tokens;
   Request request = request_of({257}, mel);
-  request.sampling.begin_suppress_tokens = {free[0]};
+  request.sampling.tokens.begin_suppress_tokens = {free[0]};
   const auto changed = run(*engine, std::move(request)).tokens;
   EXPECT_NE(changed[0], free[0]);
   Request follows = request_of({257, changed[0]}, mel);
@@ -174,8 +175,8 @@ TEST(SoundRequests, ThatDoNotFitAreRefused) {
 
 TEST(SoundModels, RefuseWhatTheyCannotDoYet) {
   EngineOptions options;
-  options.model_dir = kModel;
-  options.device = "cpu";
+  options.model.dir = kModel;
+  options.device.type = "cpu";
   EngineOptions lora = options;
   lora.lora.enabled = true;
   EXPECT_THAT(load_engine(lora).error().message, HasSubstr("is not supported with LoRA adapters yet"));
@@ -183,10 +184,10 @@ TEST(SoundModels, RefuseWhatTheyCannotDoYet) {
   speculative.speculation = SpeculativeOptions{};
   EXPECT_THAT(load_engine(speculative).error().message, HasSubstr("is not supported with draft tokens yet"));
   EngineOptions pooling = options;
-  pooling.runner = "pooling";
+  pooling.model.runner = "pooling";
   EXPECT_THAT(load_engine(pooling).error().message, HasSubstr("is not supported as a pooling model yet"));
   EngineOptions narrow = options;
-  narrow.kv_cache_memory_bytes = 1;
+  narrow.cache.memory_bytes = 1;
   EXPECT_THAT(load_engine(narrow).error().field, HasSubstr("kv_cache_memory_bytes"));
 }
 

@@ -37,14 +37,14 @@ class SourceEngine : public testing::TestWithParam<const char*> {
 
   std::unique_ptr<Engine> engine_of(const SourceTestOptions& test = {}) const {
     EngineOptions options;
-    options.model_dir = model();
-    options.device = test.device;
-    options.dtype = test.dtype;
-    options.threads = test.threads;
-    options.max_num_batched_tokens = test.step_tokens;
-    options.max_num_seqs = test.sequences;
+    options.model.dir = model();
+    options.device.type = test.device;
+    options.model.dtype = test.dtype;
+    options.device.threads = test.threads;
+    options.schedule.max_num_batched_tokens = test.step_tokens;
+    options.schedule.max_num_seqs = test.sequences;
     options.logprobs.max = -1;
-    options.num_blocks = test.blocks;
+    options.cache.num_blocks = test.blocks;
     const auto dress = [&](Backend) {
       return make_cpu_backend({.threads = test.threads, .isa = test.isa}).value();
     };
@@ -68,7 +68,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     const auto logits = golden().values<float>("logits." + name);
     const std::size_t vocab = logits.size() / ids.size();
     Request request = request_of(ids, tokens("source." + name));
-    request.sampling.prompt_logprobs = -1;
+    request.sampling.logprobs.prompt = -1;
     const auto record = run(engine, std::move(request));
     EXPECT_EQ(record.prompt_logprobs.size() + 1, ids.size());
     double most = 0;
@@ -204,8 +204,8 @@ TEST_P(SourceEngine, RequestsThatDoNotFitAreRefused) {
 
 TEST_P(SourceEngine, WhatItCannotDoYetIsRefused) {
   EngineOptions options;
-  options.model_dir = model();
-  options.device = "cpu";
+  options.model.dir = model();
+  options.device.type = "cpu";
   options.speculation = SpeculativeOptions{};
   EXPECT_THAT(load_engine(options).error().message,
               HasSubstr("reads prompts with an encoder: it is not supported with draft tokens yet"));

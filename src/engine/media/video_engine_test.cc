@@ -61,14 +61,14 @@ class VideoEngine : public testing::TestWithParam<std::string> {
 
   Result<std::unique_ptr<Engine>> engine(int step_tokens, std::optional<CpuIsa> isa) const {
     EngineOptions options;
-    options.model_dir = golden_.directory;
-    options.device = isa ? "cpu" : "reference";
-    options.dtype = "float32";
-    options.threads = 2;
-    options.max_num_batched_tokens = step_tokens;
-    options.max_num_seqs = 8;
+    options.model.dir = golden_.directory;
+    options.device.type = isa ? "cpu" : "reference";
+    options.model.dtype = "float32";
+    options.device.threads = 2;
+    options.schedule.max_num_batched_tokens = step_tokens;
+    options.schedule.max_num_seqs = 8;
     options.logprobs.max = -1;
-    options.num_blocks = 256;
+    options.cache.num_blocks = 256;
     const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = isa}).value(); };
     return isa ? load_engine(options, {.dress = dress}) : load_engine(options);
   }

@@ -57,9 +57,9 @@ inline Request request_of(int i, int vocab) {
   p.ignore_eos = true;
   p.temperature = i % 2 == 0 ? 0 : 0.9;
   p.seed = 100 + i;
-  p.logprobs = 2;
-  if (i % 3 == 1) p.presence_penalty = 0.5;
-  if (i == 2) p.prompt_logprobs = 1;
+  p.logprobs.output = 2;
+  if (i % 3 == 1) p.penalties.presence = 0.5;
+  if (i == 2) p.logprobs.prompt = 1;
   return request;
 }
 

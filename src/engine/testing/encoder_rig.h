@@ -72,11 +72,11 @@ inline Result<std::unique_ptr<Engine>> encoder_engine_of(const std::string& dire
                                                          std::optional<CpuIsa> isa, const std::string& device,
                                                          const std::string& runner = "auto",
                                                          EngineOptions options = {}) {
-  options.model_dir = directory;
-  options.device = device;
-  options.dtype = "float32";
-  options.threads = 2;
-  options.runner = runner;
+  options.model.dir = directory;
+  options.device.type = device;
+  options.model.dtype = "float32";
+  options.device.threads = 2;
+  options.model.runner = runner;
   const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = isa}).value(); };
   return isa ? load_engine(options, {.dress = dress}) : load_engine(options);
 }
@@ -87,7 +87,7 @@ inline std::vector<std::vector<float>> pooled(Engine& engine, std::span<const Te
   std::vector<std::shared_ptr<Recorder>> recorders;
   for (const Text& text : texts) {
     Request request;
-    request.task = task_of ? task_of(recorders.size()) : engine.info().task;
+    request.task = task_of ? task_of(recorders.size()) : engine.info().tasks.default_task;
     request.prompt = text.ids;
     request.second_text = text.second;
     recorders.push_back(std::make_shared<Recorder>());
@@ -129,8 +129,8 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
       const auto together = pooled(**engine, texts);
       for (std::size_t i = 0; i < texts.size(); ++i) {
         std::vector<float> given = together[i];
-        if ((*engine)->info().normalise && expected == "tokens")
-          normalise_each(given, (*engine)->info().pooled_size);
+        if ((*engine)->info().tasks.normalise && expected == "tokens")
+          normalise_each(given, (*engine)->info().tasks.pooled_size);
         EXPECT_LE(most_difference(given, texts[i].expected), 1e-4F) << "text " << i;
         EXPECT_EQ(together[i], pooled(**engine, std::span(texts).subspan(i, 1))[0]) << "text " << i;
       }

@@ -150,15 +150,15 @@ struct ImageTestOptions {
 inline Result<std::unique_ptr<Engine>> image_engine_of(const std::string& directory,
                                                        const ImageTestOptions& test = {}) {
   EngineOptions options;
-  options.model_dir = directory;
-  options.device = test.device;
-  options.dtype = test.dtype;
-  options.threads = 2;
-  options.max_num_batched_tokens = test.step_tokens;
-  options.max_num_seqs = std::min(8, test.step_tokens);
+  options.model.dir = directory;
+  options.device.type = test.device;
+  options.model.dtype = test.dtype;
+  options.device.threads = 2;
+  options.schedule.max_num_batched_tokens = test.step_tokens;
+  options.schedule.max_num_seqs = std::min(8, test.step_tokens);
   options.logprobs.max = -1;
-  options.enable_prefix_caching = test.prefix_caching;
-  options.num_blocks = test.blocks;
+  options.cache.enable_prefix_caching = test.prefix_caching;
+  options.cache.num_blocks = test.blocks;
   options.kv_transfer = test.kv_transfer;
   const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = test.isa}).value(); };
   return test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);

@@ -21,8 +21,8 @@ inline KvTransferOptions transfer_options(bool produces, bool shared_memory = tr
 // The prefill request, as a router sends it: one output token, and the prompt's blocks are kept.
 inline KvTransferParams prefill(Engine& engine, Request request) {
   request.sampling.max_tokens = 1;
-  request.sampling.logprobs.reset();
-  request.sampling.prompt_logprobs.reset();
+  request.sampling.logprobs.output.reset();
+  request.sampling.logprobs.prompt.reset();
   request.kv_transfer = KvTransferParams{.do_remote_decode = true};
   auto sink = std::make_shared<Recorder>();
   EXPECT_TRUE(engine.submit(std::move(request), sink));

@@ -26,7 +26,7 @@ inline Recorder::Record run(Engine& engine, Request request) {
 // [positions, vocab].
 inline std::vector<float> last_logprobs(Engine& engine, Request request, std::size_t positions,
                                         std::size_t vocab) {
-  request.sampling.prompt_logprobs = -1;
+  request.sampling.logprobs.prompt = -1;
   const std::size_t tokens = request.prompt.size();
   const auto record = run(engine, std::move(request));
   CHECK(record.prompt_logprobs.size() + 1 == tokens, "{} of {}", record.prompt_logprobs.size(), tokens);

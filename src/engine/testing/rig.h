@@ -173,7 +173,7 @@ struct Rig {
   }
   bool speculates() const { return prompter != nullptr || drafting != nullptr; }
   std::int64_t accepted_drafts() const {
-    const auto& accepted = engine->own_stats().accepted_drafts;
+    const auto& accepted = engine->own_stats().drafts.accepted;
     return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
   }
 
@@ -181,16 +181,18 @@ struct Rig {
   void expect_empty() {
     engine->reset_prefix_cache();
     const auto empty = [](const EngineStats& s) {
-      return s.running + s.waiting + s.unfinished + s.blocks_used + s.blocks_cached + s.request_bytes == 0;
+      return s.requests.running + s.requests.waiting + s.requests.unfinished + s.blocks.used +
+                 s.blocks.cached + s.requests.bytes ==
+             0;
     };
     for (int i = 0; i < 60'000 && !empty(engine->own_stats()); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const EngineStats stats = engine->own_stats();
-    EXPECT_EQ(stats.running, 0);
-    EXPECT_EQ(stats.waiting, 0);
-    EXPECT_EQ(stats.blocks_used, 0);
-    EXPECT_EQ(stats.unfinished, 0);
-    EXPECT_EQ(stats.request_bytes, 0);
+    EXPECT_EQ(stats.requests.running, 0);
+    EXPECT_EQ(stats.requests.waiting, 0);
+    EXPECT_EQ(stats.blocks.used, 0);
+    EXPECT_EQ(stats.requests.unfinished, 0);
+    EXPECT_EQ(stats.requests.bytes, 0);
     if (drafting) {
       EXPECT_EQ(drafting->blocks_used(), 0);
     }

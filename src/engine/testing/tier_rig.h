@@ -44,7 +44,7 @@ struct TierRig : Rig {
   // Waits for the counters, which the engine updates after the sink gets its end.
   void rest() {
     EXPECT_TRUE(
-        eventually([&] { return engine->own_stats().generation_tokens >= generated && at_rest(*engine); }));
+        eventually([&] { return engine->own_stats().tokens.generation >= generated && at_rest(*engine); }));
   }
   void forget() {
     rest();

@@ -35,17 +35,17 @@ inline std::optional<int> few_blocks(const std::string& model_dir) {
 inline void expect_the_same_answers(EngineOptions options, int requests,
                                     std::span<const Variation> variations) {
   for (const char* dtype : {"auto", "float32"}) {
-    options.dtype = dtype;
-    options.threads = 1;
-    options.max_num_seqs = 1;
+    options.model.dtype = dtype;
+    options.device.threads = 1;
+    options.schedule.max_num_seqs = 1;
     const std::vector<CollectedAnswer> alone = answers_of(*load_engine(options).value(), requests);
     EXPECT_EQ(alone[4].tokens.size(), 16u);
     for (const Variation& v : variations) {
       EngineOptions varied = options;
-      varied.threads = v.threads;
-      varied.max_num_batched_tokens = v.tokens;
-      varied.max_num_seqs = v.sequences;
-      varied.num_blocks = v.blocks;
+      varied.device.threads = v.threads;
+      varied.schedule.max_num_batched_tokens = v.tokens;
+      varied.schedule.max_num_seqs = v.sequences;
+      varied.cache.num_blocks = v.blocks;
       if (v.speculates) varied.speculation = SpeculativeOptions{};
       const auto engine = load_engine(varied).value();
       // Preemption depends on the arrival times, so repeat until it has happened.
@@ -61,9 +61,9 @@ inline void expect_the_same_answers(EngineOptions options, int requests,
 inline void expect_shared_prefixes(const EngineOptions& options, int requests) {
   const auto engine = load_engine(options).value();
   const std::vector<CollectedAnswer> cold = answers_of(*engine, requests);
-  const std::int64_t hits = engine->own_stats().prefix_hits;
+  const std::int64_t hits = engine->own_stats().prefix_cache.hits;
   EXPECT_EQ(answers_of(*engine, requests), cold);
-  EXPECT_GT(engine->own_stats().prefix_hits, hits);
+  EXPECT_GT(engine->own_stats().prefix_cache.hits, hits);
 }
 
 }  // namespace octavo

@@ -116,7 +116,7 @@ void Forwarding::find_model() {
 
 void Forwarding::go() {
   state_ = Sent{};
-  if (context_.options.migration_limit > 0 && in_.route().stream)
+  if (context_.options.retry.migration_limit > 0 && in_.route().stream)
     body_ = client_body_ = back_.make_resumable();
   if (is_bootstrapped()) return begin_halves();
   if (auto body = prefill_request()) return prefill(std::move(body));
@@ -149,7 +149,7 @@ Forwarding::AttemptPointer Forwarding::send() {
   const AttemptPointer attempt = open(*std::move(choice), body_ ? body_ : in_.body(), in_.left_ms());
   auto& attempts = std::get<Sent>(state_).attempts;
   attempts[attempts[0] && !attempts[0]->settled() ? 1 : 0] = attempt;
-  if (const int ms = context_.options.hedge_after_ms; ms > 0 && waits() && !in_halves_)
+  if (const int ms = context_.options.retry.hedge_after_ms; ms > 0 && waits() && !in_halves_)
     loop_.after(ms, [weak = weak_from_this(), it = std::weak_ptr(attempt)] {
       const auto self = weak.lock();
       if (const auto sent = it.lock(); self && sent && !sent->settled()) self->hedge();
@@ -409,7 +409,7 @@ bool Forwarding::migrate() {
     finish();
     return true;
   }
-  auto body = in_.past_own_deadline() ? nullptr : back_.migrate(context_.options.migration_limit);
+  auto body = in_.past_own_deadline() ? nullptr : back_.migrate(context_.options.retry.migration_limit);
   if (!body) return false;
   (in_halves_ ? client_body_ : body_) = std::move(body);
   history_.tries = 0;

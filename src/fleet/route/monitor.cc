@@ -54,7 +54,7 @@ void Monitor::visit(const Member& member, std::int64_t now) {
     last_us = now;
     return true;
   };
-  if (due(known.probed_us, answers ? options_.health_check_interval_ms : options_.startup_check_interval_ms))
+  if (due(known.probed_us, answers ? options_.health.interval_ms : options_.health.startup_interval_ms))
     probe(member);
   if (!answers) {
     known.models_us = 0;  // the worker may have other models when it is available again
@@ -70,12 +70,12 @@ void Monitor::visit(const Member& member, std::int64_t now) {
 // After a failed probe, the next one follows at the startup interval, so that a frozen worker is found before
 // three normal intervals have passed.
 void Monitor::probe(const Member& member) {
-  ask(member, options_.health_check_endpoint, [this, member](const Result<http::Response>& answer) {
+  ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
     const bool well = answer && answer->status / 100 == 2;
     if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
       known->second.probed_us =
-          now_us() - std::int64_t{1000} *
-                         std::max(0, options_.health_check_interval_ms - options_.startup_check_interval_ms);
+          now_us() -
+          std::int64_t{1000} * std::max(0, options_.health.interval_ms - options_.health.startup_interval_ms);
     balancer_.probed(member.id, *member.endpoint, well);
   });
 }
@@ -131,7 +131,7 @@ void Monitor::ask(const Member& member, std::string_view target,
                   std::function<void(Result<http::Response>)> then) {
   http::CallRequest request{.address = *http::parse_base_url(member.endpoint->url),
                             .target = std::string(target),
-                            .timeout_ms = options_.health_check_timeout_ms};
+                            .timeout_ms = options_.health.timeout_ms};
   if (!options_.api_keys.empty()) request.headers.add("Authorization", "Bearer " + options_.api_keys.front());
   const auto answer = std::make_shared<http::Response>();
   const auto too_long = std::make_shared<bool>(false);

@@ -34,11 +34,11 @@ Result<> check_pools(const RouterOptions& options) {
     if (!options.pd.decode_urls.empty()) return invalid("decode", "needs pd-disaggregation");
     return {};
   }
-  if (!options.worker_urls.empty())
+  if (!options.workers.urls.empty())
     return invalid("worker-urls",
                    "cannot be combined with --pd-disaggregation: give the workers as --prefill and --decode");
   const auto discovered = [&](Role role) {
-    return std::ranges::any_of(options.discovered, [role](const DiscoveredWorkers& workers) {
+    return std::ranges::any_of(options.workers.discovered, [role](const DiscoveredWorkers& workers) {
       return !workers.role || workers.role == role;
     });
   };
@@ -85,8 +85,8 @@ http::Response no_websocket() {
 }
 
 Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, RouteMetrics& metrics) {
-  BalancerOptions balancer{.probes = options.probes,
-                           .breaker = options.breaker,
+  BalancerOptions balancer{.probes = options.health.probes,
+                           .breaker = options.health.breaker,
                            .slow_start_us = std::int64_t{1'000'000} * options.slow_start_secs,
                            .learn_places = options.queue.size > 0,
                            .released = [&](const Endpoint& worker) { metrics.forget(worker.label()); }};
@@ -107,21 +107,21 @@ Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, Ro
 }
 
 Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
-  const std::size_t workers = options.worker_urls.size();
-  if (!options.kv_events.empty() && options.kv_events.size() != workers)
+  const std::size_t workers = options.workers.urls.size();
+  if (!options.workers.kv_events.empty() && options.workers.kv_events.size() != workers)
     return invalid("kv-events", "must be one for each of the {} worker-urls, got {}", workers,
-                   options.kv_events.size());
+                   options.workers.kv_events.size());
   for (const auto& [role, field, urls] : {std::tuple(Role::prefill, "prefill", &options.pd.prefill_urls),
                                           std::tuple(Role::decode, "decode", &options.pd.decode_urls),
-                                          std::tuple(Role::both, "worker-urls", &options.worker_urls)})
+                                          std::tuple(Role::both, "worker-urls", &options.workers.urls)})
     for (std::size_t i = 0; i < urls->size(); ++i) {
       auto endpoint = endpoint_of_url((*urls)[i]);
       if (!endpoint) return invalid(field, "{}", endpoint.error().message);
       endpoint->role = role;
       if (role == Role::prefill && i < options.pd.bootstrap_ports.size())
         endpoint->bootstrap_port = options.pd.bootstrap_ports[i];
-      if (role == Role::both && !options.kv_events.empty())
-        TRY_VOID(read_kv_events(options.kv_events[i], "kv-events", *endpoint));
+      if (role == Role::both && !options.workers.kv_events.empty())
+        TRY_VOID(read_kv_events(options.workers.kv_events[i], "kv-events", *endpoint));
       TRY_VOID(balancer.add(*std::move(endpoint)));
     }
   return {};
@@ -244,7 +244,7 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
   if (options.tokenizer) {
     TRY(tokens, PromptTokens::make(options.tokenizer));
   }
-  TRY(auto tls, http::client_tls_context(options.worker_tls));
+  TRY(auto tls, http::client_tls_context(options.workers.tls));
   TRY(auto peers, join_peers(*balancer, *metrics, options.peers));
   http::ServerOptions http = options.http;
   auto state = std::make_unique<State>(std::move(options), std::move(metrics), std::move(balancer),

@@ -33,6 +33,19 @@ struct RetryOptions {
   double jitter = 0.2;  // random fraction of a backoff
   double budget = 0.2;  // retries after refusals, as a fraction of the requests; ten per second are always
                         // allowed
+  int hedge_after_ms = 0;   // time without an answer's head after which a second worker gets the request; 0:
+                            // off
+  int migration_limit = 0;  // how often a stream may continue at another replica when its replica fails
+};
+
+// Checks of the workers' health.
+struct HealthOptions {
+  BreakerOptions breaker = {};
+  ProbeOptions probes = {};
+  std::string endpoint = "/health";
+  int interval_ms = 2'000;
+  int startup_interval_ms = 500;  // used while an endpoint is unhealthy or has not answered a probe yet
+  int timeout_ms = 3'000;
 };
 
 // A list of workers that can change.
@@ -62,12 +75,17 @@ struct TraceOptions {
   std::shared_ptr<Tracer> tracer = {};               // null: no spans
 };
 
-struct RouterOptions {
-  std::vector<std::string> worker_urls = {};
+struct WorkerOptions {
+  std::vector<std::string> urls = {};
   std::vector<DiscoveredWorkers> discovered = {};  // additional workers
-  DisaggregationOptions pd = {};
   // Address of each worker's KV cache events, see read_kv_events(). Empty: no worker publishes events.
   std::vector<std::string> kv_events = {};
+  http::ClientTlsOptions tls = {};  // for workers with https://
+};
+
+struct RouterOptions {
+  WorkerOptions workers = {};
+  DisaggregationOptions pd = {};
   std::shared_ptr<const Tokenizer> tokenizer = {};  // tokenizer of the workers' model; null: prompts are not
                                                     // tokenised
   PeerOptions peers = {};                           // other routers with the same workers
@@ -76,15 +94,7 @@ struct RouterOptions {
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
   int slow_start_secs = 0;  // time in which a new worker's share of requests rises; 0: no rise
-  int hedge_after_ms = 0;   // time without an answer's head after which a second worker gets the request; 0:
-                            // off
-  int migration_limit = 0;  // how often a stream may continue at another replica when its replica fails
-  BreakerOptions breaker = {};
-  ProbeOptions probes = {};
-  std::string health_check_endpoint = "/health";
-  int health_check_interval_ms = 2'000;
-  int health_check_timeout_ms = 3'000;
-  int startup_check_interval_ms = 500;  // used while an endpoint is unhealthy or has not answered a probe yet
+  HealthOptions health = {};
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;  // limit for a request with all its attempts
   // Waiting time for the first byte from a worker that reports no load; after this the request counts as lost
@@ -97,7 +107,6 @@ struct RouterOptions {
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // other clients of the router, with their limits
   http::ServerOptions http = {};
-  http::ClientTlsOptions worker_tls = {};  // for workers with https://
 };
 
 }  // namespace octavo::fleet

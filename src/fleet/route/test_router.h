@@ -81,7 +81,7 @@ class Replica {
 class RouterTest : public testing::Test {
  protected:
   void route(std::vector<std::string> urls, RouterOptions options = {}) {
-    options.worker_urls = std::move(urls);
+    options.workers.urls = std::move(urls);
     start(std::move(options));
   }
   void route_apart(std::vector<std::string> prefill, std::vector<std::string> decode) {
@@ -89,12 +89,11 @@ class RouterTest : public testing::Test {
   }
   void start(RouterOptions options) {
     const std::size_t replicas =
-        options.worker_urls.size() + options.pd.prefill_urls.size() + options.pd.decode_urls.size();
+        options.workers.urls.size() + options.pd.prefill_urls.size() + options.pd.decode_urls.size();
     if (options.policy == RouterOptions().policy) options.policy = "round_robin";
     // The interval is long, so that probes do not affect tests.
-    if (options.health_check_interval_ms == RouterOptions().health_check_interval_ms)
-      options.health_check_interval_ms = 10'000;
-    options.startup_check_interval_ms = 20;
+    if (options.health.interval_ms == RouterOptions().health.interval_ms) options.health.interval_ms = 10'000;
+    options.health.startup_interval_ms = 20;
     options.metrics_interval_ms = 50;
     options.retry.initial_backoff_ms = 1;
     auto started = Router::start(std::move(options));

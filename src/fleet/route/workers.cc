@@ -24,7 +24,7 @@ std::vector<Endpoint> with_roles(std::vector<Endpoint> workers, std::optional<Ro
 std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer,
                                                             const RouterOptions& options) {
   std::vector<std::unique_ptr<EndpointSource>> sources;
-  for (const DiscoveredWorkers& each : options.discovered)
+  for (const DiscoveredWorkers& each : options.workers.discovered)
     sources.push_back(std::make_unique<EndpointSource>(
         each.from, [&balancer, disaggregated = options.pd.enabled, ports = each.event_ports, role = each.role,
                     name = fmt::format("list {}", sources.size())](std::vector<Endpoint> workers) {

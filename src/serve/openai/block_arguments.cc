@@ -134,7 +134,7 @@ class BlockArguments final : public ArgumentsReader {
 // Finds any mark that closes the call or the list of calls; earlier closing marks may be missing.
 BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   bool more = false;
-  for (std::string_view marks : {dialect_.call_end, dialect_.end}) {
+  for (std::string_view marks : {dialect_.call.end, dialect_.end}) {
     for (marks = trimmed(marks); !marks.empty(); marks = trimmed(marks.substr(first_line(marks).size()))) {
       CallCursor cursor(text);
       if (cursor.literal(first_line(marks))) return Found::yes;
@@ -146,21 +146,23 @@ BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
 
 BlockArguments::Found BlockArguments::read_head(std::string& text) {
   CallCursor begin(text);
-  if (!begin.literal(without_quote(dialect_.parameter_begin)))
+  if (!begin.literal(without_quote(dialect_.parameter.begin)))
     return begin.starved() ? Found::more : Found::no;
-  const std::string_view name_end = trimmed(dialect_.parameter_name_end);
+  const std::string_view name_end = trimmed(dialect_.parameter.name_end);
   const bool attribute = name_end == ">" || name_end == "\">";
   std::string_view rest = std::string_view(text).substr(begin.at());
-  if (dialect_.says_text && rest.starts_with('"')) {
+  if (dialect_.parameter.says_text && rest.starts_with('"')) {
     rest.remove_prefix(1);
     begin.skip(1);
   }
-  const std::size_t size = rest.find(dialect_.says_text ? "\"" : attribute ? ">" : first_tag(name_end));
+  const std::size_t size = rest.find(dialect_.parameter.says_text ? "\""
+                                     : attribute                  ? ">"
+                                                                  : first_tag(name_end));
   if (size == std::string_view::npos) return Found::more;
   CallCursor behind(rest.substr(size));
   bool closed = behind.literal(attribute ? ">" : name_end);
   says_text_ = true;
-  if (dialect_.says_text) {
+  if (dialect_.parameter.says_text) {
     says_text_ = closed && behind.literal("true\">");
     // If the attribute is missing, its value is "false".
     closed = says_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
@@ -244,7 +246,7 @@ void BlockArguments::end_value(std::string& out) {
 
 // If the closing mark is missing, the value ends where the next block begins or the call ends.
 BlockArguments::End BlockArguments::value_end(std::string_view text) const {
-  const std::string_view closing = trimmed(dialect_.parameter_end);
+  const std::string_view closing = trimmed(dialect_.parameter.end);
   if (in_cdata_) {
     const std::size_t at = text.find(kCdataEnd);
     if (at != std::string_view::npos) return {true, at, kCdataEnd.size(), true};
@@ -252,22 +254,22 @@ BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   }
   for (std::size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
     const std::string_view rest = text.substr(at);
-    if (dialect_.xml && rest.starts_with(kCdata)) return {true, at, kCdata.size(), true};
+    if (dialect_.parameter.xml && rest.starts_with(kCdata)) return {true, at, kCdata.size(), true};
     if (rest.starts_with(closing)) return {true, at, closing.size()};
-    if (rest.starts_with(without_quote(dialect_.parameter_begin))) return {true, at};
+    if (rest.starts_with(without_quote(dialect_.parameter.begin))) return {true, at};
     CallCursor call_end(rest);
-    if (call_end.literal(dialect_.call_end)) return {true, at};
-    const bool cdata = dialect_.xml && kCdata.starts_with(rest);
+    if (call_end.literal(dialect_.call.end)) return {true, at};
+    const bool cdata = dialect_.parameter.xml && kCdata.starts_with(rest);
     if (call_end.starved() || cdata || closing.starts_with(rest) ||
-        dialect_.parameter_begin.starts_with(rest))
+        dialect_.parameter.begin.starts_with(rest))
       return {false, at};
   }
-  return {false, text.size() - (dialect_.xml ? unsettled_entity(text) : 0)};
+  return {false, text.size() - (dialect_.parameter.xml ? unsettled_entity(text) : 0)};
 }
 
 // In some dialects, the line breaks after the name and before the closing mark are not part of the value.
 ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string& out) {
-  const bool wrapped = dialect_.parameter_end.starts_with('\n');
+  const bool wrapped = dialect_.parameter.end.starts_with('\n');
   if (std::exchange(at_start_, false)) {
     if (wrapped && text.starts_with('\n')) text.erase(0, 1);
     if (text.empty()) return Step::more;
@@ -290,7 +292,8 @@ ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string&
 }
 
 void BlockArguments::add(std::string_view piece, std::string& out) {
-  const std::string plain = dialect_.xml && !in_cdata_ ? without_entities(piece) : std::string(piece);
+  const std::string plain =
+      dialect_.parameter.xml && !in_cdata_ ? without_entities(piece) : std::string(piece);
   if (text_)
     out += grammar::json_escape(plain);
   else

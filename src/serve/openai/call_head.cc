@@ -39,15 +39,16 @@ std::string_view without_number(std::string_view name) {
 
 bool HeadReader::own_opening(CallCursor& cursor, bool first) const {
   if (!first)
-    return cursor.literal(dialect_.list ? "," : dialect_.separator) && cursor.literal(dialect_.call_begin);
+    return cursor.literal(dialect_.list ? "," : dialect_.call.separator) &&
+           cursor.literal(dialect_.call.begin);
   return cursor.literal(dialect_.begin) && (!dialect_.list || cursor.literal("[")) &&
-         cursor.literal(dialect_.call_begin);
+         cursor.literal(dialect_.call.begin);
 }
 
 // Models that were trained on several dialects may write Hermes' object after another dialect's mark.
 bool HeadReader::object_opening(CallCursor& cursor, bool first) const {
   if (dialect_.form == ToolDialect::Form::object || dialect_.trigger.empty()) return false;
-  if (!first && !cursor.literal(dialect_.list ? "," : dialect_.separator)) return false;
+  if (!first && !cursor.literal(dialect_.list ? "," : dialect_.call.separator)) return false;
   if ((first || dialect_.begin.empty()) && !cursor.literal(dialect_.trigger)) return false;
   if (first && dialect_.list) cursor.literal("[");
   return !cursor.starved() && cursor.next_is('{');
@@ -134,14 +135,14 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
   std::string arguments, key, raw;
   for (;;) {
     if (!cursor.string(key) || !cursor.literal(":")) return failed();
-    if (key == dialect_.name_key) {
+    if (key == dialect_.keys.name) {
       if (!cursor.string(head.name)) return failed();
     } else if (key == "arguments" || key == "parameters") {
       if (!head.name.empty() && cursor.next_is('{')) return known(head, marked) ? Found::yes : Found::no;
       if (!cursor.value(raw)) return failed();
       arguments = whole_arguments(raw);
       if (arguments.empty()) return Found::no;
-    } else if (!(key == "type" || key == "id" || key == dialect_.id_key) || !cursor.value(raw)) {
+    } else if (!(key == "type" || key == "id" || key == dialect_.keys.id) || !cursor.value(raw)) {
       return failed();
     }
     if (cursor.literal("}")) break;

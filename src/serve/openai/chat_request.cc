@@ -274,17 +274,17 @@ Result<> read_tools(Fields& fields, const RequestRules& rules, ChatRequest& requ
 }
 
 Result<> read_reasoning(Fields& fields, const RequestRules& rules, GenerationRequest& out) {
-  TRY_VOID(fields.boolean("include_reasoning", out.include_reasoning));
+  TRY_VOID(fields.boolean("include_reasoning", out.thinking.included));
   TRY(const json::object* given, fields.object("chat_template_kwargs"));
   const auto apply = [&](const json::object& kwargs) {
     for (const std::string_view name : {"enable_thinking", "thinking"})
       if (const json::value* wanted = kwargs.if_contains(name); wanted && wanted->is_bool())
-        out.reasoning_off = !wanted->get_bool();
+        out.thinking.off = !wanted->get_bool();
   };
   apply(rules.default_template_kwargs);
   std::string effort;
   TRY_VOID(fields.text("reasoning_effort", effort));
-  if (!effort.empty()) out.reasoning_off = effort == "none";
+  if (!effort.empty()) out.thinking.off = effort == "none";
   if (given) apply(*given);
   return {};
 }
@@ -309,7 +309,8 @@ Result<> read_logprobs(Fields& fields, GenerationRequest& out) {
   std::optional<int> top;
   TRY_VOID(fields.integer("top_logprobs", top));
   if (top && *top != 0 && !wanted) return invalid("top_logprobs", "needs logprobs = true");
-  if (wanted) out.sampling.logprobs = top.value_or(static_cast<int>(out.sampling.logprob_token_ids.size()));
+  if (wanted)
+    out.sampling.logprobs.output = top.value_or(static_cast<int>(out.sampling.logprobs.token_ids.size()));
   return {};
 }
 
@@ -394,7 +395,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
 Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRules& rules) {
   ChatRequest request;
   GenerationRequest& out = request.generation;
-  out.add_special_tokens = false;  // the template writes them
+  out.prompt.add_special_tokens = false;  // the template writes them
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields, rules));

@@ -91,11 +91,12 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   TRY(request.prompts, read_prompts(fields, "prompt", rules.prompts_max));
   TRY_VOID(fields.boolean("echo", request.echo));
   TRY_VOID(read_max_tokens(fields, rules, request));
-  TRY_VOID(fields.integer("logprobs", out.sampling.logprobs));
+  TRY_VOID(fields.integer("logprobs", out.sampling.logprobs.output));
   TRY_VOID(read_suffix(fields, request));
   TRY_VOID(refuse_other(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
-  if (request.echo && out.sampling.logprobs) out.sampling.prompt_logprobs = out.sampling.logprobs;
+  if (request.echo && out.sampling.logprobs.output)
+    out.sampling.logprobs.prompt = out.sampling.logprobs.output;
   const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();
   if (answers > static_cast<std::size_t>(rules.limits.max_n))
     return invalid("n", "n times the number of prompts is at most {}, got {}", rules.limits.max_n, answers);

@@ -40,9 +40,9 @@ TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
 TEST(FindParsers, EveryDialectThatIsFoundExists) {
   const Tokenizer tokenizer = byte_tokenizer();
   for (const grammar::ToolDialect& dialect : grammar::tool_dialects()) {
-    const std::string text = std::string(dialect.begin) + std::string(dialect.call_begin) + "f" +
-                             std::string(dialect.name_end) + std::string(dialect.parameter_begin) +
-                             std::string(dialect.parameter_name_end);
+    const std::string text = std::string(dialect.begin) + std::string(dialect.call.begin) + "f" +
+                             std::string(dialect.name_end) + std::string(dialect.parameter.begin) +
+                             std::string(dialect.parameter.name_end);
     const FoundParser found = find_tool_parser(text, tokenizer);
     if (found.name.empty()) continue;
     EXPECT_TRUE(tool_dialect_of(found.name, tokenizer)) << found.name;

@@ -18,26 +18,24 @@ constexpr double kTimeoutMaxS = 86'400;
 constexpr double kLengthPenaltyMax = 16;  // so that the power of any context length is finite
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
-  TRY_VOID(f.boolean("stream", out.stream));
-  TRY_VOID(f.integer("stream_interval", out.stream_interval, 1));
+  TRY_VOID(f.boolean("stream", out.stream.enabled));
+  TRY_VOID(f.integer("stream_interval", out.stream.interval, 1));
   TRY_VOID(f.boolean("return_progress",
-                     out.stream_options.include_progress));  // a field of llama.cpp; has no effect without
-                                                             // `stream`
-  if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.resume.emplace()));
+                     out.stream.include_progress));  // a field of llama.cpp; has no effect without
+                                                     // `stream`
+  if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.stream.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
-  if (options && !out.stream) return invalid("stream_options", "is only allowed with stream = true");
+  if (options && !out.stream.enabled) return invalid("stream_options", "is only allowed with stream = true");
   if (options) {
     Fields o(*options, "stream_options.");
-    TRY_VOID(o.boolean("include_usage", out.stream_options.include_usage));
-    TRY_VOID(o.boolean("continuous_usage_stats", out.stream_options.continuous_usage));
-    TRY_VOID(o.boolean("include_progress", out.stream_options.include_progress));
-    out.stream_options.continuous_usage =
-        out.stream_options.continuous_usage && out.stream_options.include_usage;
+    TRY_VOID(o.boolean("include_usage", out.stream.include_usage));
+    TRY_VOID(o.boolean("continuous_usage_stats", out.stream.continuous_usage));
+    TRY_VOID(o.boolean("include_progress", out.stream.include_progress));
+    out.stream.continuous_usage = out.stream.continuous_usage && out.stream.include_usage;
     o.accept({"include_obfuscation"});
     for (const std::string& name : o.unread()) out.unknown_fields.push_back(name);
   }
-  if (rules.force_include_usage)
-    out.stream_options.include_usage = out.stream_options.continuous_usage = true;
+  if (rules.force_include_usage) out.stream.include_usage = out.stream.continuous_usage = true;
   return {};
 }
 
@@ -64,21 +62,21 @@ Result<> read_identity(Fields& f, const RequestRules& rules, GenerationRequest& 
 }
 
 Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
-  TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
-  TRY_VOID(f.boolean("return_token_ids", out.return_token_ids));
-  TRY_VOID(f.boolean("return_tokens_as_token_ids", out.return_tokens_as_token_ids));
+  TRY_VOID(f.boolean("add_special_tokens", out.prompt.add_special_tokens));
+  TRY_VOID(f.boolean("return_token_ids", out.report.token_ids));
+  TRY_VOID(f.boolean("return_tokens_as_token_ids", out.report.tokens_as_token_ids));
   std::string side = "left";
   TRY_VOID(f.text("truncation_side", side));
   if (side != "left" && side != "right") return invalid("truncation_side", "must be \"left\" or \"right\"");
-  out.truncate_at_end = side == "right";
+  out.prompt.truncate_at_end = side == "right";
   return {};
 }
 
 // Reads the thinking budget; -1: no limit.
 Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRequest& out) {
-  TRY_VOID(f.integer("thinking_token_budget", out.thinking_token_budget, -1));
-  if (out.thinking_token_budget == -1) out.thinking_token_budget.reset();
-  if (!out.thinking_token_budget) return {};
+  TRY_VOID(f.integer("thinking_token_budget", out.thinking.token_budget, -1));
+  if (out.thinking.token_budget == -1) out.thinking.token_budget.reset();
+  if (!out.thinking.token_budget) return {};
   if (!rules.reasoning)
     return invalid("thinking_token_budget", "needs a server that runs with --reasoning-parser");
   if (!rules.reasoning->tokens())
@@ -89,12 +87,12 @@ Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRe
 }
 
 Result<> read_beam_search(Fields& f, GenerationRequest& out) {
-  TRY_VOID(f.boolean("use_beam_search", out.beam_search));
-  if (!out.beam_search) return f.refuse("length_penalty", "has no effect without use_beam_search", 1.0);
-  TRY_VOID(f.number("length_penalty", out.length_penalty));
-  if (std::abs(out.length_penalty) <= kLengthPenaltyMax) return {};
+  TRY_VOID(f.boolean("use_beam_search", out.beam.enabled));
+  if (!out.beam.enabled) return f.refuse("length_penalty", "has no effect without use_beam_search", 1.0);
+  TRY_VOID(f.number("length_penalty", out.beam.length_penalty));
+  if (std::abs(out.beam.length_penalty) <= kLengthPenaltyMax) return {};
   return invalid("length_penalty", "must be in [{}, {}], got {}", -kLengthPenaltyMax, kLengthPenaltyMax,
-                 out.length_penalty);
+                 out.beam.length_penalty);
 }
 
 // Beam search uses the model's unmodified log-probabilities. Refuses fields that would have to constrain
@@ -102,22 +100,22 @@ Result<> read_beam_search(Fields& f, GenerationRequest& out) {
 Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
   SamplingParams& p = out.sampling;
   const std::pair<std::string_view, bool> bound[] = {
-      {"presence_penalty", p.presence_penalty != 0},
-      {"frequency_penalty", p.frequency_penalty != 0},
-      {"repetition_penalty", p.repetition_penalty != 1},
-      {"logit_bias", !p.logit_bias.empty()},
-      {"allowed_token_ids", !p.allowed_token_ids.empty()},
-      {"bad_words", !p.bad_words.empty()},
+      {"presence_penalty", p.penalties.presence != 0},
+      {"frequency_penalty", p.penalties.frequency != 0},
+      {"repetition_penalty", p.penalties.repetition != 1},
+      {"logit_bias", !p.tokens.logit_bias.empty()},
+      {"allowed_token_ids", !p.tokens.allowed_token_ids.empty()},
+      {"bad_words", !p.tokens.bad_words.empty()},
       {"stop", !p.stop.empty()},
       {"min_tokens", p.min_tokens != 0},
       {"repetition_detection", p.repetition_detection.max_pattern_size != 0},
-      {"prompt_logprobs", p.prompt_logprobs.has_value()},
-      {"logprob_token_ids", !p.logprob_token_ids.empty()},
-      {"thinking_token_budget", out.thinking_token_budget.has_value()},
+      {"prompt_logprobs", p.logprobs.prompt.has_value()},
+      {"logprob_token_ids", !p.logprobs.token_ids.empty()},
+      {"thinking_token_budget", out.thinking.token_budget.has_value()},
       {"kv_transfer_params", out.kv_transfer.has_value()},
       {out.output ? std::string_view(out.output->field) : "", out.output.has_value()},
   };
-  if (out.stream) return invalid("stream", "streaming is not supported with beam search");
+  if (out.stream.enabled) return invalid("stream", "streaming is not supported with beam search");
   for (const auto& [field, given] : bound)
     if (given) return invalid(field, "cannot be combined with use_beam_search");
   const int most = rules.limits.max_logprobs < 0 ? rules.limits.vocab_size : rules.limits.max_logprobs;
@@ -140,11 +138,11 @@ Result<> refuse_unsupported(Fields& f) {
 }
 
 Result<> check_resume(const GenerationRequest& request, const RequestRules& rules) {
-  if (!request.resume) return {};
-  if (!request.stream) return invalid("resume_token_ids", "is only allowed with stream = true");
+  if (!request.stream.resume) return {};
+  if (!request.stream.enabled) return invalid("resume_token_ids", "is only allowed with stream = true");
   if (request.sampling.n != 1)
     return invalid("resume_token_ids", "needs n = 1, got n = {}", request.sampling.n);
-  for (const TokenId id : *request.resume)
+  for (const TokenId id : *request.stream.resume)
     if (id < 0 || id >= rules.limits.vocab_size)
       return invalid("resume_token_ids", "token id must be in [0, {}), got {}", rules.limits.vocab_size, id);
   return {};
@@ -186,16 +184,16 @@ Result<std::string> read_model(Fields& fields, const RequestRules& rules) {
 Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY(out.adapter, read_model(f, rules));
   out.model = out.adapter.empty() ? rules.model_names.front() : out.adapter;
-  out.return_tokens_as_token_ids = rules.return_tokens_as_token_ids;
+  out.report.tokens_as_token_ids = rules.return_tokens_as_token_ids;
   TRY_VOID(read_beam_search(f, out));
-  TRY_VOID(read_draws(f, out.beam_search ? GenerationDefaults{} : rules.defaults, out.sampling));
+  TRY_VOID(read_draws(f, out.beam.enabled ? GenerationDefaults{} : rules.defaults, out.sampling));
   TRY_VOID(read_other_sampling(f, out.sampling));
   TRY_VOID(read_streaming(f, rules, out));
   TRY_VOID(read_identity(f, rules, out));
   TRY_VOID(read_prompt_handling(f, out));
   TRY(out.output, read_structured_output(f, rules.json, out.unknown_fields));
   TRY(out.kv_transfer, read_kv_transfer(f, rules.max_model_len));
-  TRY(out.forwarded_prompt, read_forwarded_prompt(f, rules.limits.vocab_size));
+  TRY(out.prompt.forwarded, read_forwarded_prompt(f, rules.limits.vocab_size));
   TRY_VOID(read_thinking_budget(f, rules, out));
   TRY_VOID(refuse_unsupported(f));
   // Settings of sampler extensions: ignored, as in vLLM without extensions.
@@ -208,15 +206,16 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
 }
 
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out) {
-  if (out.beam_search) TRY_VOID(settle_beam_search(rules, out));
+  if (out.beam.enabled) TRY_VOID(settle_beam_search(rules, out));
   const std::string_view limit = out.limit_field.empty() ? "max_tokens" : out.limit_field;
   TRY(out.sampling, reported_as(validated(std::move(out.sampling), rules.limits), "max_tokens", limit));
   TRY_VOID(check_resume(out, rules));
   const SamplingParams& p = out.sampling;
-  if (out.stream && p.prompt_logprobs)
+  if (out.stream.enabled && p.logprobs.prompt)
     return invalid("prompt_logprobs", "is not available with stream = true");
-  out.return_prompt_logprobs = p.prompt_logprobs.has_value();
-  if (!p.logprob_token_ids.empty() && !p.logprobs) return invalid("logprob_token_ids", "needs logprobs");
+  out.report.prompt_logprobs = p.logprobs.prompt.has_value();
+  if (!p.logprobs.token_ids.empty() && !p.logprobs.output)
+    return invalid("logprob_token_ids", "needs logprobs");
   if (p.truncate_prompt_tokens && *p.truncate_prompt_tokens > rules.max_model_len)
     return invalid("truncate_prompt_tokens", "must be at most the context of {} tokens, got {}",
                    rules.max_model_len, *p.truncate_prompt_tokens);

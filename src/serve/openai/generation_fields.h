@@ -51,41 +51,57 @@ struct RequestRules {
   void take_limits(const EngineInfo& engine);
 };
 
-// Options of a stream besides its content.
+struct BeamOptions {
+  bool enabled = false;  // beam search with sampling.n beams, instead of n samples
+  double length_penalty = 1;
+};
+
 struct StreamOptions {
+  bool enabled = false;
   bool include_usage = false;
   bool continuous_usage = false;
   bool include_progress = false;  // progress of the prompt's computation
+  int interval = 1;               // number of tokens in a chunk, except for the first and the last chunk
+  // Output tokens that the client already has. The stream continues after them.
+  std::optional<std::vector<TokenId>> resume{};
+};
+
+struct PromptOptions {
+  bool add_special_tokens = true;
+  bool truncate_at_end = false;      // truncate_prompt_tokens keeps the first tokens instead of the last ones
+  std::vector<TokenId> forwarded{};  // used instead of the request's prompt, except with echo or media
+};
+
+// Parts of the reply besides the text.
+struct ReportOptions {
+  bool token_ids = false;
+  bool tokens_as_token_ids = false;
+  bool prompt_logprobs = false;
+};
+
+struct ThinkingOptions {
+  bool included = true;             // the reply has the thoughts
+  bool off = false;                 // the request sets enable_thinking = false for the chat template
+  std::optional<int> token_budget;  // maximum number of tokens of thoughts
 };
 
 struct GenerationRequest {
   SamplingParams sampling;  // validated
-  bool beam_search = false;  // beam search with sampling.n beams, instead of n samples
-  double length_penalty = 1;
-  bool stream = false;
-  StreamOptions stream_options;
-  int stream_interval = 1;  // number of tokens in a chunk, except for the first and the last chunk
-  // Output tokens that the client already has. The stream continues after them.
-  std::optional<std::vector<TokenId>> resume;
-  std::int64_t priority = 0;
+  BeamOptions beam;
+  StreamOptions stream;
+  PromptOptions prompt;
+  ReportOptions report;
+  ThinkingOptions thinking;
   std::string model;    // model name for replies
   std::string adapter;  // name of the LoRA adapter; "": none
-  std::string cache_salt;
   std::string request_id;
-  bool add_special_tokens = true;
-  bool truncate_at_end = false;  // truncate_prompt_tokens keeps the first tokens instead of the last ones
-  bool return_token_ids = false;
-  bool return_tokens_as_token_ids = false;
-  bool return_prompt_logprobs = false;
+  std::string cache_salt;
+  std::int64_t priority = 0;
+  double timeout_s = 0;                          // maximum time since arrival in seconds; 0: no limit
   std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no constraint
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
-  std::vector<TokenId> forwarded_prompt;  // used instead of the request's prompt, except with echo or media
-  bool include_reasoning = true;
-  bool reasoning_off = false;                // the request sets enable_thinking = false for the chat template
-  std::optional<int> thinking_token_budget;  // maximum number of tokens of thoughts
-  double timeout_s = 0;                      // maximum time since arrival in seconds; 0: no limit
-  std::string_view limit_field = {};         // field that limited the output tokens; "": a default did
+  std::string_view limit_field = {};  // field that limited the output tokens; "": a default did
   std::vector<std::string> unknown_fields;
 };
 

@@ -123,8 +123,8 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
 TEST(Requests, BeamSearch) {
   const auto read = completion(R"("use_beam_search":true,"n":4,"length_penalty":0.5,"temperature":0,"top_k":3)");
   ASSERT_TRUE(read.has_value());
-  EXPECT_TRUE(read->generation.beam_search);
-  EXPECT_EQ(read->generation.length_penalty, 0.5);
+  EXPECT_TRUE(read->generation.beam.enabled);
+  EXPECT_EQ(read->generation.beam.length_penalty, 0.5);
   EXPECT_EQ(read->generation.sampling.n, 4);
   const auto error = [](const std::string& more) {
     EXPECT_EQ(chat_error("\"use_beam_search\":true," + more),
@@ -340,9 +340,9 @@ TEST(Requests, ToolsThatMayBeCalled) {
 }
 
 TEST(Requests, Reasoning) {
-  EXPECT_TRUE(chat("")->generation.include_reasoning);
-  EXPECT_FALSE(chat(R"("include_reasoning":false)")->generation.include_reasoning);
-  const auto off = [](const std::string& fields) { return chat(fields)->generation.reasoning_off; };
+  EXPECT_TRUE(chat("")->generation.thinking.included);
+  EXPECT_FALSE(chat(R"("include_reasoning":false)")->generation.thinking.included);
+  const auto off = [](const std::string& fields) { return chat(fields)->generation.thinking.off; };
   EXPECT_FALSE(off(R"("reasoning_effort":"high")"));
   EXPECT_TRUE(off(R"("reasoning_effort":"none")"));
   EXPECT_TRUE(off(R"("chat_template_kwargs":{"enable_thinking":false})"));
@@ -389,14 +389,14 @@ TEST(Requests, ErrorsHaveTheNameThatTheClientUsed) {
 }
 
 TEST(Requests, Logprobs) {
-  EXPECT_EQ(chat(R"("logprobs":true)")->generation.sampling.logprobs, 0);
-  EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":3)")->generation.sampling.logprobs, 3);
+  EXPECT_EQ(chat(R"("logprobs":true)")->generation.sampling.logprobs.output, 0);
+  EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":3)")->generation.sampling.logprobs.output, 3);
   EXPECT_EQ(chat_error(R"("top_logprobs":3)"), "top_logprobs");
   EXPECT_EQ(chat_error(R"("logprobs":3)"), "logprobs");
   EXPECT_EQ(chat_error(R"("logprobs":true,"top_logprobs":21)"), "top_logprobs");
-  EXPECT_EQ(completion(R"("logprobs":3)")->generation.sampling.logprobs, 3);
+  EXPECT_EQ(completion(R"("logprobs":3)")->generation.sampling.logprobs.output, 3);
   EXPECT_EQ(completion_error(R"("logprobs":true)"), "logprobs");
-  EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.prompt_logprobs, 3);
+  EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.logprobs.prompt, 3);
   EXPECT_EQ(chat_error(R"("prompt_logprobs":1,"stream":true)"), "prompt_logprobs");
   // The reply reports the listed tokens; top_logprobs need not equal their number.
   EXPECT_TRUE(chat(R"("logprobs":true,"top_logprobs":3,"logprob_token_ids":[5])").has_value());

@@ -425,7 +425,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   TRY(request.chat, format_reported_as(reported_as(parse_chat_request(chat, rules), "max_completion_tokens",
                                                    "max_output_tokens"),
                                        "text.format"));
-  if (request.messages) request.chat.generation.return_token_ids = true;
+  if (request.messages) request.chat.generation.report.token_ids = true;
   if (!request.chat.generation.limit_field.empty()) request.chat.generation.limit_field = "max_output_tokens";
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);
   if (request.chat.generation.sampling.n != 1) return invalid("n", "must be 1");

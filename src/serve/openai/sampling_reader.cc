@@ -59,7 +59,7 @@ Result<> read_value(Fields& f, std::string_view name, RepetitionDetection& out) 
 }
 
 Result<> read_field(Fields& f, const SamplingField& field, SamplingParams& out) {
-  return std::visit([&](auto member) { return read_value(f, field.name, out.*member); }, field.member);
+  return std::visit([&](auto member) { return read_value(f, field.name, member(out)); }, field.member);
 }
 
 Result<> read_part(Fields& f, SamplingParams& out, bool draws) {
@@ -126,8 +126,8 @@ Result<GenerationDefaults> generation_defaults(const json::object& config) {
     TRY_VOID(read_field(f, field, read));
     if (!f.any(field.name)) continue;
     std::visit(
-        [&]<class T>(T SamplingParams::* member) {
-          if constexpr (std::is_arithmetic_v<T>) out.sampling[field.name] = read.*member;
+        [&]<class T>(MemberPath<SamplingParams, T> member) {
+          if constexpr (std::is_arithmetic_v<T>) out.sampling[field.name] = member(read);
         },
         field.member);
   }
@@ -157,9 +157,9 @@ Result<> read_other_sampling(Fields& f, SamplingParams& out) {
 }
 
 json::object sampling_schema(const SamplingField& field) {
-  json::array any =
-      std::visit([&]<class T>(T SamplingParams::*) { return forms(field, static_cast<const T*>(nullptr)); },
-                 field.member);
+  json::array any = std::visit(
+      [&]<class T>(MemberPath<SamplingParams, T>) { return forms(field, static_cast<const T*>(nullptr)); },
+      field.member);
   any.push_back(json::object{{"type", "null"}});
   return {{"description", field.help}, {"anyOf", std::move(any)}};
 }

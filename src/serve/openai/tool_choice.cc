@@ -172,9 +172,9 @@ bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
     return holds(other.text) || holds(other.end);
   };
   const std::string_view literals[] = {
-      dialect.begin,    dialect.end,          dialect.call_begin,      dialect.call_end,
-      dialect.name_end, dialect.id_mark,      dialect.parameter_begin, dialect.parameter_name_end,
-      dialect.quote,    dialect.parameter_end};
+      dialect.begin,    dialect.end,          dialect.call.begin,      dialect.call.end,
+      dialect.name_end, dialect.id_mark,      dialect.parameter.begin, dialect.parameter.name_end,
+      dialect.quote,    dialect.parameter.end};
   return std::ranges::any_of(literals, holds) || std::ranges::any_of(dialect.habits.openings, opens);
 }
 

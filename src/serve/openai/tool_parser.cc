@@ -77,7 +77,7 @@ void ToolParser::run() {
 // Closes the arguments if only closing marks are missing.
 void ToolParser::close_arguments() {
   if (state_ != State::arguments || !now().habits.open_end) return;
-  if (!trimmed(now().call_end).starts_with(trimmed(buffer_))) return;
+  if (!trimmed(now().call.end).starts_with(trimmed(buffer_))) return;
   const std::string end = reader_->end();
   if (end.empty() || (held_ && (head_.nameless || !is_json(arguments_ + end)))) return;
   emit_arguments(end);
@@ -341,7 +341,7 @@ ToolParser::Step ToolParser::skip_members() {
 ToolParser::Step ToolParser::read_call_end() {
   constexpr std::string_view kFence = "```";
   const bool fenced = now().form == ToolDialect::Form::named;
-  std::string_view marks = trimmed(now().call_end);
+  std::string_view marks = trimmed(now().call.end);
   std::size_t size = 0;
   while (!marks.empty()) {
     const std::string_view mark = marks.substr(0, marks.find('\n'));

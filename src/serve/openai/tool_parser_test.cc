@@ -218,7 +218,7 @@ TEST(ToolParser, SendsShortCallsWholeAndLongOnesAsTheyCome) {
 
 TEST(ToolParser, ReadsHabits) {
   std::mt19937 rng(2);
-  std::vector<Form> all = habits();
+  std::vector<Form> all = kHabits;
   for (const auto& more :
        {numbers_and_words(), objects_as_parameters(), objects_of_hermes(), other_dialects()})
     all.insert(all.end(), more.begin(), more.end());

@@ -80,18 +80,17 @@ Result<> read_granularities(Fields& f, TranscriptFormat format) {
 
 Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest& request) {
   GenerationRequest& out = request.generation;
-  TRY_VOID(f.boolean("stream", out.stream));
-  TRY_VOID(f.boolean("stream_include_usage", out.stream_options.include_usage));
-  TRY_VOID(f.boolean("stream_continuous_usage_stats", out.stream_options.continuous_usage));
-  if (!out.stream && (out.stream_options.include_usage || out.stream_options.continuous_usage))
-    return invalid(
-        out.stream_options.include_usage ? "stream_include_usage" : "stream_continuous_usage_stats",
-        "is only allowed with stream = true");
-  if (out.stream && request.timed())
+  TRY_VOID(f.boolean("stream", out.stream.enabled));
+  TRY_VOID(f.boolean("stream_include_usage", out.stream.include_usage));
+  TRY_VOID(f.boolean("stream_continuous_usage_stats", out.stream.continuous_usage));
+  if (!out.stream.enabled && (out.stream.include_usage || out.stream.continuous_usage))
+    return invalid(out.stream.include_usage ? "stream_include_usage" : "stream_continuous_usage_stats",
+                   "is only allowed with stream = true");
+  if (out.stream.enabled && request.timed())
     return invalid("response_format", "{} cannot be streamed",
                    kFormats[static_cast<std::size_t>(request.format)]);
-  out.stream_options.include_usage |= rules.force_include_usage;
-  out.stream_options.continuous_usage &= out.stream_options.include_usage;
+  out.stream.include_usage |= rules.force_include_usage;
+  out.stream.continuous_usage &= out.stream.include_usage;
   return {};
 }
 
@@ -129,7 +128,7 @@ Result<TranscriptionRequest> parse_transcription_request(std::span<const http::F
   std::optional<int> most;
   TRY_VOID(f.integer("max_completion_tokens", most));
   if (most) out.sampling.max_tokens = most, out.limit_field = "max_completion_tokens";
-  if (request.timed()) out.sampling.logprobs = 0;  // only those of the sampled tokens
+  if (request.timed()) out.sampling.logprobs.output = 0;  // only those of the sampled tokens
   TRY_VOID(refuse_unsupported_sound(f));
   f.accept({"user", "include[]"});
   TRY_VOID(finish_reading(f, rules, out));

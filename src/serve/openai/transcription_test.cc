@@ -42,7 +42,7 @@ class TranscriptionTest : public ServeTest {
   void serve_said(std::vector<TokenId> tokens, bool english = false) {
     serve_sound(
         [tokens](const Request& request, int) {
-          if (!request.sampling.allowed_token_ids.empty()) return Script{.tokens = {kGerman}};
+          if (!request.sampling.tokens.allowed_token_ids.empty()) return Script{.tokens = {kGerman}};
           return Script{.tokens = tokens};
         },
         english);
@@ -104,8 +104,8 @@ TEST_F(TranscriptionTest, SoundBecomesText) {
   const Request& request = requests_[0];
   EXPECT_THAT(request.prompt, ElementsAre(kBegin, kGerman, kTranscribe, kNoTimes));
   EXPECT_EQ(request.sampling.temperature, 0);
-  EXPECT_THAT(request.sampling.bad_word_ids, ElementsAre(ElementsAre(1), ElementsAre(2)));
-  EXPECT_THAT(request.sampling.begin_suppress_tokens, ElementsAre(220));
+  EXPECT_THAT(request.sampling.tokens.bad_word_ids, ElementsAre(ElementsAre(1), ElementsAre(2)));
+  EXPECT_THAT(request.sampling.tokens.begin_suppress_tokens, ElementsAre(220));
   EXPECT_EQ(request.sampling.max_tokens, 86);
   ASSERT_EQ(request.media.size(), 1U);
   const auto mel = media::VisionGolden("whisper", media::kSoundRoot).values<float>("mel");
@@ -122,7 +122,7 @@ TEST_F(TranscriptionTest, LanguageIsFound) {
   answer({}, chirp());
   ASSERT_EQ(requests_.size(), 2U);
   EXPECT_THAT(requests_[0].prompt, ElementsAre(kBegin));
-  EXPECT_THAT(requests_[0].sampling.allowed_token_ids, ElementsAre(258, 259, 260, 261));
+  EXPECT_THAT(requests_[0].sampling.tokens.allowed_token_ids, ElementsAre(258, 259, 260, 261));
   EXPECT_THAT(requests_[1].prompt, ElementsAre(kBegin, kGerman, kTranscribe, kNoTimes));
   EXPECT_EQ(requests_[0].media[0].digest, requests_[1].media[0].digest);
 }

@@ -17,8 +17,8 @@ namespace {
 // As in vLLM, each conversation has one choice. So n > 1 and streams are refused.
 Result<> check_batch(const openai::ChatRequest& request) {
   const openai::GenerationRequest& asked = request.generation;
-  if (asked.stream) return invalid("stream", "must be false for several conversations");
-  if (asked.beam_search) return invalid("use_beam_search", "must be false for several conversations");
+  if (asked.stream.enabled) return invalid("stream", "must be false for several conversations");
+  if (asked.beam.enabled) return invalid("use_beam_search", "must be false for several conversations");
   if (asked.sampling.n != 1)
     return invalid("n", "must be 1 for several conversations, got {}", asked.sampling.n);
   if (!request.prompt.tools.empty()) return invalid("tools", "must be empty for several conversations");

@@ -61,13 +61,13 @@ json::object generation_body(const json::object& asked, const GenerationPlan& pl
   for (const SamplingField& field : sampling_fields())
     if (field.part != SamplingField::Part::prompt) copy(field.name);
   for (const std::string_view name : kConstraints) copy(name);
-  if (const auto& logprobs = plan.request.sampling.logprobs) sampling["logprobs"] = *logprobs;
+  if (const auto& logprobs = plan.request.sampling.logprobs.output) sampling["logprobs"] = *logprobs;
   json::object out{{"request_id", plan.request.request_id},
                    {"model", plan.request.model},
                    {"token_ids", json::value_from(plan.prompts[prompt])},
                    {"features", nullptr},
                    {"sampling_params", std::move(sampling)},
-                   {"stream", plan.request.stream},
+                   {"stream", plan.request.stream.enabled},
                    {"priority", plan.request.priority}};
   if (!plan.request.cache_salt.empty()) out["cache_salt"] = plan.request.cache_salt;
   return out;

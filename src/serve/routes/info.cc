@@ -37,10 +37,10 @@ json::object model_json(const Service& service, const AdapterCard& card) {
 
 http::Response health(Service& service, std::string_view) {
   for (const EngineStats& engine : service.engine.stats()) {
-    if (!engine.healthy) return openai::error_response(503, "the engine has failed");
-    if (engine.presence == EnginePresence::away)
+    if (!engine.condition.healthy) return openai::error_response(503, "the engine has failed");
+    if (engine.condition.presence == EnginePresence::away)
       return openai::error_response(503, "the engine waits for its ranks on other hosts");
-    if (engine.hangs) return openai::error_response(503, "a step of the engine hangs");
+    if (engine.condition.hangs) return openai::error_response(503, "a step of the engine hangs");
   }
   return {.content_type = "", .body = ""};
 }

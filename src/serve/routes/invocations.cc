@@ -34,7 +34,7 @@ bool has_one(const boost::json::object& body, const Names& names) {
 
 Result<> invocations(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const boost::json::object body, openai::parse_body(exchange->request().body));
-  const Task task = service->engine_info.task;
+  const Task task = service->engine_info.tasks.default_task;
   for (const Shape& shape : kShapes)
     if (shape.generates == (task == Task::generate) && has_one(body, shape.first) &&
         has_one(body, shape.second))

@@ -29,8 +29,9 @@ Result<> messages(const ServicePtr& service, const ExchangePtr& exchange) {
 Result<> count_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const openai::ChatRequest request, anthropic::parse_count_tokens_request(body, service->options.rules));
-  TRY(const ChatTokens tokens, chat_tokens(*service, request.prompt, request.generation.add_special_tokens,
-                                           prompt_bytes_max(*service, true)));
+  TRY(const ChatTokens tokens,
+      chat_tokens(*service, request.prompt, request.generation.prompt.add_special_tokens,
+                  prompt_bytes_max(*service, true)));
   exchange->respond({.body = json::serialize(json::object{{"input_tokens", tokens.ids.size()}})});
   return {};
 }

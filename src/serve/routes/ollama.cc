@@ -78,7 +78,7 @@ json::object card(const Service& service, std::string_view name) {
 
 json::array capabilities(const Service& service) {
   const openai::RequestRules& rules = service.options.rules;
-  if (service.engine_info.task != Task::generate) return {"embedding"};
+  if (service.engine_info.tasks.default_task != Task::generate) return {"embedding"};
   json::array all{"completion"};
   if (rules.tool_dialect) all.push_back("tools");
   if (rules.images_max > 0) all.push_back("vision");

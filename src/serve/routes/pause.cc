@@ -44,7 +44,8 @@ Result<> resume(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 http::Response is_paused(Service& service, std::string_view) {
-  const bool pauses = std::ranges::any_of(service.engine.stats(), &EngineStats::paused);
+  const bool pauses = std::ranges::any_of(service.engine.stats(),
+                                          [](const EngineStats& engine) { return engine.condition.paused; });
   return {.body = pauses ? R"({"is_paused":true})" : R"({"is_paused":false})"};
 }
 

@@ -48,7 +48,8 @@ Result<> wake_up(const ServicePtr& service, const ExchangePtr& exchange) {
 
 http::Response is_sleeping(Service& service, std::string_view) {
   const std::vector<EngineStats> engines = service.engine.stats();
-  const bool sleeps = std::ranges::any_of(engines, [](const EngineStats& e) { return e.sleep_level != 0; });
+  const bool sleeps =
+      std::ranges::any_of(engines, [](const EngineStats& e) { return e.condition.sleep_level != 0; });
   return {.body = sleeps ? R"({"is_sleeping":true})" : R"({"is_sleeping":false})"};
 }
 
