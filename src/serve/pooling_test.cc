@@ -33,8 +33,7 @@ TEST_F(PoolingTest, TheServersLoadCountsThem) {
   serve([](const Request&, int) { return Script{.hang = true}; },
         [&](ServeOptions& options, http::ServerOptions&) {
           options.rules.max_model_len = 20;
-          engine_->described = {.architecture = "E",
-                                .max_model_len = 20,
+          engine_->described = {.max_model_len = 20,
                                 .tasks = {.default_task = Task::embed, .pooled_size = 1}};
         });
   const auto load = [&](int count) {
@@ -466,8 +465,7 @@ TEST_F(PoolingTest, PromptsStandBeforeTextsOfTheirKind) {
         [&](ServeOptions& options, http::ServerOptions&) {
           options.rules.max_model_len = 20;
           options.pooling.text_prompts = {{"query", "ask: "}, {"passage", "p:"}, {"clustering", "c"}};
-          engine_->described = {.architecture = "E",
-                                .max_model_len = 20,
+          engine_->described = {.max_model_len = 20,
                                 .tasks = {.default_task = Task::embed, .pooled_size = 1}};
         });
   const auto tokens = [&](const std::string& kind) {
