@@ -93,9 +93,9 @@ struct EngineInfo {
   ImageRule image{};
 
   // Rule for sounds. A sound is a log-mel spectrogram f32 [mels, frames]. 0 mels: the model accepts no
-  // sound. A sound in a prompt takes at most `tokens` tokens, one for each `frames / tokens` frames; each
-  // is `token_id`. 0 tokens: each prompt has one sound beside it, and the engine has `places` slots for
-  // sounds. whole: a longer sound is cut into windows of `frames` frames, each of which takes `tokens`
+  // sound. A sound in a prompt takes at most `tokens` tokens, one for each `frames / tokens` frames. Each
+  // token is `token_id`. 0 tokens: each prompt has one sound beside it, and the engine has `places` slots
+  // for sounds. whole: a longer sound is cut into windows of `frames` frames, each of which takes `tokens`
   // tokens.
   struct SoundRule {
     int mels = 0;

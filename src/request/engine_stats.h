@@ -165,7 +165,7 @@ struct BlockStats {
   int cached = 0;  // free blocks whose content is kept for reuse
 };
 
-// What the engine can do now.
+// Gauges: whether the engine answers requests.
 struct EngineCondition {
   bool healthy = true;  // false: the step loop has failed permanently
   bool hangs = false;   // true: the running step makes no progress
