@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tensor/dequantize.h"
 #include "weights/packed_matrix.h"
 
 namespace octavo {

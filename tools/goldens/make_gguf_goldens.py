@@ -264,7 +264,7 @@ def iq(name, tensor):
         return gguf.GGMLQuantizationType.F16
     return gguf.GGMLQuantizationType[{"token_embd": "IQ4_XS", "blk.0.attn_q": "IQ3_S", "blk.0.attn_k": "IQ3_XXS", "blk.0.attn_v": "IQ4_XS",
                                       "blk.0.ffn_gate": "IQ2_S", "blk.0.ffn_up": "IQ2_XS", "blk.0.ffn_down": "IQ2_XXS",
-                                      "blk.1.attn_q": "IQ1_S", "blk.1.attn_k": "IQ1_M", "blk.1.attn_v": "Q6_K",
+                                      "blk.1.attn_q": "IQ1_S", "blk.1.attn_k": "IQ1_M", "blk.1.attn_v": "Q8_0",
                                       "blk.1.ffn_gate": "TQ1_0", "blk.1.ffn_up": "TQ2_0", "blk.1.ffn_down": "IQ1_M"}[name.removesuffix(".weight")]]
 
 
