@@ -35,7 +35,11 @@ struct NodeOptions {
   int rank = 0;                           // rank of this host; host 0 runs the server
   std::string master_addr = "127.0.0.1";  // address of host 0 for the other hosts
   int master_port = 29'501;
-  int expert_port = 0;  // TCP port of this host; only for the ranks of engines that share experts
+  int timeout_s = 0;  // a rank that takes more seconds counts as hung; 0: automatic
+  // The ranks of engines that share experts meet at engine 0's address.
+  int expert_engines = 1;  // number of these engines, of all servers
+  std::string expert_address = "127.0.0.1";
+  int expert_port = 0;
 };
 
 // Rank of this process among all processes that mpirun started.
@@ -92,7 +96,6 @@ struct EngineOptions {
   ExpertBalancing expert_balancing;
   NodeOptions nodes;
   std::optional<MpiPlace> mpi;       // nullopt: not started by mpirun
-  int distributed_timeout_s = 0;     // a rank that takes more seconds counts as hung; 0: automatic
   std::optional<int> max_model_len;  // nullopt: the model's limit
   std::uint64_t seed = 0;            // seed of requests that have none
 
@@ -119,6 +122,8 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
+  bool prompt_embeds = false;  // accept prompts as embeddings
+
   // Maximum number in one prompt. 0: the encoder is not loaded. Images and videos share one encoder.
   int images_max = 999, videos_max = 999, sounds_max = 999;
 
@@ -130,8 +135,8 @@ struct EngineOptions {
   LogprobOptions logprobs;
 
   RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }
-  // True if the ranks of all engines of this server share the experts. Then they step at the same time.
-  bool shares_experts() const { return enable_expert_parallel && data_parallel_size > 1; }
+  // True if the ranks of several engines share the experts. Then the engines step at the same time.
+  bool shares_experts() const { return nodes.expert_engines > 1; }
   int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
 };
 

@@ -93,6 +93,8 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::hf_overrides>,
      "JSON: fields of config.json that have other values, as {\"rope_theta\": 1000000}"},
+    {"--enable-prompt-embeds", flag::to<&E::prompt_embeds>,
+     "Accept prompts as embeddings: prompt_embeds in /v1/completions, a safetensors file in base64"},
     {"--dtype",
      flag::to<&E::dtype>,
      "auto, bfloat16, float16 or float32",
@@ -125,7 +127,7 @@ constexpr EngineFlag kDevice[] = {
     {"--master-addr", flag::to<&E::nodes, &NodeOptions::master_addr>, "Address of host 0"},
     {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "Port of host 0",
      flag::range(1, 65'535)},
-    {"--distributed-timeout-seconds", flag::to<&E::distributed_timeout_s>,
+    {"--distributed-timeout-seconds", flag::to<&E::nodes, &NodeOptions::timeout_s>,
      "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
      "shared "
      "experts",

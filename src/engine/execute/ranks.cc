@@ -70,7 +70,7 @@ Result<std::string> hosts_identity(const EngineOptions& o) {
                  o.max_num_seqs},
                 "|"),
       fmt::join({o.images_max, o.videos_max, o.sounds_max, o.lora.in_memory(), o.lora.max_lora_rank,
-                 int{o.speculation.has_value()}},
+                 int{o.speculation.has_value()}, int{o.prompt_embeds}},
                 "|"));
 }
 
@@ -82,8 +82,10 @@ Result<> check_shared_experts(const EngineOptions& options) {
     return field_failure(
         field, ErrorCode::unsupported,
         "{} cannot be combined with --enable-expert-parallel and --data-parallel-size {}: remove one of them",
-        what, options.data_parallel_size);
+        what, options.nodes.expert_engines);
   };
+  if (options.mpi || options.nodes.count > 1)
+    return refuse("nnodes", "an engine whose ranks are on several hosts");
   if (options.pipeline_parallel_size > 1)
     return refuse("pipeline_parallel_size", fmt::format("is {}; it", options.pipeline_parallel_size));
   if (options.lora.enabled) return refuse("enable_lora", "LoRA");
@@ -137,7 +139,7 @@ Result<> check_ranks(const EngineOptions& options) {
 Ranks::Ranks(const EngineOptions& options, int rank)
     : layout_(options.rank_layout()),
       rank_(rank),
-      timeout_ms_(options.distributed_timeout_s > 0                  ? options.distributed_timeout_s * 1000
+      timeout_ms_(options.nodes.timeout_s > 0                  ? options.nodes.timeout_s * 1000
                   : layout_.pipeline > 1 || options.shares_experts() ? kHungStageMs
                                                                      : kHungMs),
       handed_on_bytes_(static_cast<std::size_t>(options.max_num_batched_tokens) * kRowBytes) {}
@@ -232,11 +234,12 @@ Result<> Ranks::connect(const EngineOptions& options) {
 Result<> Ranks::meet_engines(const EngineOptions& options) {
   if (!options.shares_experts()) return {};
   TRY(std::string identity, hosts_identity(options));
-  const int size = options.data_parallel_size * layout_.size();
-  TRY(engines_, TcpTransport::meet({.rank = options.index * layout_.size() + rank_,
+  const int size = options.nodes.expert_engines * layout_.size();
+  TRY(engines_, TcpTransport::meet({.rank = (options.first_index + options.index) * layout_.size() + rank_,
                                     .size = size,
-                                    .address = "127.0.0.1",
+                                    .address = options.nodes.expert_address,
                                     .port = options.nodes.expert_port,
+                                    .address_flag = "data_parallel_address",
                                     .identity = std::move(identity),
                                     .patience_s = kMeetEnginesS,
                                     .check = [this] { return check(); }}));

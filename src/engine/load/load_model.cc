@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/size_text.h"
+#include "engine/load/prompt_embeds.h"
 #include "engine/option_values.h"
 #include "model/fingerprint.h"
 #include "model/rope.h"
@@ -64,8 +65,8 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
           .size = ranks->layout().tensor,
           .whole_experts = options.enable_expert_parallel,
           .redundant_experts = static_cast<std::uint16_t>(options.expert_balancing.redundant_experts),
-          .engines = options.shares_experts() ? options.data_parallel_size : 1,
-          .engine = options.shares_experts() ? options.index : 0};
+          .engines = options.nodes.expert_engines,
+          .engine = options.shares_experts() ? options.first_index + options.index : 0};
 }
 
 // All stages have the same number of blocks and states, so the stage with the largest layers determines it.
@@ -146,12 +147,13 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
       return invalid("enable_eplb", "{} has no experts", model.spec.architecture);
     if (options.shares_experts())
       return invalid("enable_expert_parallel", "{} has no experts to share among {} engines: remove the flag",
-                     model.spec.architecture, options.data_parallel_size);
+                     model.spec.architecture, options.nodes.expert_engines);
   }
   if (load.quantization == Encoding::plain && ranks == nullptr && !model.spec.head)
     TRY_VOID(advise_on_output(options, model));
   if (model.spec.has_cross()) TRY_VOID(check_cross(options, model));
   if (model.tower && model.spec.media.whole_images) TRY_VOID(check_step(options, model.tower->spec));
+  if (options.prompt_embeds) TRY_VOID(check_prompt_embeds(options, model));
   if (options.speculation && model.spec.head)
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "{} is not a generative model: draft tokens have no use", model.spec.architecture);
@@ -194,7 +196,8 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .asynchronous = options.async_scheduling && !options.speculation && !pools,
           .recorded = !options.enforce_eager && !pools,
           .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
-          .expert_balancing = options.expert_balancing};
+          .expert_balancing = options.expert_balancing,
+          .prompt_embeds = options.prompt_embeds};
 }
 
 }  // namespace
