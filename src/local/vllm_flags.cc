@@ -158,7 +158,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--disable-sliding-window", nothing, "a model computes with its windows"),
     any("--disable-cascade-attn", nothing, "there is no cascade attention"),
     refused("--skip-tokenizer-init", nothing, "the server needs its tokenizer"),
-    refused("--enable-prompt-embeds", nothing, "prompts are text or token ids"),
+    works("--enable-prompt-embeds"),
     works("--served-model-name"),
     only("auto|hf", "--config-format", value, "config.json or GGUF, as found"),
     works("--hf-token"),

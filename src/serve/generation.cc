@@ -91,6 +91,7 @@ Generation::~Generation() { service_->generations.remove(this); }
 
 bool Generation::shows_prompt_ids() const {
   const openai::GenerationRequest& asked = plan_.request;
+  if (!plan_.sources.empty() && plan_.sources[0].embeds) return false;
   return asked.report.token_ids || (!plan_.echo_texts.empty() && asked.sampling.logprobs.output);
 }
 
