@@ -241,7 +241,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       take_other_weights(options, one);
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
-      one.shares_experts = options.engine.shares_experts();
+      one.shares_experts = options.engine.parallel.shares_experts();
       one.expert_port = expert_port;
       return remote::EngineProcess::start(std::move(one));
     };

@@ -85,7 +85,7 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   if (request.suffix) return refuse("suffix");
   if (p.truncate_prompt_tokens) return refuse("truncate_prompt_tokens");
   if (p.logprobs.prompt) return refuse("prompt_logprobs");
-  if (request.generation.beam_search) return refuse("use_beam_search");
+  if (request.generation.beam.enabled) return refuse("use_beam_search");
   return {};
 }
 
