@@ -19,11 +19,10 @@ class PoolingTest : public ServeTest {
         },
         [&](ServeOptions& options, http::ServerOptions&) {
           options.rules.max_model_len = 20;
-          engine_->described = {.architecture = "Embedder",
-                                .max_model_len = 20,
-                                .tasks.default_task = Task::embed,
-                                .tasks.pooled_size = 3,
-                                .tasks.normalise = normalise};
+          engine_->described = {
+              .architecture = "Embedder",
+              .max_model_len = 20,
+              .tasks = {.default_task = Task::embed, .pooled_size = 3, .normalise = normalise}};
         });
   }
   // The model's score is the number of tokens minus 10.
@@ -33,10 +32,10 @@ class PoolingTest : public ServeTest {
             options.rules.max_model_len = 20;
             engine_->described = {.architecture = "Reranker",
                                   .max_model_len = 20,
-                                  .tasks.default_task = Task::classify,
-                                  .tasks.pooled_size = 1,
-                                  .tasks.labels = {"relevant"},
-                                  .tasks.score_activation = ScoreActivation::sigmoid};
+                                  .tasks = {.default_task = Task::classify,
+                                            .pooled_size = 1,
+                                            .labels = {"relevant"},
+                                            .score_activation = ScoreActivation::sigmoid}};
           });
   }
   std::string refusal(const std::string& path, const std::string& body) {

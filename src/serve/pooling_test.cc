@@ -33,10 +33,8 @@ TEST_F(PoolingTest, TheServersLoadCountsThem) {
   serve([](const Request&, int) { return Script{.hang = true}; },
         [&](ServeOptions& options, http::ServerOptions&) {
           options.rules.max_model_len = 20;
-          engine_->described = {.architecture = "E",
-                                .max_model_len = 20,
-                                .tasks.default_task = Task::embed,
-                                .tasks.pooled_size = 1};
+          engine_->described = {.max_model_len = 20,
+                                .tasks = {.default_task = Task::embed, .pooled_size = 1}};
         });
   const auto load = [&](int count) {
     return eventually(
@@ -148,10 +146,10 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   serve([](const Request&, int) { return Script{.pooled = {1, 3, 2}}; },
         [&](ServeOptions&, http::ServerOptions&) {
           engine_->described = {.max_model_len = 20,
-                                .tasks.default_task = Task::classify,
-                                .tasks.pooled_size = 3,
-                                .tasks.labels = {"no", "yes \"or\" so", "perhaps"},
-                                .tasks.score_activation = ScoreActivation::softmax};
+                                .tasks = {.default_task = Task::classify,
+                                          .pooled_size = 3,
+                                          .labels = {"no", "yes \"or\" so", "perhaps"},
+                                          .score_activation = ScoreActivation::softmax}};
         });
   const json::object r = reply("/classify", R"({"input":"a"})");
   const json::value& answer = r.at("data").at(0);
@@ -180,11 +178,11 @@ class TokenVectorsTest : public PoolingTest {
           options.pooling = rules;
           engine_->described = {.architecture = "Tokens",
                                 .max_model_len = 20,
-                                .tasks.default_task = task,
-                                .tasks.pooled_size = 2,
-                                .tasks.normalise = labels.empty(),
-                                .tasks.labels = labels,
-                                .tasks.score_activation = ScoreActivation::softmax};
+                                .tasks = {.default_task = task,
+                                          .pooled_size = 2,
+                                          .normalise = labels.empty(),
+                                          .labels = labels,
+                                          .score_activation = ScoreActivation::softmax}};
         });
   }
 };
@@ -269,15 +267,15 @@ TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
         engine_->described = {
             .architecture = "M3",
             .max_model_len = 20,
-            .tasks.default_task = Task::embed,
-            .tasks.pooled_size = 2,
-            .tasks.normalise = true,
-            .tasks.token_heads = {{.task = Task::token_embed, .size = 3, .left_out_first = '<'},
-                                  {.task = Task::token_classify,
-                                   .size = 1,
-                                   .activation = ScoreActivation::relu,
-                                   .left_out_first = '<',
-                                   .left_out_last = '>'}}};
+            .tasks = {.default_task = Task::embed,
+                      .pooled_size = 2,
+                      .normalise = true,
+                      .token_heads = {{.task = Task::token_embed, .size = 3, .left_out_first = '<'},
+                                      {.task = Task::token_classify,
+                                       .size = 1,
+                                       .activation = ScoreActivation::relu,
+                                       .left_out_first = '<',
+                                       .left_out_last = '>'}}}};
       });
   const auto data = [&](const std::string& fields) {
     return reply("/pooling", R"({"input":["<abc>","<","d<>e"])" + fields + "}").at("data").as_array();
@@ -374,9 +372,7 @@ TEST_F(PoolingTest, LongTextsAreReadInChunks) {
           options.pooling.longest = 50;
           engine_->described = {.architecture = "E",
                                 .max_model_len = 20,
-                                .tasks.default_task = Task::embed,
-                                .tasks.pooled_size = 2,
-                                .tasks.normalise = true};
+                                .tasks = {.default_task = Task::embed, .pooled_size = 2, .normalise = true}};
         });
   const std::string long_text(50, 'x');
   const json::object r =
@@ -410,9 +406,7 @@ TEST_F(PoolingTest, AServerMaySayWhatARequestLeavesOut) {
         [&](ServeOptions& options, http::ServerOptions&) {
           options.pooling = {.activated = false, .dimensions = 1};
           engine_->described = {.max_model_len = 20,
-                                .tasks.default_task = Task::embed,
-                                .tasks.pooled_size = 2,
-                                .tasks.normalise = true};
+                                .tasks = {.default_task = Task::embed, .pooled_size = 2, .normalise = true}};
         });
   const auto vector = [&](const std::string& fields) {
     return numbers(
@@ -425,10 +419,10 @@ TEST_F(PoolingTest, AServerMaySayWhatARequestLeavesOut) {
         [&](ServeOptions& options, http::ServerOptions&) {
           options.pooling = {.score_mean = 1, .score_sigma = 4};
           engine_->described = {.max_model_len = 20,
-                                .tasks.default_task = Task::classify,
-                                .tasks.pooled_size = 1,
-                                .tasks.labels = {"relevant"},
-                                .tasks.score_activation = ScoreActivation::sigmoid};
+                                .tasks = {.default_task = Task::classify,
+                                          .pooled_size = 1,
+                                          .labels = {"relevant"},
+                                          .score_activation = ScoreActivation::sigmoid}};
         });
   const auto score = [&](const std::string& more) {
     const json::object r = reply("/score", R"({"text_1":"a","text_2":"b")" + more + "}");
@@ -447,10 +441,9 @@ TEST_F(PoolingTest, PairsGoThroughATemplateThatIsGiven) {
       },
       [&](ServeOptions& options, http::ServerOptions&) {
         options.pooling.score_template = true;
-        engine_->described = {.max_model_len = 40,
-                              .tasks.default_task = Task::classify,
-                              .tasks.pooled_size = 1,
-                              .tasks.labels = {"relevant"}};
+        engine_->described = {
+            .max_model_len = 40,
+            .tasks = {.default_task = Task::classify, .pooled_size = 1, .labels = {"relevant"}}};
       });
   reply("/score", R"({"text_1":"who \"I\"?","text_2":"you"})");
   EXPECT_EQ(read, "query: who \"I\"?\ndocument: you\n");
@@ -472,10 +465,8 @@ TEST_F(PoolingTest, PromptsStandBeforeTextsOfTheirKind) {
         [&](ServeOptions& options, http::ServerOptions&) {
           options.rules.max_model_len = 20;
           options.pooling.text_prompts = {{"query", "ask: "}, {"passage", "p:"}, {"clustering", "c"}};
-          engine_->described = {.architecture = "E",
-                                .max_model_len = 20,
-                                .tasks.default_task = Task::embed,
-                                .tasks.pooled_size = 1};
+          engine_->described = {.max_model_len = 20,
+                                .tasks = {.default_task = Task::embed, .pooled_size = 1}};
         });
   const auto tokens = [&](const std::string& kind) {
     const json::object r = reply("/v2/embed", fmt::format(R"({{"texts":["x"],"input_type":"{}"}})", kind));
@@ -498,7 +489,7 @@ TEST_F(PoolingTest, AnErrorOfTheEngineIsTheAnswer) {
         return Script{.end = FinishReason::error, .error = Error{ErrorCode::internal, "no numbers", {}}};
       },
       [&](ServeOptions&, http::ServerOptions&) {
-        engine_->described = {.max_model_len = 20, .tasks.default_task = Task::embed, .tasks.pooled_size = 3};
+        engine_->described = {.max_model_len = 20, .tasks = {.default_task = Task::embed, .pooled_size = 3}};
       });
   EXPECT_EQ(post("/v1/embeddings", R"({"input":["a","b"]})").status, 500);
   engine_->refusal_code = ErrorCode::resource_exhausted;

@@ -166,7 +166,7 @@ TEST_F(ServeTest, CallsAreMarkedByTokensThatTextSkips) {
   for (const TokenId id : ending("f{}")) tokens.push_back(id);
   static constexpr grammar::ToolDialect kDialect{.name = "marked",
                                                  .form = grammar::ToolDialect::Form::named,
-                                                 .call.begin = "<|mark|>",
+                                                 .call = {.begin = "<|mark|>"},
                                                  .trigger = "<|mark|>",
                                                  .short_ids = true};
   serve([&](const Request&, int) { return Script{.tokens = tokens}; },

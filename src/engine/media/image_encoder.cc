@@ -125,23 +125,23 @@ std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
 // Orders the patches by window. Returns the number of patches in each window.
 std::vector<std::int32_t> ImageEncoder::order_patches() {
   const int merge = input_.merge;
-  const int window = input_.window > 0 ? input_.window : std::max(rows_, columns_);
+  const int window = input_.window > 0 ? input_.window : std::max(grid_.rows, grid_.columns);
   std::vector<std::int32_t> sizes;
-  patch_rows_.clear();
-  patch_columns_.clear();
-  token_places_.resize(static_cast<std::size_t>(rows_ * columns_));
+  grid_.patch_rows.clear();
+  grid_.patch_columns.clear();
+  grid_.token_slots.resize(static_cast<std::size_t>(grid_.rows * grid_.columns));
   std::int32_t place = 0;
   const auto add_token = [&](int row, int column) {
-    token_places_[static_cast<std::size_t>(row * columns_ + column)] = place++;
+    grid_.token_slots[static_cast<std::size_t>(row * grid_.columns + column)] = place++;
     for (int y = row * merge; y < (row + 1) * merge; ++y)
       for (int x = column * merge; x < (column + 1) * merge; ++x) {
-        patch_rows_.push_back(y);
-        patch_columns_.push_back(x);
+        grid_.patch_rows.push_back(y);
+        grid_.patch_columns.push_back(x);
       }
   };
-  for (int top = 0; top < rows_; top += window)
-    for (int left = 0; left < columns_; left += window) {
-      const int bottom = std::min(top + window, rows_), right = std::min(left + window, columns_);
+  for (int top = 0; top < grid_.rows; top += window)
+    for (int left = 0; left < grid_.columns; left += window) {
+      const int bottom = std::min(top + window, grid_.rows), right = std::min(left + window, grid_.columns);
       for (int row = top; row < bottom; ++row)
         for (int column = left; column < right; ++column) add_token(row, column);
       sizes.push_back((bottom - top) * (right - left) * input_.square());
@@ -150,18 +150,18 @@ std::vector<std::int32_t> ImageEncoder::order_patches() {
 }
 
 Result<> ImageEncoder::prepare(int rows, int columns) {
-  if (rows == rows_ && columns == columns_) return {};
+  if (rows == grid_.rows && columns == grid_.columns) return {};
   backend_.stream->synchronize();  // the device may still read the data of the last image
-  rows_ = rows;
-  columns_ = columns;
+  grid_.rows = rows;
+  grid_.columns = columns;
   const std::vector<std::int32_t> sizes = order_patches();
-  const std::int32_t count = static_cast<std::int32_t>(patch_rows_.size()) + class_tokens();
+  const std::int32_t count = static_cast<std::int32_t>(grid_.patch_rows.size()) + class_tokens();
   see(rows * input_.merge, columns * input_.merge);
   windows_.set(sizes);
   const auto reserved = reserve({.rows = count,
                                  .windows = static_cast<int>(sizes.size()),
                                  .blocks = std::max(whole_.blocks, windows_.blocks)});
-  if (!reserved) rows_ = columns_ = 0;
+  if (!reserved) grid_.rows = grid_.columns = 0;
   TRY_VOID(reserved);
   upload_grid();
   return {};
@@ -170,14 +170,14 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
 // Patches outside the visible part get keys after the visible ones; no query reads these keys.
 void ImageEncoder::see(int rows, int columns) {
   const int extra = class_tokens();
-  whole_.set({static_cast<std::int32_t>(patch_rows_.size()) + extra});
-  seen_rows_ = rows;
-  seen_columns_ = columns;
+  whole_.set({static_cast<std::int32_t>(grid_.patch_rows.size()) + extra});
+  grid_.seen_rows = rows;
+  grid_.seen_columns = columns;
   std::int32_t& seen = whole_.lengths[0] = rows * columns + extra;
   std::int64_t next = extra, hidden = seen;
-  for (std::size_t i = 0; i < patch_rows_.size(); ++i)
+  for (std::size_t i = 0; i < grid_.patch_rows.size(); ++i)
     whole_.slots[i + static_cast<std::size_t>(extra)] =
-        patch_rows_[i] < rows && patch_columns_[i] < columns ? next++ : hidden++;
+        grid_.patch_rows[i] < rows && grid_.patch_columns[i] < columns ? next++ : hidden++;
 }
 
 Result<> ImageEncoder::reserve(const Room& needed) {
@@ -194,10 +194,10 @@ Result<> ImageEncoder::reserve(const Room& needed) {
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
   TRY(cache_, KvMemory::allocate(layout_, backend_, room.blocks, 0));
   host_patches_.resize(n * static_cast<std::size_t>(input_.patch_values()) * size_of(tower_.activation));
-  TRY(patches_, device.allocate(host_patches_.size()));
-  TRY(positions_, device.allocate(n * sizeof(std::int32_t)));
-  TRY(axes_, device.allocate(2 * n * sizeof(std::int32_t)));
-  TRY(starts_, device.allocate((tokens + 1) * sizeof(std::int32_t)));
+  TRY(memory_.patches, device.allocate(host_patches_.size()));
+  TRY(memory_.positions, device.allocate(n * sizeof(std::int32_t)));
+  TRY(memory_.axes, device.allocate(2 * n * sizeof(std::int32_t)));
+  TRY(memory_.starts, device.allocate((tokens + 1) * sizeof(std::int32_t)));
   plans_.clear();
   slots_.clear();
   for (const LayerGroup& group : layout_.groups) {
@@ -212,11 +212,11 @@ Result<> ImageEncoder::reserve(const Room& needed) {
                                                   .causal = group.causal}));
   }
   if (input_.placed()) {
-    TRY(placed_, device.allocate(n * static_cast<std::size_t>(tower_.spec.dim) * sizeof(float)));
+    TRY(memory_.placed, device.allocate(n * static_cast<std::size_t>(tower_.spec.dim) * sizeof(float)));
   }
   if (input_.window > 0) {
-    TRY(token_places_memory_, device.allocate(tokens * sizeof(std::int32_t)));
-    TRY(projected_, device.allocate(tokens * static_cast<std::size_t>(row_bytes())));
+    TRY(memory_.token_slots, device.allocate(tokens * sizeof(std::int32_t)));
+    TRY(memory_.projected, device.allocate(tokens * static_cast<std::size_t>(row_bytes())));
   }
   room_ = room;
   return {};
@@ -224,44 +224,44 @@ Result<> ImageEncoder::reserve(const Room& needed) {
 
 // Uploads the row positions for this image size.
 void ImageEncoder::upload_grid() {
-  const int across = columns_ * input_.merge, merged = input_.square();
-  std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
+  const int across = grid_.columns * input_.merge, merged = input_.square();
+  std::vector<std::int32_t> axes = grid_.patch_rows, positions(static_cast<std::size_t>(class_tokens()), 0),
                             starts;
-  axes.insert(axes.end(), patch_columns_.begin(), patch_columns_.end());
+  axes.insert(axes.end(), grid_.patch_columns.begin(), grid_.patch_columns.end());
   const auto places = [&](int seen, int all) {
     if (input_.whole_last) return stretched_places(seen, all);
     std::vector<int> as_they_are(static_cast<std::size_t>(all));
     std::iota(as_they_are.begin(), as_they_are.end(), 0);
     return as_they_are;
   };
-  const std::vector<int> down_places = places(seen_rows_, rows_ * input_.merge),
-                         across_places = places(seen_columns_, across);
-  for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
-    const int row = patch_rows_[i], column = patch_columns_[i];
-    const bool seen = row < seen_rows_ && column < seen_columns_;
+  const std::vector<int> down_places = places(grid_.seen_rows, grid_.rows * input_.merge),
+                         across_places = places(grid_.seen_columns, across);
+  for (std::size_t i = 0; i < grid_.patch_rows.size(); ++i) {
+    const int row = grid_.patch_rows[i], column = grid_.patch_columns[i];
+    const bool seen = row < grid_.seen_rows && column < grid_.seen_columns;
     positions.push_back(seen ? class_tokens() + down_places[static_cast<std::size_t>(row)] * across +
                                    across_places[static_cast<std::size_t>(column)]
                              : 0);
   }
-  for (int token = 0; token <= rows_ * columns_; ++token) starts.push_back(token * merged);
+  for (int token = 0; token <= grid_.rows * grid_.columns; ++token) starts.push_back(token * merged);
   Device& device = *backend_.device;
   Stream& stream = *backend_.stream;
   const auto upload = [&](const Buffer& to, DType type, const auto& values) {
     device.upload(stream, to.view(type, {std::ssize(values)}), values.data());
   };
-  upload(positions_, DType::i32, positions);
-  upload(axes_, DType::i32, axes);
-  upload(starts_, DType::i32, starts);
+  upload(memory_.positions, DType::i32, positions);
+  upload(memory_.axes, DType::i32, axes);
+  upload(memory_.starts, DType::i32, starts);
   for (std::size_t g = 0; g < slots_.size(); ++g)
     upload(slots_[g], DType::i64, sequences_of(layout_.groups[g]).slots);
-  if (input_.window > 0) upload(token_places_memory_, DType::i32, token_places_);
+  if (input_.window > 0) upload(memory_.token_slots, DType::i32, grid_.token_slots);
   std::vector<float> placed;
   if (input_.placed()) {
-    const int down = rows_ * input_.merge;
+    const int down = grid_.rows * input_.merge;
     placed = input_.position_side > 0
                  ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across)
                  : added_positions(position_table_, tower_.spec.dim, down, across);
-    upload(placed_, DType::f32, placed);
+    upload(memory_.placed, DType::f32, placed);
   }
   stream.synchronize();
 }
@@ -270,15 +270,15 @@ void ImageEncoder::upload_grid() {
 // missing, the last one is repeated.
 void ImageEncoder::fill_patches(const Square& image, int frames) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
-  const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
+  const std::size_t width = static_cast<std::size_t>(grid_.columns * input_.unit());
   const std::size_t picture = image.bytes.size() / static_cast<std::size_t>(frames);
   const std::size_t bytes = size_of(tower_.activation), frame_bytes = patch * patch * bytes;
   std::byte* out =
       std::fill_n(host_patches_.data(),
                   static_cast<std::size_t>(class_tokens() * input_.patch_values()) * bytes, std::byte{0});
-  for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
-    const std::size_t top = static_cast<std::size_t>(patch_rows_[i]) * patch;
-    const std::size_t left = static_cast<std::size_t>(patch_columns_[i]) * patch;
+  for (std::size_t i = 0; i < grid_.patch_rows.size(); ++i) {
+    const std::size_t top = static_cast<std::size_t>(grid_.patch_rows[i]) * patch;
+    const std::size_t left = static_cast<std::size_t>(grid_.patch_columns[i]) * patch;
     for (std::size_t channel = 0; channel < 3; ++channel) {
       for (std::size_t frame = 0; frame < static_cast<std::size_t>(frames); ++frame)
         for (std::size_t y = top; y < top + patch; ++y)
@@ -307,7 +307,7 @@ Result<> ImageEncoder::begin(const MediaPart& image) {
             frames <= std::max(1, input_.frames),
         "{} bytes of pixels in {} frames", pixels.size(), frames);
   TRY_VOID(prepare(static_cast<int>(picture / row_of_tokens), across));
-  const auto tokens = std::ssize(token_places_);
+  const auto tokens = std::ssize(grid_.token_slots);
   TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
   start({.bytes = pixels}, frames);
   return {};
@@ -318,7 +318,7 @@ void ImageEncoder::begin_square(const Square& square, Buffer encoded) {
   const int side = input_.side() * input_.merge;
   const int rows = square.seen_rows > 0 ? square.seen_rows : side,
             columns = square.seen_columns > 0 ? square.seen_columns : side;
-  if (rows != seen_rows_ || columns != seen_columns_) {
+  if (rows != grid_.seen_rows || columns != grid_.seen_columns) {
     backend_.stream->synchronize();
     see(rows, columns);
     upload_grid();
@@ -345,20 +345,20 @@ Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) 
 }
 
 void ImageEncoder::start(const Square& picture, int frames) {
-  const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
+  const auto patches = std::ssize(grid_.patch_rows), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
   stream.synchronize();  // the device may still read the patches of the last image
   fill_patches(picture, frames);
-  const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
+  const View input = memory_.patches.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
   groups_.clear();
   for (std::size_t g = 0; g < plans_.size(); ++g)
     groups_.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
-  batch_ = {.positions = positions_.view(DType::i32, {n}),
-            .axes = axes_.view(DType::i32, {2, patches}),
+  batch_ = {.positions = memory_.positions.view(DType::i32, {n}),
+            .axes = memory_.axes.view(DType::i32, {2, patches}),
             .groups = groups_,
             .patches = input};
-  if (input_.placed()) batch_.placed = placed_.view(DType::f32, {n, tower_.spec.dim});
+  if (input_.placed()) batch_.placed = memory_.placed.view(DType::f32, {n, tower_.spec.dim});
   if (const std::int64_t deep = input_.row_dim() - input_.out_dim; deep > 0)
     batch_.deep = projected().columns(input_.out_dim, deep);
   decoder_->begin(batch_);
@@ -367,8 +367,9 @@ void ImageEncoder::start(const Square& picture, int frames) {
 
 // The projector's output in the order of the patches.
 View ImageEncoder::projected() const {
-  return input_.window > 0 ? projected_.view(DType::f32, {std::ssize(token_places_), input_.row_dim()})
-                           : rows_of(encoded_);
+  return input_.window > 0
+             ? memory_.projected.view(DType::f32, {std::ssize(grid_.token_slots), input_.row_dim()})
+             : rows_of(encoded_);
 }
 
 std::optional<Buffer> ImageEncoder::advance(int rows) {
@@ -388,7 +389,7 @@ std::optional<Buffer> ImageEncoder::advance(int rows) {
     done_.layers = end;
     if (end == layers) project(static_cast<int>(n));
   }
-  if (done_.tokens < std::ssize(token_places_)) return std::nullopt;
+  if (done_.tokens < std::ssize(grid_.token_slots)) return std::nullopt;
   return std::move(encoded_);
 }
 
@@ -439,16 +440,16 @@ void ImageEncoder::plan(std::size_t group, const Sequences& sequences) {
 }
 
 void ImageEncoder::project(int rows) {
-  const auto tokens = std::ssize(token_places_);
+  const auto tokens = std::ssize(grid_.token_slots);
   const std::int64_t count =
       std::min(tokens - done_.tokens, std::max<std::int64_t>(1, rows / input_.square()));
   decoder_->project(done_.tokens, projected().columns(0, input_.out_dim).rows(done_.tokens, count),
-                    starts_.view(DType::i32, {count + 1}));
+                    memory_.starts.view(DType::i32, {count + 1}));
   done_.tokens += count;
   if (done_.tokens < tokens || input_.window == 0) return;
   backend_.ops.gather_rows(
       *backend_.stream,
-      {.x = projected(), .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded_)});
+      {.x = projected(), .rows = memory_.token_slots.view(DType::i32, {tokens}), .out = rows_of(encoded_)});
 }
 
 }  // namespace octavo

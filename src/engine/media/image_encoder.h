@@ -61,6 +61,18 @@ class ImageEncoder final : public RowEncoder {
       return rows >= other.rows && windows >= other.windows && blocks >= other.blocks;
     }
   };
+  // Values for the size of the last image.
+  struct Grid {
+    int rows = 0, columns = 0;             // size of the image in tokens
+    std::vector<std::int32_t> patch_rows;  // [patches]: patch at each position, and its column
+    std::vector<std::int32_t> patch_columns;
+    std::vector<std::int32_t> token_slots;  // [tokens]
+    int seen_rows = 0, seen_columns = 0;    // size of the part that is attended to, in patches
+  };
+  struct DeviceMemory {
+    Buffer patches, positions, axes, starts, token_slots, projected;
+    Buffer placed;  // f32 [rows, dim]: interpolated position embeddings
+  };
   // The sequences that a group of layers computes.
   struct Sequences {
     std::vector<std::int32_t> starts, lengths, table;
@@ -98,12 +110,7 @@ class ImageEncoder final : public RowEncoder {
   std::vector<std::byte> numbers_;     // act [3, 256]: normalized value of each byte, by channel
   std::vector<float> position_table_;  // [learned_positions, dim]
 
-  // Values for the size of the last image.
-  int rows_ = 0, columns_ = 0;            // size of the image in tokens
-  std::vector<std::int32_t> patch_rows_;  // [patches]: patch at each position, and its column
-  std::vector<std::int32_t> patch_columns_;
-  std::vector<std::int32_t> token_places_;  // [tokens]
-  int seen_rows_ = 0, seen_columns_ = 0;    // size of the part that is attended to, in patches
+  Grid grid_;
   Sequences whole_, windows_;
 
   Room room_;
@@ -112,8 +119,7 @@ class ImageEncoder final : public RowEncoder {
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
   std::vector<Buffer> slots_;
   std::vector<std::byte> host_patches_;  // act [rows, patch_values]
-  Buffer patches_, positions_, axes_, starts_, token_places_memory_, projected_;
-  Buffer placed_;  // f32 [rows, dim]: interpolated position embeddings
+  DeviceMemory memory_;
 
   std::vector<GroupBatch> groups_;
   ForwardBatch batch_;

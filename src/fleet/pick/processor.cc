@@ -205,13 +205,13 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   if (sheds())
     return refuse({429, "system saturated, sheddable request dropped", "rejected-saturated"}, answers);
   if (context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() && known && known->renders)
-    waits_for_ = Wait::tokens;
+    waiting_.reason = Wait::tokens;
   else
     wait_for_turn(answers);
 }
 
 void Processor::wait(std::function<void()> resume) {
-  switch (waits_for_) {
+  switch (waiting_.reason) {
     case Wait::tokens:
       return render(std::move(resume));
     case Wait::turn:
@@ -227,7 +227,7 @@ void Processor::wait(std::function<void()> resume) {
 }
 
 void Processor::go_on(Answers& answers) {
-  switch (std::exchange(waits_for_, Wait::nothing)) {
+  switch (std::exchange(waiting_.reason, Wait::nothing)) {
     case Wait::tokens:
       return wait_for_turn(answers);
     case Wait::turn:
@@ -250,14 +250,14 @@ void Processor::render(std::function<void()> resume) {
 
 void Processor::wait_for_turn(Answers& answers) {
   if (context_.gate)
-    waits_for_ = Wait::turn;
+    waiting_.reason = Wait::turn;
   else
     wait_for_burst(answers);
 }
 
 void Processor::wait_for_burst(Answers& answers) {
   if (context_.bursts)
-    waits_for_ = Wait::burst;
+    waiting_.reason = Wait::burst;
   else
     pick(answers);
 }
@@ -340,29 +340,31 @@ std::optional<double> Processor::slo_seconds(std::string_view name, std::string_
 
 void Processor::hold(std::function<void()> resume) {
   FlowItem item = flow_item();
-  fairness_id_ = item.fairness_id;
-  priority_ = item.priority;
+  waiting_.fairness_id = item.fairness_id;
+  waiting_.priority = item.priority;
   item.id = context_.gate->new_id();
-  held_ = item.id;
+  waiting_.held = item.id;
   context_.gate->enqueue(std::move(item), [this, resume = std::move(resume)](FlowOutcome outcome) {
-    outcome_ = outcome;
+    waiting_.outcome = outcome;
     resume();
   });
-  if (cancelled_) context_.gate->cancel(held_);  // cancel() may have been called before held_ was set
+  if (cancelled_)
+    context_.gate->cancel(waiting_.held);  // cancel() may have been called before waiting_.held was set
 }
 
 void Processor::cancel() {
   cancelled_ = true;
-  if (const std::uint64_t held = held_) context_.gate->cancel(held);
+  if (const std::uint64_t held = waiting_.held) context_.gate->cancel(held);
 }
 
 bool Processor::begins() const {
-  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && answer_.picked() && held_ > 0;
+  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && answer_.picked() &&
+         waiting_.held > 0;
 }
 
 void Processor::evictable(std::function<void()> evict) {
   evictable_ = true;
-  context_.gate->runs(held_, priority_, std::move(evict));
+  context_.gate->runs(waiting_.held, waiting_.priority, std::move(evict));
 }
 
 void Processor::evict(Answers& answers) {
@@ -372,7 +374,7 @@ void Processor::evict(Answers& answers) {
 }
 
 void Processor::take_turn(Answers& answers) {
-  switch (outcome_) {
+  switch (waiting_.outcome) {
     case FlowOutcome::dispatched:
       return wait_for_burst(answers);
     case FlowOutcome::rejected_capacity:
@@ -469,11 +471,12 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
 
 void Processor::response_ended() {
   answer_.ended(arrived_us_, told_);
-  if (evictable_) context_.gate->stopped(held_);
+  if (evictable_) context_.gate->stopped(waiting_.held);
   if (!std::exchange(begun_, false)) return;
   told_.seconds = seconds();
   if (context_.gate && told_.input_tokens >= 0)
-    context_.gate->ended(fairness_id_, told_.input_tokens, std::max<std::int64_t>(told_.output_tokens, 0));
+    context_.gate->ended(waiting_.fairness_id, told_.input_tokens,
+                         std::max<std::int64_t>(told_.output_tokens, 0));
   context_.metrics.ended(told_);
 }
 

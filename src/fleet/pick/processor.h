@@ -96,7 +96,7 @@ class Processor {
   // Whether the request must wait. If so, call wait(), and do not call process() until `resume` was called
   // (on any thread). Then call go_on(), which appends the answers or makes the request wait again. cancel()
   // is safe from any thread at any time.
-  bool waits() const { return waits_for_ != Wait::nothing; }
+  bool waits() const { return waiting_.reason != Wait::nothing; }
   void wait(std::function<void()> resume);
   void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
   void cancel();
@@ -116,6 +116,14 @@ class Processor {
   // The reason for waiting. A request waits in this order: for its prompt's tokens, for capacity (flow
   // control), for other requests of its burst.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
+  struct Waiting {
+    Wait reason = Wait::nothing;
+    // At the flow gate:
+    std::string fairness_id = {};
+    int priority = 0;
+    FlowOutcome outcome = FlowOutcome::dispatched;
+    std::atomic<std::uint64_t> held = 0;  // id of the request; 0: it never entered the gate
+  };
   using Answers = std::vector<ext_proc::ProcessingResponse>;
 
   Result<> on_request_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
@@ -154,16 +162,12 @@ class Processor {
   http::BodyShare body_share_;
   PickedAnswer answer_;
   PickedRequest told_;
-  RouteRequest route_;            // valid until an endpoint is picked
-  std::string fairness_id_ = {};  // id with which the request waited
+  RouteRequest route_;  // valid until an endpoint is picked
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
-  Wait waits_for_ = Wait::nothing;
-  FlowOutcome outcome_ = FlowOutcome::dispatched;  // outcome of the wait in the queue
-  EndpointId burst_home_ = kNoEndpoint;            // endpoint chosen for the burst of equal prompts
-  std::atomic<std::uint64_t> held_ = 0;            // id at the flow gate; 0: the request never entered it
-  int priority_ = 0;                               // priority at the flow gate
+  Waiting waiting_;
+  EndpointId burst_home_ = kNoEndpoint;  // endpoint chosen for the burst of equal prompts
   bool evictable_ = false;
   std::atomic<bool> cancelled_ = false;
   bool begun_ = false;

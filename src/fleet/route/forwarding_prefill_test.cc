@@ -185,7 +185,7 @@ TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
                 .prefill_urls = {mute.url()},
                 .decode_urls = {decode.url()},
                 .prefill_timeout_ms = 50},
-         .health.breaker = {.failure_threshold = 2}});
+         .health = {.breaker = {.failure_threshold = 2}}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
   EXPECT_EQ(mute.requests, 2);
 }

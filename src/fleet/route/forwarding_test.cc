@@ -51,7 +51,7 @@ TEST_F(RouterTest, WhatTheClientDidWrongIsNotRetried) {
 TEST_F(RouterTest, WhoDoesNotBeginIsOutrunByAnother) {
   Keeper keeper;
   Replica stuck("stuck", std::ref(keeper)), b("b");
-  route({stuck.url(), b.url()}, {.retry.hedge_after_ms = 1, .health.breaker = {.enabled = false}});
+  route({stuck.url(), b.url()}, {.retry = {.hedge_after_ms = 1}, .health = {.breaker = {.enabled = false}}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post("{}").body.substr(0, 1), "b");
   EXPECT_GE(stuck.requests, 1);
   wait([&] { return keeper.closed == stuck.requests; });  // the slower request is canceled
@@ -64,7 +64,7 @@ TEST_F(RouterTest, WhoDoesNotBeginIsOutrunByAnother) {
 TEST_F(RouterTest, WhereTheFirstOneFailsTheHedgeGoesOn) {
   Keeper keeper;
   Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
-  route({a.url(), b.url()}, {.retry.hedge_after_ms = 1});
+  route({a.url(), b.url()}, {.retry = {.hedge_after_ms = 1}});
   auto answer = std::async(std::launch::async, [&] { return post("{}"); });
   wait([&] { return keeper.size() == 2; });
   keeper.at(0)->respond({.status = 500});
@@ -78,7 +78,7 @@ TEST_F(RouterTest, WhereTheFirstOneFailsTheHedgeGoesOn) {
 TEST_F(RouterTest, AHedgeThatFailsChangesNothing) {
   Keeper keeper;
   Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
-  route({a.url(), b.url()}, {.retry.hedge_after_ms = 1});
+  route({a.url(), b.url()}, {.retry = {.hedge_after_ms = 1}});
   auto answer = std::async(std::launch::async, [&] { return post("{}"); });
   wait([&] { return keeper.size() == 2; });
   keeper.at(1)->respond({.status = 500});
@@ -224,7 +224,7 @@ TEST_F(BreakerTest, ARequestThatFailsEverywhereSpeaksAgainstItself) {
 
 TEST_F(BreakerTest, AReplicaThatFailsWhatOthersAnswerIsLeftOut) {
   Replica broken("broken", [](auto e) { e->respond({.status = 500}); }), well("well");
-  route({broken.url(), well.url()}, {.health.breaker = {.failure_threshold = 3}});
+  route({broken.url(), well.url()}, {.health = {.breaker = {.failure_threshold = 3}}});
   for (int i = 0; i < 10; ++i) EXPECT_EQ(post("{}").status, 200);
   EXPECT_TRUE(breaker_is(broken, 1));
   EXPECT_TRUE(breaker_is(well, 0));
@@ -233,7 +233,7 @@ TEST_F(BreakerTest, AReplicaThatFailsWhatOthersAnswerIsLeftOut) {
 
 TEST_F(BreakerTest, WhenAllAreOpenTheBestIsTried) {
   Replica a("a");
-  route({a.url()}, {.retry = {.attempts_max = 1}, .health.breaker = {.failure_threshold = 1}});
+  route({a.url()}, {.retry = {.attempts_max = 1}, .health = {.breaker = {.failure_threshold = 1}}});
   a.stop();
   EXPECT_EQ(post("{}").status, 502);
   EXPECT_TRUE(breaker_is(a, 1));
@@ -389,7 +389,7 @@ TEST(RouterOptions, AFrozenReplicaIsKnownWithinFifteenSeconds) {
 TEST_F(RouterTest, WhatAnUnhealthyReplicaHasGoesToAnother) {
   Keeper keeper;
   Replica a("a", std::ref(keeper)), b("b");
-  route({a.url(), b.url()}, {.health.interval_ms = 20});
+  route({a.url(), b.url()}, {.health = {.interval_ms = 20}});
   std::vector<std::future<http::Response>> answers;
   while (a.requests == 0) {
     answers.push_back(std::async(std::launch::async, [&] { return post(kPrompt); }));
@@ -407,7 +407,7 @@ TEST_F(RouterTest, AStreamOfAReplicaThatBecomesUnhealthyEndsWithAnError) {
     e->write("data: 1\n\n");
     kept = e;
   });
-  route({a.url()}, {.health.interval_ms = 20});
+  route({a.url()}, {.health = {.interval_ms = 20}});
   http::Client client = connect();
   ASSERT_TRUE(client.open("POST", "/v1/completions", "{}"));
   EXPECT_EQ(**client.read(), "data: 1\n\n");
@@ -446,7 +446,7 @@ TEST_F(RouterTest, AStreamThatBreaksBeforeItsFirstByteIsTriedAgain) {
 TEST_F(RouterTest, AHedgeOutlivesTheLastAttempt) {
   Keeper keeper;
   Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
-  route({a.url(), b.url()}, {.retry = {.attempts_max = 1}, .retry.hedge_after_ms = 1});
+  route({a.url(), b.url()}, {.retry = {.attempts_max = 1, .hedge_after_ms = 1}});
   auto answer = std::async(std::launch::async, [&] { return post("{}"); });
   wait([&] { return keeper.size() == 2; });
   keeper.at(0)->respond(busy(503, "1"));

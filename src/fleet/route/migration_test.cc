@@ -46,7 +46,8 @@ class MigrationTest : public RouterTest {
   // The texts of a stream's events, and its end or error.
   std::string stream_through(Sayers& sayers, int limit) {
     Replica a("a", std::ref(sayers)), b("b", std::ref(sayers));
-    route({a.url(), b.url()}, {.retry.migration_limit = limit, .health.breaker = {.enabled = false}});
+    route({a.url(), b.url()},
+          {.retry = {.migration_limit = limit}, .health = {.breaker = {.enabled = false}}});
     return stream();
   }
   std::string stream() {
@@ -95,7 +96,8 @@ TEST_F(MigrationTest, AsOftenAsAllowed) {
 TEST_F(MigrationTest, AStreamThatBreaksEverywhereSpeaksAgainstItself) {
   Sayers breaks(1000);
   Replica a("a", std::ref(breaks)), b("b", std::ref(breaks));
-  route({a.url(), b.url()}, {.retry.migration_limit = 2, .health.breaker = {.failure_threshold = 4}});
+  route({a.url(), b.url()},
+        {.retry = {.migration_limit = 2}, .health = {.breaker = {.failure_threshold = 4}}});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(stream(), "abc?");
   EXPECT_EQ(ready(), 2U) << "one failure for each stream, not three";
 }
@@ -103,7 +105,8 @@ TEST_F(MigrationTest, AStreamThatBreaksEverywhereSpeaksAgainstItself) {
 TEST_F(MigrationTest, AReplicaWhoseStreamsOthersContinueIsLeftOut) {
   Sayers breaks(1000), goes_on(0);
   Replica a("a", std::ref(breaks)), b("b", std::ref(goes_on));
-  route({a.url(), b.url()}, {.retry.migration_limit = 3, .health.breaker = {.failure_threshold = 2}});
+  route({a.url(), b.url()},
+        {.retry = {.migration_limit = 3}, .health = {.breaker = {.failure_threshold = 2}}});
   for (int i = 0; i < 8; ++i) EXPECT_EQ(stream(), "abc!");
   EXPECT_EQ(a.requests, 2);
 }
@@ -124,7 +127,8 @@ TEST_F(MigrationTest, OneThatCannotGoOnIsPassedOver) {
     };
   };
   Replica a("a", then(goes_on)), b("b", then(begins_anew)), c("c", then(goes_on));
-  route({a.url(), b.url(), c.url()}, {.retry.migration_limit = 3, .health.breaker = {.enabled = false}});
+  route({a.url(), b.url(), c.url()},
+        {.retry = {.migration_limit = 3}, .health = {.breaker = {.enabled = false}}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(stream(), "abc!");
   EXPECT_GT(in_vain, 0);
 }
@@ -136,7 +140,7 @@ TEST_F(MigrationTest, AStreamThatEndsWithoutSayingSoIsComplete) {
     e->write("data: {\"id\":\"x\"}\n\ndata: {\"id\":\"y\"}");
     e->finish();
   });
-  route({a.url()}, {.retry.migration_limit = 3});
+  route({a.url()}, {.retry = {.migration_limit = 3}});
   http::Client client = connect();
   ASSERT_TRUE(client.open("POST", "/v1/completions", R"({"prompt":"a","stream":true})"));
   std::string said;

@@ -68,7 +68,7 @@ TEST_F(RouterTest, PoolsAreNamedOnOneSide) {
   const auto field = [](RouterOptions options) { return Router::start(std::move(options)).error().field; };
   EXPECT_EQ(field({.pd = {.enabled = true, .decode_urls = {"http://a:1"}}}), "prefill");
   EXPECT_EQ(field({.pd = {.enabled = true, .prefill_urls = {"http://a:1"}}}), "decode");
-  EXPECT_EQ(field({.workers.urls = {"http://a:1"}, .pd = {.enabled = true}}), "worker-urls");
+  EXPECT_EQ(field({.workers = {.urls = {"http://a:1"}}, .pd = {.enabled = true}}), "worker-urls");
   EXPECT_EQ(field({.pd = {.prefill_urls = {"http://a:1"}}}), "prefill");
   EXPECT_EQ(field({.pd = {.enabled = true, .prefill_urls = {"x"}, .decode_urls = {"http://a:1"}}}),
             "prefill");
@@ -129,7 +129,7 @@ TEST_F(RouterTest, RefusesMoreThanItMayTake) {
 
 TEST_F(RouterTest, AsksForTheKey) {
   Replica a("a");
-  RouterOptions options{.workers.urls = {a.url()}, .policy = "random", .api_keys = {"secret"}};
+  RouterOptions options{.workers = {.urls = {a.url()}}, .policy = "random", .api_keys = {"secret"}};
   router_ = *Router::start(options);
   EXPECT_EQ(post("{}").status, 401);
   EXPECT_EQ(get("/workers").status, 401);
@@ -139,7 +139,7 @@ TEST_F(RouterTest, AsksForTheKey) {
 
 TEST_F(RouterTest, ProbesNeedNoKey) {
   Replica a("a");
-  RouterOptions options{.workers.urls = {a.url()}, .policy = "random", .api_keys = {"secret"}};
+  RouterOptions options{.workers = {.urls = {a.url()}}, .policy = "random", .api_keys = {"secret"}};
   router_ = *Router::start(options);
   wait([&] { return get("/readiness").status == 200; });
   for (const char* path : {"/health", "/liveness", "/readiness"}) {
@@ -158,7 +158,7 @@ TEST_F(RouterTest, TenantsHaveLimitsAndSeeNothingOfTheFleet) {
     keys.emplace_back(e->request().headers.find("Authorization").value_or(""));
     kept.push_back(e);
   });
-  RouterOptions options{.workers.urls = {a.url()},
+  RouterOptions options{.workers = {.urls = {a.url()}},
                         .policy = "random",
                         .api_keys = {"operator"},
                         .tenants = {{.name = "one", .keys = {"k1"}, .concurrent_max = 1}}};
@@ -185,7 +185,7 @@ TEST_F(RouterTest, TenantsHaveLimitsAndSeeNothingOfTheFleet) {
 }
 
 TEST(Router, MistakesNameTheField) {
-  EXPECT_EQ(Router::start({.workers.urls = {"nonsense"}}).error().field, "worker-urls");
+  EXPECT_EQ(Router::start({.workers = {.urls = {"nonsense"}}}).error().field, "worker-urls");
   EXPECT_EQ(Router::start({.policy = "nonsense"}).error().field, "policy");
 }
 
@@ -327,7 +327,7 @@ TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
 TEST_F(RouterTest, WhatMeansAllWorkersDoesNotWaitForAFrozenOne) {
   Keeper keeper;
   Replica a("a"), frozen("frozen", std::ref(keeper));
-  route({a.url(), frozen.url()}, {.health.interval_ms = 20});
+  route({a.url(), frozen.url()}, {.health = {.interval_ms = 20}});
   auto answer =
       std::async(std::launch::async, [&] { return connect().post_json("/reset_prefix_cache", "{}"); });
   wait([&] { return keeper.size() == 1; });
@@ -338,7 +338,7 @@ TEST_F(RouterTest, WhatMeansAllWorkersDoesNotWaitForAFrozenOne) {
 
 TEST_F(RouterTest, AWorkerThatComesBackIsAskedAtOnce) {
   Replica a("a");
-  route({a.url()}, {.health.interval_ms = 3'600'000});
+  route({a.url()}, {.health = {.interval_ms = 3'600'000}});
   post("{}");
   EXPECT_TRUE(get("/metrics").body.contains("smg_worker_selection_total{worker="));
   for (int i = 0; i < 3; ++i) {

@@ -63,7 +63,7 @@ ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTo
 
 ParsedText ToolParser::push(std::string_view text) {
   buffer_ += text;
-  if (held_) raw_ += text;
+  if (call_.held) call_.raw += text;
   run();
   return std::exchange(out_, {});
 }
@@ -78,11 +78,11 @@ void ToolParser::run() {
 void ToolParser::close_arguments() {
   if (state_ != State::arguments || !now().habits.open_end) return;
   if (!trimmed(now().call.end).starts_with(trimmed(buffer_))) return;
-  const std::string end = reader_->end();
-  if (end.empty() || (held_ && (head_.nameless || !is_json(arguments_ + end)))) return;
+  const std::string end = call_.reader->end();
+  if (end.empty() || (call_.held && (call_.head.nameless || !is_json(call_.arguments + end)))) return;
   emit_arguments(end);
-  if (held_) send_call();
-  reader_.reset();
+  if (call_.held) send_call();
+  call_.reader.reset();
   buffer_.clear();
   go(State::call_end);
 }
@@ -92,9 +92,9 @@ ParsedText ToolParser::finish(bool whole) {
   run();
   if (whole) close_arguments();
   // At the end, an incomplete call becomes content, unless only its closing marks are missing.
-  while (!buffer_.empty() || held_) {
+  while (!buffer_.empty() || call_.held) {
     const bool head = state_ == State::first_call || state_ == State::next_call;
-    if (!held_ && !head) break;
+    if (!call_.held && !head) break;
     no_call();
     run();
   }
@@ -187,10 +187,10 @@ ToolParser::Step ToolParser::read_text() {
 // The first call decides the dialect of the calls after it.
 HeadReader::Found ToolParser::read_head(CallCursor& cursor) {
   const CallCursor start = cursor;
-  HeadReader::Found found = forms_[form_].read(cursor, first_, head_);
+  HeadReader::Found found = forms_[form_].read(cursor, first_, call_.head);
   for (std::size_t i = 1; first_ && found == HeadReader::Found::no && i < forms_.size(); ++i) {
     cursor = start;
-    found = forms_[i].read(cursor, true, head_);
+    found = forms_[i].read(cursor, true, call_.head);
     if (found == HeadReader::Found::yes) form_ = i;
   }
   return found;
@@ -205,17 +205,17 @@ ToolParser::Step ToolParser::read_call() {
     no_call();
     return Step::done;
   }
-  raw_ = buffer_;
-  held_ = true;
+  call_.raw = buffer_;
+  call_.held = true;
   drop(cursor.at());
   begin_call();
   return Step::done;
 }
 
 void ToolParser::no_call() {
-  if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
-  arguments_.clear();
-  reader_.reset();
+  if (std::exchange(call_.held, false)) buffer_ = std::exchange(call_.raw, {});
+  call_.arguments.clear();
+  call_.reader.reset();
   if (now().list && policy_ != CallPolicy::thoughts) return go(State::broken_item);
   leave();
 }
@@ -276,51 +276,53 @@ ToolParser::Step ToolParser::skip_json() {
 
 void ToolParser::begin_call() {
   static const ToolParameters kUnknown;
-  if (!head_.whole.empty()) {
-    arguments_ = std::move(head_.whole);
+  if (!call_.head.whole.empty()) {
+    call_.arguments = std::move(call_.head.whole);
     send_call();
     return go(State::call_end);
   }
-  const auto tool = tools_->find(head_.name);
-  reader_ = head_.object ? json_arguments()
-                         : arguments_reader(now(), tool == tools_->end() ? kUnknown : tool->second);
+  const auto tool = tools_->find(call_.head.name);
+  call_.reader = call_.head.object ? json_arguments()
+                                   : arguments_reader(now(), tool == tools_->end() ? kUnknown : tool->second);
   go(State::arguments);
 }
 
 void ToolParser::send_call() {
-  held_ = broken_list_ = false;
-  raw_.clear();
+  call_.held = broken_list_ = false;
+  call_.raw.clear();
   layout_.clear();
   at_start_ = false;
   ++calls_;
   if (parallel_ || calls_ == 1)
-    out_.calls.push_back({.index = calls_ - 1, .name = head_.name, .arguments = arguments_, .id = head_.id});
-  arguments_.clear();
+    out_.calls.push_back(
+        {.index = calls_ - 1, .name = call_.head.name, .arguments = call_.arguments, .id = call_.head.id});
+  call_.arguments.clear();
 }
 
 ToolParser::Step ToolParser::read_arguments() {
   std::string news;
-  const ArgumentsReader::Step step = reader_->read(buffer_, news);
+  const ArgumentsReader::Step step = call_.reader->read(buffer_, news);
   emit_arguments(news);
-  if (held_ && step == ArgumentsReader::Step::done) arguments_ = without_repeats(std::move(arguments_));
-  const bool is_long = held_ && raw_.size() - buffer_.size() > kHeldBytesMax;
-  if (is_long && policy_ == CallPolicy::stream && !head_.nameless) send_call();
+  if (call_.held && step == ArgumentsReader::Step::done)
+    call_.arguments = without_repeats(std::move(call_.arguments));
+  const bool is_long = call_.held && call_.raw.size() - buffer_.size() > kHeldBytesMax;
+  if (is_long && policy_ == CallPolicy::stream && !call_.head.nameless) send_call();
   if (step == ArgumentsReader::Step::more) return Step::more;
   if (step == ArgumentsReader::Step::again) return Step::done;
-  if (held_ && (step == ArgumentsReader::Step::broken || !is_json(arguments_))) {
+  if (call_.held && (step == ArgumentsReader::Step::broken || !is_json(call_.arguments))) {
     no_call();
     return Step::done;
   }
-  if (held_ && head_.nameless) {
-    head_.name = tool_of(arguments_, *tools_);
-    if (head_.name.empty()) {
+  if (call_.held && call_.head.nameless) {
+    call_.head.name = tool_of(call_.arguments, *tools_);
+    if (call_.head.name.empty()) {
       no_call();
       return Step::done;
     }
   }
-  if (held_) send_call();
-  reader_.reset();
-  go(head_.object ? State::members : State::call_end);
+  if (call_.held) send_call();
+  call_.reader.reset();
+  go(call_.head.object ? State::members : State::call_end);
   return Step::done;
 }
 
@@ -347,7 +349,7 @@ ToolParser::Step ToolParser::read_call_end() {
     const std::string_view mark = marks.substr(0, marks.find('\n'));
     CallCursor cursor(std::string_view(buffer_).substr(size));
     if (fenced) cursor.literal(kFence);
-    if (head_.object && cursor.next_is('}')) cursor.skip(1);  // a superfluous bracket
+    if (call_.head.object && cursor.next_is('}')) cursor.skip(1);  // a superfluous bracket
     if (!cursor.starved() && cursor.literal(mark.substr(mark.starts_with(kFence) ? kFence.size() : 0)))
       size += cursor.at();
     if (cursor.starved()) return Step::more;
@@ -389,8 +391,8 @@ void ToolParser::emit_content(std::string_view content) {
 }
 
 void ToolParser::emit_arguments(std::string_view arguments) {
-  if (held_) arguments_ += arguments;
-  if (held_ || arguments.empty() || (!parallel_ && calls_ > 1)) return;
+  if (call_.held) call_.arguments += arguments;
+  if (call_.held || arguments.empty() || (!parallel_ && calls_ > 1)) return;
   if (out_.calls.empty() || out_.calls.back().index != calls_ - 1)
     out_.calls.push_back({.index = calls_ - 1});
   out_.calls.back().arguments += arguments;

@@ -65,6 +65,13 @@ class ToolParser {
     broken_item,  // at an item of a list that is not a call
   };
   enum class Step : std::uint8_t { done, more };  // more: needs more text
+  struct Call {
+    CallHead head;
+    std::unique_ptr<ArgumentsReader> reader;
+    bool held = false;      // no part of the call was sent
+    std::string raw;        // while held: the text from the beginning of the call
+    std::string arguments;  // while held
+  };
   // Position of a mark in the buffer, or the number of bytes at its end that could begin one.
   struct Mark {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
@@ -119,13 +126,8 @@ class ToolParser {
   std::size_t mark_size_ = 0;
   int calls_ = 0;
 
-  // Members of the current call:
-  CallHead head_;
-  std::unique_ptr<ArgumentsReader> reader_;
-  bool held_ = false;      // no part of the call was sent
-  std::string raw_;        // while held: the text from the beginning of the call
-  std::string arguments_;  // while held
-  JsonScan scan_;          // used in state other_json
+  Call call_;      // the current call
+  JsonScan scan_;  // used in state other_json
 
   ParsedText out_;
 };
