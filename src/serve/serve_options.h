@@ -12,6 +12,7 @@
 
 #include "media/processor_config.h"
 #include "serve/admission.h"
+#include "serve/mcp/options.h"
 #include "serve/media_fetch.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/sound_rules.h"
@@ -90,6 +91,7 @@ struct ServeOptions {
   ServeFeatures features{};
   AccessOptions access{};
   ObserveOptions observe{};
+  mcp::Options mcp{};
 
   std::vector<TokenId> eos_ids{};      // tokens that end an answer unless ignore_eos is set; sorted
   std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect
