@@ -43,7 +43,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   c.runtime.serve.version = kVersion;
   std::unique_ptr<batches::Store> store;
   if (!c.batch_dir.empty()) {
-    TRY(store, batches::Store::open(c.batch_dir));
+    TRY(store, batches::Store::open(c.batch_dir, c.batch_dir_bytes));
   }
   if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");

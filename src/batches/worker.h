@@ -37,6 +37,7 @@ class Worker {
     int open = 0;                       // number of running lines
     bool exhausted = false;             // no more lines start
     std::string_view end = kCompleted;  // status of the batch after its last line
+    std::string errors{};               // with kFailed: JSON array of errors
   };
 
   void run();
@@ -46,6 +47,7 @@ class Worker {
   Result<> validate(Active& active);
   Result<> start_lines(Active& active);
   void end_early(Active& active, std::string_view status);
+  void fail(Active& active, std::string_view code, std::string message);
   bool has_room() const;
   void take(std::vector<LineRunner::Ended> ended);
   void save_answers();
