@@ -67,7 +67,9 @@ Result<Serving> start_serving(ServeCommand& c) {
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
   // The server stops the batches, but only once it is open.
-  if (store) batches::start(std::move(store), serving.runtime->service);
+  if (store)
+    serving.runtime->service->batches =
+        batches::start(std::move(store), batches::serve_host(serving.runtime->service));
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
   log_info("{}: {} of weights, {} KV blocks ({}), context of {} tokens", engine.architecture,

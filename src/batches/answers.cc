@@ -45,7 +45,8 @@ std::string unanswered(std::string_view status) {
   };
   if (status == kExpired)
     return error("batch_expired", "the completion window ended before this request ran");
-  if (status == kFailed) return error("batch_failed", "the batch failed before this request ran: see its errors");
+  if (status == kFailed)
+    return error("batch_failed", "the batch failed before this request ran: see its errors");
   return error("batch_cancelled", "the batch was cancelled before this request ran");
 }
 

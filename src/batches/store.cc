@@ -88,10 +88,11 @@ Result<> Store::has_space(std::int64_t more) {
   TRY(const std::int64_t files, database_.number("SELECT COALESCE(SUM(bytes), 0) FROM files"));
   const std::int64_t used = files + answer_bytes_;
   if (used + more <= bytes_max_) return {};
-  return failure(ErrorCode::resource_exhausted,
-                 "the files and batches of this server have {} bytes, {} more exceed --batch-dir-bytes {}: delete "
-                 "files (DELETE /v1/files/ID), or raise the flag",
-                 used, more, bytes_max_);
+  return failure(
+      ErrorCode::resource_exhausted,
+      "the files and batches of this server have {} bytes, {} more exceed --batch-dir-bytes {}: delete "
+      "files (DELETE /v1/files/ID), or raise the flag",
+      used, more, bytes_max_);
 }
 
 Result<> Store::check_space(std::int64_t more) {

@@ -147,9 +147,11 @@ TEST_F(StoreTest, FilesAndAnswersHaveALimitOfBytes) {
   const auto refused = store_->add_file({.id = "file-2", .owner = "me"}, "123");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
-  EXPECT_THAT(refused.error().message, HasSubstr("have 8 bytes, 3 more exceed --batch-dir-bytes 10: delete files"));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("have 8 bytes, 3 more exceed --batch-dir-bytes 10: delete files"));
   const Batch batch = add_batch("b", "file-1");
-  ASSERT_TRUE(store_->add_answers(std::vector<LineAnswer>{{.batch = "b", .line = 1, .status = 200, .body = "{ }"}}));
+  ASSERT_TRUE(
+      store_->add_answers(std::vector<LineAnswer>{{.batch = "b", .line = 1, .status = 200, .body = "{ }"}}));
   EXPECT_FALSE(store_->check_space(0)) << "answers count before the output file exists";
   store_.reset();
   open(10);

@@ -62,11 +62,10 @@ std::string single_error(std::string_view code, std::string message) {
 
 }  // namespace
 
-Worker::Worker(std::shared_ptr<Store> store, std::weak_ptr<Service> service, int max_num_seqs)
+Worker::Worker(std::shared_ptr<Store> store, HostPtr host)
     : store_(std::move(store)),
-      service_(service),
-      most_(std::max(1, max_num_seqs * 3 / 4)),
-      runner_(std::move(service), http::Request::Origin::background),
+      host_(std::move(host)),
+      runner_(host_, http::Request::Origin::background),
       thread_([this] { run(); }) {}
 
 void Worker::wake() {
@@ -205,11 +204,7 @@ Result<> Worker::start_lines(Active& active) {
   return {};
 }
 
-bool Worker::has_room() const {
-  if (runner_.open() == 0) return true;
-  const std::shared_ptr<Service> service = service_.lock();
-  return service && runner_.open() < most_ && service->admission.used().answers < most_;
-}
+bool Worker::has_room() const { return runner_.open() == 0 || host_->has_room(runner_.open()); }
 
 void Worker::take(std::vector<LineRunner::Ended> ended) {
   for (LineRunner::Ended& each : ended) {

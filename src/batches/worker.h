@@ -17,11 +17,10 @@
 namespace octavo::batches {
 
 // Batches start in the order of their creation. When a batch has no more lines to start, lines of the next
-// batch start. A line starts only while running answers, including those of clients, use less than three
-// quarters of the engine's sequences; one line may always run.
+// batch start. A line starts only while the host has room; one line may always run.
 class Worker {
  public:
-  Worker(std::shared_ptr<Store> store, std::weak_ptr<Service> service, int max_num_seqs);
+  Worker(std::shared_ptr<Store> store, HostPtr host);
   ~Worker() { stop(); }
 
   // Call it after a batch was added or cancelled. Any thread.
@@ -53,8 +52,7 @@ class Worker {
   void save_answers();
 
   const std::shared_ptr<Store> store_;
-  const std::weak_ptr<Service> service_;
-  const int most_;  // maximum number of running answers
+  const HostPtr host_;
   LineRunner runner_;
   std::list<Active> active_;
   std::vector<LineAnswer> unsaved_;  // answers that are not in the database yet

@@ -59,8 +59,11 @@ TEST_F(ResponsesToolsTest, TheInputOfACustomToolIsText) {
 TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
   serve_text(R"({"input":"ab"})");
   std::string input, done;
-  for (const std::string& event :
-       events(post("/v1/responses", fmt::format(R"({{"input":"Hi","stream":true,{},"tool_choice":{{"type":"custom","name":"apply_patch"}}}})", kTools)))) {
+  for (const std::string& event : events(post(
+           "/v1/responses",
+           fmt::format(
+               R"({{"input":"Hi","stream":true,{},"tool_choice":{{"type":"custom","name":"apply_patch"}}}})",
+               kTools)))) {
     const json::value said = json::parse(event);
     if (said.at("type") == "response.custom_tool_call_input.delta") input += said.at("delta").as_string();
     if (said.at("type") == "response.custom_tool_call_input.done") done = said.at("input").as_string();
@@ -79,7 +82,8 @@ TEST_F(ResponsesToolsTest, MalformedToolsAreRefused) {
     return std::string(json::parse(response.body).at("error").at("param").as_string());
   };
   EXPECT_EQ(refused(R"([{"type":"namespace","tools":[]}])"), "tools[0].name");
-  EXPECT_EQ(refused(R"([{"type":"namespace","name":"a","tools":[{"type":"function"}]}])"), "tools[0].tools[0].name");
+  EXPECT_EQ(refused(R"([{"type":"namespace","name":"a","tools":[{"type":"function"}]}])"),
+            "tools[0].tools[0].name");
   EXPECT_EQ(refused(R"([{"type":"custom"}])"), "tools[0].name");
   EXPECT_EQ(refused(R"([{"type":"custom","name":"a","format":{"type":"x"}}])"), "tools[0].format.type");
   const std::string twice = R"({"type":"custom","name":"a"})";

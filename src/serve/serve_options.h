@@ -73,6 +73,7 @@ struct AccessOptions {
   // set it at the gateway.
   std::string client_header{};
   bool isolate_prefix_cache = false;  // tenants do not share cached prefixes
+  mcp::Options mcp{};                 // MCP servers that requests may use
 };
 
 struct ObserveOptions {
@@ -91,7 +92,6 @@ struct ServeOptions {
   ServeFeatures features{};
   AccessOptions access{};
   ObserveOptions observe{};
-  mcp::Options mcp{};
 
   std::vector<TokenId> eos_ids{};      // tokens that end an answer unless ignore_eos is set; sorted
   std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect

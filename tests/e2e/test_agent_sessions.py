@@ -177,7 +177,7 @@ def test_a_session_of_an_agent(agents_server, name):
     protocol, shape = SESSIONS[name]
     body = copy.deepcopy(shape) | {"model": "demo"}
     tools = "tools" in body
-    # A task of its own: what other sessions have cached says nothing about this one.
+    # The first text names the session, so no other session has cached its prompt.
     text = json.dumps(body).replace("terminal", f"terminal ({name})")
     body = json.loads(text)
     calls, said, first_prompt, _ = protocol.read(ask(agents_server, protocol, body | (protocol.forced if tools else {"max_tokens": 8})))
@@ -193,7 +193,7 @@ def test_a_session_of_an_agent(agents_server, name):
 
 
 def test_calls_of_codex_keep_their_kind(agents_server):
-    """A tool of a namespace and a custom tool come back as such, and their items are accepted in the next turn."""
+    """Calls keep namespace and type, and the next turn accepts their items."""
     body = copy.deepcopy(CODEX) | {"model": "demo", "max_output_tokens": 64}
     chosen = {"tool_choice": {"type": "function", "name": "close", "namespace": "agents"}}
     [call], *_ = Responses.read(ask(agents_server, Responses, body | chosen))

@@ -257,3 +257,21 @@ def test_a_request_is_aborted_by_its_own_tenant_only():
             assert other.json()["aborted"] == 0
             assert http_client.post(base + "/inference/v1/abort_requests", json=abort, **body("one")).json()["aborted"] == 1
             assert any('"finish_reason":"abort"' in line for line in lines)
+
+
+def test_a_fleet_answers_each_line_once_though_a_replica_dies(tmp_path):
+    replica = serve_command("--served-model-name", MODEL, "--max-num-seqs", "4")
+    with running(replica) as (first, one), running(replica) as (_, two):
+        route = f"build/release/octavo route --port {{port}} --batch-dir {tmp_path} --worker-urls {one} {two}"
+        with running(route, ready="/workers") as (_, base):
+            client = openai_client(base)
+            batch = start_batch(client, [request(f"r{i}", max_tokens=200) for i in range(24)])
+            assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed > 0, PATIENCE)
+            assert http_client.get(one + "/load").json()["server_load"] > 0
+            first.kill()
+            batch = ended(client, batch)
+            assert batch.status == "completed" and batch.request_counts.completed == 24
+            answers = lines_of(client, batch.output_file_id)
+            assert sorted(answer["custom_id"] for answer in answers) == sorted(f"r{i}" for i in range(24))
+            with pytest.raises(openai.NotFoundError):
+                openai_client(two).batches.retrieve(batch.id)

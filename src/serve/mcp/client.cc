@@ -82,9 +82,10 @@ CallResult result_of(const json::object& result) {
 }  // namespace
 
 Result<> Client::initialize() {
-  TRY(const json::object server, request("initialize", {{"protocolVersion", kVersion},
-                                                        {"capabilities", json::object()},
-                                                        {"clientInfo", {{"name", "octavo"}, {"version", "1"}}}}));
+  TRY(const json::object server,
+      request("initialize", {{"protocolVersion", kVersion},
+                             {"capabilities", json::object()},
+                             {"clientInfo", {{"name", "octavo"}, {"version", "1"}}}}));
   version_ = text_or_empty(server, "protocolVersion");
   TRY_VOID(send({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}}, 0));
   return {};
@@ -124,12 +125,12 @@ Result<json::object> Client::request(std::string_view method, json::object param
   const std::int64_t id = ++last_id_;
   auto sent = send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}}, id);
   if (!sent)
-    return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host, url_.port,
-                   sent.error().message);
+    return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host,
+                   url_.port, sent.error().message);
   const json::value* error = sent->if_contains("error");
   if (error && error->is_object())
-    return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host, url_.port,
-                   text_or_empty(error->get_object(), "message"));
+    return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host,
+                   url_.port, text_or_empty(error->get_object(), "message"));
   json::value* result = sent->if_contains("result");
   return result && result->is_object() ? std::move(result->get_object()) : json::object();
 }

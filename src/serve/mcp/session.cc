@@ -128,7 +128,7 @@ Result<> Session::start() {
   if (background) return invalid("background", "cannot be combined with tools of MCP servers");
   TRY_VOID(fields.boolean("store", store_));
   TRY_VOID(fields.integer("max_tool_calls", counts_.runs_max, 1));
-  TRY(servers_, read_servers(body_, service_->options.mcp));
+  TRY(servers_, read_servers(body_, service_->options.access.mcp));
   TRY_VOID(openai::read_history(fields, service_->responses, history_));
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
@@ -172,7 +172,8 @@ Result<> Session::list_tools() {
   for (std::size_t i = 0; i < servers_.all.size(); ++i) {
     const Server& server = servers_.all[i];
     const auto initialized = server.client->initialize();
-    if (!initialized) return field_failure(server.field, initialized.error().code, "{}", initialized.error().message);
+    if (!initialized)
+      return field_failure(server.field, initialized.error().code, "{}", initialized.error().message);
     const auto listed = std::ranges::find_if(known, [&](const json::value& item) {
       return item.is_object() && text_at(item.get_object(), "type") == "mcp_list_tools" &&
              text_at(item.get_object(), "server_label") == server.label;
@@ -222,7 +223,8 @@ Result<> Session::run_approved() {
       run(tool->second, item);
     } else {
       item["status"] = "failed";
-      item["error"] = json::object{{"type", "mcp_tool_execution_error"}, {"content", "the user has refused this call"}};
+      item["error"] =
+          json::object{{"type", "mcp_tool_execution_error"}, {"content", "the user has refused this call"}};
     }
     prelude_.push_back(std::move(item));
   }
@@ -238,7 +240,8 @@ json::array Session::items() const {
 
 json::object Session::turn_body() const {
   json::object body = body_;
-  for (const std::string_view field : {"previous_response_id", "conversation", "max_tool_calls"}) body.erase(field);
+  for (const std::string_view field : {"previous_response_id", "conversation", "max_tool_calls"})
+    body.erase(field);
   body["input"] = items();
   body["store"] = false;
   body["stream"] = true;
@@ -246,8 +249,8 @@ json::object Session::turn_body() const {
   // A forced call is made once. After the last allowed call the model must answer.
   const bool last = counts_.turns >= kTurnsMax || counts_.runs >= counts_.runs_max;
   if (counts_.turns > 0) body["tool_choice"] = last ? "none" : "auto";
-  if (const json::value* choice = body.if_contains("tool_choice"); choice && choice->is_object() &&
-                                                                    text_at(choice->get_object(), "type") == "mcp")
+  if (const json::value* choice = body.if_contains("tool_choice");
+      choice && choice->is_object() && text_at(choice->get_object(), "type") == "mcp")
     body["tool_choice"] =
         json::object{{"type", "function"},
                      {"name", openai::flat_tool_name(text_at(choice->get_object(), "server_label"),
@@ -270,7 +273,8 @@ void Session::start_turn() {
     if (closed_) return turn->close();
     turn_ = turn;
   }
-  if (const auto begun = routes::create_response(service_, turn); !begun) turn->respond(openai::error_response(begun.error()));
+  if (const auto begun = routes::create_response(service_, turn); !begun)
+    turn->respond(openai::error_response(begun.error()));
 }
 
 void Session::open(json::object response) {
@@ -279,7 +283,8 @@ void Session::open(json::object response) {
   response_["store"] = store_;
   for (const std::string_view name : {"previous_response_id", "tool_choice", "max_tool_calls"})
     if (const json::value* given = body_.if_contains(name)) response_[name] = *given;
-  if (!history_.conversation_id.empty()) response_["conversation"] = json::object{{"id", history_.conversation_id}};
+  if (!history_.conversation_id.empty())
+    response_["conversation"] = json::object{{"id", history_.conversation_id}};
 }
 
 void Session::take(json::object event) {
@@ -306,7 +311,8 @@ void Session::take(json::object event) {
     return;
   }
   if (take_call(type, event)) return;
-  if (json::value* index = event.if_contains("output_index")) *index = index->to_number<std::int64_t>() + base_;
+  if (json::value* index = event.if_contains("output_index"))
+    *index = index->to_number<std::int64_t>() + base_;
   if (type == "response.output_item.done") {
     const std::string kind = text_at(event.at("item").as_object(), "type");
     now_.waits_for_client = now_.waits_for_client || kind.ends_with("_call");
@@ -333,7 +339,8 @@ bool Session::take_call(std::string_view type, const json::object& event) {
   json::object fields = event;
   fields["item_id"] = now_.call->item.at("id");
   fields["output_index"] = next_index();
-  events_.write(fmt::format("response.mcp_call_arguments.{}", type.substr(kPrefix.size())), std::move(fields));
+  events_.write(fmt::format("response.mcp_call_arguments.{}", type.substr(kPrefix.size())),
+                std::move(fields));
   return true;
 }
 
@@ -350,7 +357,8 @@ void Session::begin_call(const json::object& item) {
     call.item["status"] = "in_progress";
     call.item["output"] = call.item["error"] = call.item["approval_request_id"] = nullptr;
     events_.write("response.output_item.added", {{"output_index", next_index()}, {"item", call.item}});
-    events_.write("response.mcp_call.in_progress", {{"output_index", next_index()}, {"item_id", call.item.at("id")}});
+    events_.write("response.mcp_call.in_progress",
+                  {{"output_index", next_index()}, {"item_id", call.item.at("id")}});
   }
   now_.call = std::move(call);
 }
@@ -401,13 +409,14 @@ void Session::run_calls() {
     while (output_[static_cast<std::size_t>(index)].at("id") != call.item.at("id")) ++index;
     if (counts_.runs >= counts_.runs_max) {
       call.item["status"] = "failed";
-      call.item["error"] = json::object{{"type", "mcp_tool_execution_error"},
-                                        {"content", fmt::format("max_tool_calls {} is reached", counts_.runs_max)}};
+      call.item["error"] =
+          json::object{{"type", "mcp_tool_execution_error"},
+                       {"content", fmt::format("max_tool_calls {} is reached", counts_.runs_max)}};
     } else {
       run(call.tool, call.item);
     }
     events_.write(fmt::format("response.mcp_call.{}", text_at(call.item, "status")),
-         {{"output_index", index}, {"item_id", call.item.at("id")}});
+                  {{"output_index", index}, {"item_id", call.item.at("id")}});
     events_.write("response.output_item.done", {{"output_index", index}, {"item", call.item}});
     output_[static_cast<std::size_t>(index)] = std::move(call.item);
   }

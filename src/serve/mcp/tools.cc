@@ -31,7 +31,8 @@ Result<> read_label(Fields& fields, std::string& label) {
   TRY_VOID(fields.text("server_label", label));
   const auto plain = [](unsigned char c) { return c == '_' || c == '-' || (c < 0x80 && std::isalnum(c)); };
   if (label.empty() || label.size() > kLabelBytesMax || !std::ranges::all_of(label, plain))
-    return invalid(fields.full_name("server_label"), "must have 1 to {} letters, digits, _ and -", kLabelBytesMax);
+    return invalid(fields.full_name("server_label"), "must have 1 to {} letters, digits, _ and -",
+                   kLabelBytesMax);
   return {};
 }
 
@@ -57,8 +58,9 @@ Result<http::Headers> read_headers(Fields& fields) {
   const auto printable = [](unsigned char c) { return c >= 0x20 && c < 0x7f; };
   if (given)
     for (const auto& [name, value] : *given) {
-      const bool plain = value.is_string() && std::ranges::all_of(value.get_string(), printable) &&
-                         std::ranges::all_of(name, [&](unsigned char c) { return printable(c) && c != ':' && c != ' '; });
+      const bool plain =
+          value.is_string() && std::ranges::all_of(value.get_string(), printable) &&
+          std::ranges::all_of(name, [&](unsigned char c) { return printable(c) && c != ':' && c != ' '; });
       if (!plain || name.empty()) return invalid(at, "must map names to texts of printable ASCII characters");
       headers.set(std::string(name), std::string(value.get_string()));
     }
@@ -73,8 +75,7 @@ Result<http::Headers> read_headers(Fields& fields) {
 // A list of names, or {"tool_names": [..]}.
 Result<std::vector<std::string>> read_names(const json::value& given, const std::string& at) {
   std::vector<std::string> names;
-  const json::object list =
-      given.is_object() ? given.get_object() : json::object{{"tool_names", given}};
+  const json::object list = given.is_object() ? given.get_object() : json::object{{"tool_names", given}};
   Fields fields(list, at + ".");
   TRY_VOID(fields.texts("tool_names", names));
   return names;

@@ -21,7 +21,8 @@ struct Server {
   std::string field;  // "tools[0]"
   std::string label;
   std::shared_ptr<Client> client;
-  std::optional<std::vector<std::string>> allowed{};  // names of the tools that the model may see; nullopt: all
+  std::optional<std::vector<std::string>>
+      allowed{};                          // names of the tools that the model may see; nullopt: all
   std::vector<std::string> approved{};    // names of tools that run without the client's approval
   std::vector<std::string> unapproved{};  // names of tools that need it
   bool needs_approval = true;             // for tools in neither list

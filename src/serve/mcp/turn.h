@@ -1,4 +1,5 @@
-// One turn of a session: a request to /v1/responses of this process, whose events are read as they are written.
+// One turn of a session: a request to /v1/responses of this process, whose events are read as they are
+// written.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,8 +21,7 @@ struct TurnEvents {
 
 class Turn final : public http::Exchange {
  public:
-  Turn(http::Request request, TurnEvents events)
-      : Exchange(std::move(request)), events_(std::move(events)) {}
+  Turn(http::Request request, TurnEvents events) : Exchange(std::move(request)), events_(std::move(events)) {}
   ~Turn() override;
 
   // Cancels the generation. Any thread.

@@ -29,7 +29,7 @@ std::string new_item_id(Kind kind) {
 json::object usage_of(const Usage& usage) {
   return {{"input_tokens", usage.prompt_tokens},
           {"input_tokens_details",
-            {{"cached_tokens", usage.cached_tokens.value_or(0)}, {"cache_write_tokens", 0}}},
+           {{"cached_tokens", usage.cached_tokens.value_or(0)}, {"cache_write_tokens", 0}}},
           {"output_tokens", usage.completion_tokens},
           {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};

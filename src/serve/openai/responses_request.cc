@@ -125,8 +125,10 @@ class Conversation {
     if (name.empty()) return invalid(fields.full_name("name"), "is missing");
     json::object& message = assistant();
     if (!message.contains("tool_calls")) message["tool_calls"] = json::array();
-    message["tool_calls"].get_array().push_back(json::object{
-        {"id", id}, {"type", "function"}, {"function", {{"name", flat_tool_name(name_space, name)}, {"arguments", arguments}}}});
+    message["tool_calls"].get_array().push_back(
+        json::object{{"id", id},
+                     {"type", "function"},
+                     {"function", {{"name", flat_tool_name(name_space, name)}, {"arguments", arguments}}}});
     return {};
   }
 
@@ -150,7 +152,8 @@ class Conversation {
     TRY_VOID(fields.text("arguments", arguments));
     const json::value* output = fields.any("output");
     if (!output) output = fields.any("error");
-    const json::value* text = output && output->is_object() ? output->get_object().if_contains("content") : output;
+    const json::value* text =
+        output && output->is_object() ? output->get_object().if_contains("content") : output;
     json::object call{{"call_id", id}, {"name", name}, {"namespace", label}, {"arguments", arguments}};
     Fields called(call, fields.full_name(""));
     TRY_VOID(add_call(called, "function_call"));

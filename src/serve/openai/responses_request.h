@@ -27,7 +27,8 @@ struct ResponsesRequest {
                             // them
 };
 
-// Reads the items from before the request: by `previous_response_id`, or by `conversation` (an id, or {"id"}).
+// Reads the items from before the request: by `previous_response_id`, or by `conversation` (an id, or
+// {"id"}).
 Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request);
 
 // Errors name the fields of this protocol.

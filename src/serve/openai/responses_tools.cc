@@ -139,7 +139,8 @@ Result<json::value> convert_allowed(Fields& choice, std::vector<std::string>& ig
     if (!name.empty())
       functions.push_back(named_function(name));
     else
-      ignored.push_back("tool_choice.tools.type=" + json::serialize(tool.contains("type") ? tool.at("type") : ""));
+      ignored.push_back("tool_choice.tools.type=" +
+                        json::serialize(tool.contains("type") ? tool.at("type") : ""));
   }
   return json::value{{"type", "allowed_tools"},
                      {"allowed_tools", {{"mode", mode}, {"tools", std::move(functions)}}}};
@@ -152,7 +153,8 @@ Result<json::value> convert_choice(const json::value& choice, std::vector<std::s
   TRY_VOID(fields.text("type", type));
   if (type == "allowed_tools") return convert_allowed(fields, ignored);
   if (type != "function" && type != "custom")
-    return invalid("tool_choice.type", "must be \"function\", \"custom\" or \"allowed_tools\", got \"{}\"", type);
+    return invalid("tool_choice.type", "must be \"function\", \"custom\" or \"allowed_tools\", got \"{}\"",
+                   type);
   TRY(const std::string name, chosen_name(choice.get_object(), "tool_choice"));
   return json::value(named_function(name));
 }

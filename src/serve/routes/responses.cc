@@ -54,7 +54,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
 
 Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(json::object body, openai::parse_body(exchange->take_body()));
-  if (!service->options.mcp.allowed.empty() && mcp::names_servers(body))
+  if (!service->options.access.mcp.allowed.empty() && mcp::names_servers(body))
     return mcp::respond_with_servers(service, exchange, std::move(body));
   TRY(openai::ResponsesRequest request,
       openai::parse_responses_request(body, service->options.rules, service->responses));
