@@ -80,7 +80,9 @@ constexpr VllmFlag kFlags[] = {
     works("--tool-call-parser"),
     refused("--tool-parser-plugin", value, kNoPython),
     only("auto", "--tool-strict-level", value, "each request sets `strict` for its tools"),
-    refused("--tool-server", value, "the server calls no tools itself"),
+    refused(
+        "--tool-server", value,
+        "tools run on MCP servers that a request to /v1/responses names: allow their hosts with --mcp-allow"),
     works("--max-log-len"),
     works("--enable-prompt-tokens-details"),
     works("--enable-per-request-metrics"),

@@ -491,7 +491,8 @@ openai::Usage Generation::usage() const {
         usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.processor.reasoning_tokens();
     }
   }
-  if (service_->options.features.prompt_tokens_details) usage.cached_tokens = cached;
+  if (service_->options.features.prompt_tokens_details || plan_.reply->shows_cached_tokens())
+    usage.cached_tokens = cached;
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
   const bool shown = service_->options.features.request_metrics || plan_.reply->shows_times();
   if (shown && single) usage.times = runs_.front().choices.front().times;
