@@ -74,7 +74,8 @@ Result<> LocalEngine::submit(std::uint64_t request, const boost::json::object& b
   Service& service = *runtime_->service;
   TRY(GenerationPlan plan, plan_body(service, body, true));
   const auto answers = static_cast<std::size_t>(plan.request.sampling.n);
-  std::vector<TokenId> prompt = plan.prompts.front();
+  std::vector<TokenId> prompt;
+  if (plan.sources.empty() || !plan.sources[0].embeds) prompt = plan.prompts.front();
   const std::lock_guard lock(mutex_);
   TRY_VOID(is_new(request));
   const auto place =

@@ -45,6 +45,10 @@ constexpr VllmVariable kOwnVariables[] = {
     {"LMCACHE_*", "those settings one by one, as LMCACHE_MAX_LOCAL_CPU_SIZE; they win over the file"},
     {"OCTAVO_API_KEY", "as --api-key"},
     {"OMPI_COMM_WORLD_RANK, PMI_RANK ..", "the process among those that mpirun has started"},
+    {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+     "protocol of --otlp-traces-endpoint: grpc, http/protobuf or http/json; by default grpc for "
+     "grpc://HOST:PORT, "
+     "else http/json"},
     {"OTEL_SERVICE_NAME", "name of the service in spans"},
     {"SLURM_NODEID ..", "the host among those of a job"},
 };

@@ -40,6 +40,7 @@ struct RouteCommand {
   std::string tenants;
   std::string warm_from;
   RouterOptions options;
+  fleet::BatchOptions batches;
   PodFlags pods;
   SourceFlags sources;
   int shutdown_grace_s = 180;
@@ -222,6 +223,13 @@ constexpr RouteFlag kClientFlags[] = {
     {"--tenants", flag::to<&RouteCommand::tenants>,
      "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
      "maxConcurrentRequests of each"},
+    {"--batch-dir", flag::to<&RouteCommand::batches, &fleet::BatchOptions::folder>,
+     "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
+     "missing, for one router. Their requests are last in the queue (--queue-size), at most 16 run for each "
+     "worker. Without it a worker answers these routes"},
+    {"--batch-dir-bytes", flag::to<&RouteCommand::batches, &fleet::BatchOptions::bytes_max>,
+     "Maximum bytes of all files and answers in --batch-dir",
+     flag::range(std::int64_t{1} << 20, std::int64_t{1} << 50)},
 };
 
 std::vector<std::string>& origins_of(RouterOptions& o) { return o.http.cors->origins; }
@@ -331,7 +339,7 @@ Result<> route(RouteCommand& c) {
   const std::string workers = o.workers.discovered.empty()
                                   ? fmt::format("{} workers", named)
                                   : fmt::format("{} workers and those that discovery finds", named);
-  TRY(const auto router, fleet::Router::start(std::move(o)));
+  TRY(const auto router, fleet::Router::start(std::move(o), c.batches));
   log_info("routing by {} to {} on {}", policy, workers, router->address());
 
   signals.wait();

@@ -15,6 +15,7 @@
 #include "app/serving.h"
 #include "batches/line.h"
 #include "batches/line_runner.h"
+#include "batches/service.h"
 #include "local/progress.h"
 
 namespace octavo {
@@ -51,7 +52,7 @@ Result<std::vector<batches::Line>> read_input(const std::string& path) {
 std::size_t run_lines(const std::vector<batches::Line>& lines, const std::shared_ptr<Service>& service,
                       int concurrency, std::ofstream& output) {
   constexpr int kWaitMs = 60'000;
-  batches::LineRunner runner(service, http::Request::Origin::process);
+  batches::LineRunner runner(batches::serve_host(service), http::Request::Origin::process);
   ProgressBar bar("batch", "requests", 1);
   std::map<std::size_t, std::string> ended;  // answers that are not written yet
   std::size_t next = 0, written = 0, failed = 0;

@@ -223,6 +223,9 @@ constexpr ServeFlag kOtherFlags[] = {
      "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
      "missing, for one server. Sets --scheduling-policy priority unless it is lpm: batches yield to other "
      "requests"},
+    {"--batch-dir-bytes", flag::to<&ServeCommand::batch_dir_bytes>,
+     "Maximum bytes of all files and answers in --batch-dir",
+     flag::range(std::int64_t{1} << 20, std::int64_t{1} << 50)},
     {"--enable-sleep-mode", flag::to<features_of, &ServeFeatures::sleep_mode>,
      "Let POST /sleep free the KV cache (level 1) or also the weights (level 2); needs --server-dev-mode"},
     {"--shutdown-timeout", flag::to<&ServeCommand::shutdown_timeout_s>,

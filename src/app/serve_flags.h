@@ -48,6 +48,7 @@ struct ServeCommand : RuntimeCommand {
   bool headless = false;
   int shutdown_timeout_s = 30;
   std::string batch_dir;  // "": files and batches are off
+  std::int64_t batch_dir_bytes = std::int64_t{32} << 30;  // maximum bytes of all files and answers
   LogStats log_stats;
   RegistrationFlags registration;
   Lists lists;

@@ -43,7 +43,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   c.runtime.serve.version = kVersion;
   std::unique_ptr<batches::Store> store;
   if (!c.batch_dir.empty()) {
-    TRY(store, batches::Store::open(c.batch_dir));
+    TRY(store, batches::Store::open(c.batch_dir, c.batch_dir_bytes));
   }
   if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
@@ -67,7 +67,9 @@ Result<Serving> start_serving(ServeCommand& c) {
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
   // The server stops the batches, but only once it is open.
-  if (store) batches::start(std::move(store), serving.runtime->service);
+  if (store)
+    serving.runtime->service->batches =
+        batches::start(std::move(store), batches::serve_host(serving.runtime->service));
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
   log_info("{}: {} of weights, {} KV blocks ({}), context of {} tokens", engine.architecture,

@@ -40,11 +40,14 @@ class AnswerReader {
 };
 
 std::string unanswered(std::string_view status) {
-  const bool expired = status == kExpired;
-  return exact_json_text(
-      json::object{{"code", expired ? "batch_expired" : "batch_cancelled"},
-                   {"message", expired ? "the completion window ended before this request ran"
-                                       : "the batch was cancelled before this request ran"}});
+  const auto error = [](std::string_view code, std::string_view message) {
+    return exact_json_text(json::object{{"code", code}, {"message", message}});
+  };
+  if (status == kExpired)
+    return error("batch_expired", "the completion window ended before this request ran");
+  if (status == kFailed)
+    return error("batch_failed", "the batch failed before this request ran: see its errors");
+  return error("batch_cancelled", "the batch was cancelled before this request ran");
 }
 
 // A line in Anthropic's format: {"custom_id", "result"}.
@@ -86,12 +89,40 @@ Result<std::string> keep(OutputFile& file, const Batch& batch, std::vector<Store
   return file.record.id;
 }
 
+// The output files of a batch, and its counts.
+struct Output {
+  Batch& batch;
+  std::string_view status;
+  OutputFile& output;
+  OutputFile& errors;
+
+  void add(LineAnswer answer, bool answered) {
+    if (answered) ++(answer.status == 200 ? batch.completed : batch.failed);
+    if (batch.protocol == kAnthropic) return output.add(message_line(answer, status));
+    if (!answered) answer.body = unanswered(status);
+    (answer.status == 200 ? output : errors).add(output_line(answer.custom_id, answer.status, answer.body));
+  }
+};
+
+// For a batch whose input file is missing.
+Result<> write_answers(Store& store, Output& out) {
+  std::int64_t last = 0;
+  while (true) {
+    TRY(std::vector<LineAnswer> answers, store.answers_after(out.batch.id, last, kAnswersAtOnce));
+    if (answers.empty()) return {};
+    last = answers.back().line;
+    for (LineAnswer& answer : answers) out.add(std::move(answer), true);
+  }
+}
+
 // Writes all lines, and counts them.
-Result<> write_lines(Store& store, Batch& batch, std::string_view status, OutputFile& output,
-                     OutputFile& errors) {
-  batch.total = batch.completed = batch.failed = 0;
+Result<> write_lines(Store& store, Output out) {
+  Batch& batch = out.batch;
+  batch.completed = batch.failed = 0;
   AnswerReader answers(store, batch.id);
   LineReader lines(store.path_of(batch.input_file));
+  if (!lines.is_open()) return write_answers(store, out);
+  batch.total = 0;
   while (const auto text = lines.next()) {
     ++batch.total;
     TRY(std::optional<LineAnswer> answer, answers.of_line(text->number));
@@ -100,14 +131,7 @@ Result<> write_lines(Store& store, Batch& batch, std::string_view status, Output
       answer.emplace();
       (void)read_line(text->text, answer->custom_id);
     }
-    if (answered) ++(answer->status == 200 ? batch.completed : batch.failed);
-    if (batch.protocol == kAnthropic) {
-      output.add(message_line(*answer, status));
-      continue;
-    }
-    if (!answered) answer->body = unanswered(status);
-    (answer->status == 200 ? output : errors)
-        .add(output_line(answer->custom_id, answer->status, answer->body));
+    out.add(*std::move(answer), answered);
   }
   if (lines.complete()) return {};
   return failure(ErrorCode::io, "cannot read all of {}", store.path_of(batch.input_file));
@@ -115,17 +139,19 @@ Result<> write_lines(Store& store, Batch& batch, std::string_view status, Output
 
 }  // namespace
 
-Result<> finish_batch(Store& store, const std::string& batch_id, std::string_view status) {
+Result<> finish_batch(Store& store, const std::string& batch_id, std::string_view status,
+                      const std::string& problems) {
   TRY(Batch batch, store.change(batch_id, [&](Batch& now) -> Result<> {
     if (now.status == kCancelling) status = kCancelled;
     if (now.finalizing_at == 0) now.finalizing_at = unix_time();
     if (now.status == kInProgress) now.status = kFinalizing;
+    if (!problems.empty()) now.errors = problems;
     return {};
   }));
   const bool messages = batch.protocol == kAnthropic;
   OutputFile output(store, batch, messages ? kMessages : kOutput, "output");
   OutputFile errors(store, batch, kOutput, "error");
-  TRY_VOID(write_lines(store, batch, status, output, errors));
+  TRY_VOID(write_lines(store, {batch, status, output, errors}));
   std::vector<StoredFile> files;
   TRY(batch.output_file, keep(output, batch, files));
   TRY(batch.error_file, keep(errors, batch, files));

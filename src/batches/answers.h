@@ -11,10 +11,12 @@ namespace octavo::batches {
 
 // Ends a batch that has no running lines: writes its answers in the order of the lines, and sets `status`, or
 // `cancelled` if a client has cancelled the batch. Lines without an answer are reported as cancelled or
-// expired.
-Result<> finish_batch(Store& store, const std::string& batch_id, std::string_view status);
+// expired. If the input file is missing, only the answers are written. errors: as in fail_batch; "": those of
+// the batch.
+Result<> finish_batch(Store& store, const std::string& batch_id, std::string_view status,
+                      const std::string& errors = "");
 
-// Ends a batch whose input file is invalid. errors: JSON array of {"code", "line", "message", "param"}.
+// Ends a batch of which no line has run. errors: JSON array of {"code", "line", "message", "param"}.
 Result<> fail_batch(Store& store, const std::string& batch_id, const std::string& errors);
 
 }  // namespace octavo::batches

@@ -10,7 +10,6 @@
 #include "http/target.h"
 #include "openai/anthropic_errors.h"
 #include "openai/errors.h"
-#include "serve/routes/handlers.h"
 
 namespace octavo::batches {
 namespace {
@@ -47,18 +46,17 @@ std::optional<std::string> match(std::string_view form, std::string_view path) {
   return std::string(id);
 }
 
-// The owner of a client's files and batches: its tenant. Addresses are not used, because they change.
-std::string owner_of(const Service& service, const http::Request& request) {
-  const AccessOptions& access = service.options.access;
-  if (access.api_keys.empty() && access.client_header.empty()) return "";
-  const std::string client = routes::client_of(service, request);
-  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(client)), 0);
+// The owner of a client's files and batches.
+std::string owner_of(const Host& host, const http::Request& request) {
+  const std::string tenant = host.tenant_of(request);
+  if (tenant.empty()) return "";
+  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(tenant)), 0);
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
 }  // namespace
 
-void handle(Store& store, Worker& worker, const std::shared_ptr<Service>& service,
+void handle(Store& store, Worker& worker, const HostPtr& host,
             const std::shared_ptr<http::Exchange>& exchange) {
   const http::Request& request = exchange->request();
   const std::string_view path = std::string_view(request.path).substr(request.path.rfind("/v1/"));
@@ -74,7 +72,7 @@ void handle(Store& store, Worker& worker, const std::shared_ptr<Service>& servic
       methods += (methods.empty() ? "" : ", ") + std::string(action.method);
       continue;
     }
-    Call call{store, worker, service, exchange, owner_of(*service, request), *std::move(id)};
+    Call call{store, worker, host, exchange, owner_of(*host, request), *std::move(id)};
     if (const auto done = action.act(call); !done) refuse(done.error());
     return;
   }

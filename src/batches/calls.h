@@ -9,17 +9,17 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "batches/host.h"
 #include "batches/store.h"
 #include "batches/worker.h"
 #include "http/exchange.h"
-#include "serve/service.h"
 
 namespace octavo::batches {
 
 struct Call {
   Store& store;
   Worker& worker;
-  const std::shared_ptr<Service>& service;
+  const HostPtr& host;
   const std::shared_ptr<http::Exchange>& exchange;
   std::string owner;
   std::string id;  // id in the path; "": the path has no id
@@ -54,7 +54,7 @@ Result<> cancel_message_batch(Call&);
 Result<> message_batch_results(Call&);
 
 // Selects the action by method and path, and runs it.
-void handle(Store& store, Worker& worker, const std::shared_ptr<Service>& service,
+void handle(Store& store, Worker& worker, const HostPtr& host,
             const std::shared_ptr<http::Exchange>& exchange);
 
 // --- Functions that several actions use ---

@@ -10,14 +10,14 @@ constexpr std::size_t kPieceBytes = 64 << 10;
 
 class FileStream : public std::enable_shared_from_this<FileStream> {
  public:
-  FileStream(std::shared_ptr<Service> service, std::shared_ptr<http::Exchange> exchange, std::ifstream file)
-      : service_(std::move(service)), exchange_(std::move(exchange)), file_(std::move(file)) {}
+  FileStream(HostPtr host, std::shared_ptr<http::Exchange> exchange, std::ifstream file)
+      : host_(std::move(host)), exchange_(std::move(exchange)), file_(std::move(file)) {}
 
   // Runs on a worker's thread, at most once at a time.
   void send() {
     std::string piece(kPieceBytes, '\0');
     while (!exchange_->wait_writable(
-        [self = shared_from_this()] { self->service_->delivery.post([self] { self->send(); }); })) {
+        [self = shared_from_this()] { self->host_->post([self] { self->send(); }); })) {
       file_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
       const auto count = static_cast<std::size_t>(file_.gcount());
       if (count > 0 && !exchange_->write(std::string_view(piece).substr(0, count)))
@@ -28,19 +28,19 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
   }
 
  private:
-  const std::shared_ptr<Service> service_;
+  const HostPtr host_;
   const std::shared_ptr<http::Exchange> exchange_;
   std::ifstream file_;
 };
 
 }  // namespace
 
-Result<> send_file(const std::shared_ptr<Service>& service, const std::shared_ptr<http::Exchange>& exchange,
+Result<> send_file(const HostPtr& host, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& path, std::string content_type) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return failure(ErrorCode::io, "the content of the file cannot be read");
   exchange->start_stream({.content_type = std::move(content_type)});
-  std::make_shared<FileStream>(service, exchange, std::move(file))->send();
+  std::make_shared<FileStream>(host, exchange, std::move(file))->send();
   return {};
 }
 

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "base/error.h"
+#include "batches/host.h"
 #include "http/exchange.h"
-#include "serve/service.h"
 
 namespace octavo::batches {
 
 // Sends the file piece by piece, as fast as the client reads. Errors: io if the file cannot be opened; then
 // nothing is sent.
-Result<> send_file(const std::shared_ptr<Service>& service, const std::shared_ptr<http::Exchange>& exchange,
+Result<> send_file(const HostPtr& host, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& path, std::string content_type);
 
 }  // namespace octavo::batches

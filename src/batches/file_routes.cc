@@ -127,7 +127,7 @@ Result<> delete_file(Call& call) {
 
 Result<> file_content(Call& call) {
   TRY(const StoredFile file, call.store.file(call.owner, call.id));
-  return send_file(call.service, call.exchange, call.store.path_of(file.id), "application/octet-stream");
+  return send_file(call.host, call.exchange, call.store.path_of(file.id), "application/octet-stream");
 }
 
 }  // namespace octavo::batches

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/exact_json.h"
 #include "http/target.h"
-#include "serve/routes/routes.h"
 
 namespace octavo::batches {
 namespace {
@@ -27,8 +26,10 @@ bool is_own_timeout(const std::string& body) {
   return param != nullptr && *param == "timeout";
 }
 
-http::Request request_of(const Line& line, const std::string& client, http::Request::Origin origin) {
+http::Request request_of(const Line& line, const std::string& client, http::Request::Origin origin,
+                         http::Headers headers) {
   http::Request request;
+  request.headers = std::move(headers);
   request.method = "POST";
   const http::Target target = http::parse_target(line.url).value();  // read_line() has checked the URL
   request.path = target.path;
@@ -43,8 +44,8 @@ http::Request request_of(const Line& line, const std::string& client, http::Requ
 
 }  // namespace
 
-LineRunner::LineRunner(std::weak_ptr<Service> service, http::Request::Origin origin)
-    : service_(std::move(service)), origin_(origin) {}
+LineRunner::LineRunner(HostPtr host, http::Request::Origin origin)
+    : host_(std::move(host)), origin_(origin) {}
 
 LineRunner::~LineRunner() { close_all(); }
 
@@ -56,16 +57,15 @@ void LineRunner::start(Job job, std::string client) {
 
 void LineRunner::send(std::uint64_t id, Open& open) {
   open.exchange = std::make_shared<http::LocalExchange>(
-      request_of(open.job.line, open.client, origin_), [arrivals = arrivals_, id](http::Response response) {
+      request_of(open.job.line, open.client, origin_, host_->line_headers()),
+      [arrivals = arrivals_, id](http::Response response) {
         {
           const std::lock_guard lock(arrivals->mutex);
           arrivals->responses.emplace_back(id, std::move(response));
         }
         arrivals->changed.notify_one();
       });
-  static const ApiKeys kNoKeys({});
-  if (const std::shared_ptr<Service> service = service_.lock()) return route(service, kNoKeys, open.exchange);
-  open.exchange->respond({.status = 503, .body = R"({"error": {"message": "the server is stopping"}})"});
+  host_->send(open.exchange);
 }
 
 bool LineRunner::may_try_again(const http::Response& response) {

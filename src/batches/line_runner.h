@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "batches/host.h"
 #include "batches/line.h"
 #include "http/local_exchange.h"
-#include "serve/service.h"
 
 namespace octavo::batches {
 
@@ -32,7 +32,7 @@ class LineRunner {
   // client: the tenant of the requests. A line that the full or unavailable server refuses (429, 503) is
   // tried again, unless its own `timeout` is over: in the background until it is taken, less and less often
   // after 503; otherwise 100 times while no other line runs.
-  LineRunner(std::weak_ptr<Service> service, http::Request::Origin origin);
+  LineRunner(HostPtr host, http::Request::Origin origin);
   ~LineRunner();
 
   void start(Job job, std::string client);
@@ -66,7 +66,7 @@ class LineRunner {
   bool may_try_again(const http::Response& response);
   int ms_to_next_try(int ms) const;
 
-  const std::weak_ptr<Service> service_;
+  const HostPtr host_;
   const http::Request::Origin origin_;
   const std::shared_ptr<Arrivals> arrivals_ = std::make_shared<Arrivals>();
   std::map<std::uint64_t, Open> open_;

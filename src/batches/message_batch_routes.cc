@@ -161,7 +161,7 @@ Result<> message_batch_results(Call& call) {
     return invalid("message_batch_id",
                    "{} has not ended: its results are available when processing_status is ended", batch.id);
   if (batch.output_file.empty()) return failure(ErrorCode::not_found, "{} has no results", batch.id);
-  return send_file(call.service, call.exchange, call.store.path_of(batch.output_file), "application/x-jsonl");
+  return send_file(call.host, call.exchange, call.store.path_of(batch.output_file), "application/x-jsonl");
 }
 
 }  // namespace octavo::batches

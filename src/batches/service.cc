@@ -10,27 +10,24 @@ namespace {
 
 class Batches final : public BatchApi {
  public:
-  Batches(std::shared_ptr<Store> store, const std::shared_ptr<Service>& service)
-      : store_(std::move(store)),
-        service_(service),
-        worker_(store_, service_, service->options.admission.max_num_seqs) {}
+  Batches(std::shared_ptr<Store> store, HostPtr host)
+      : store_(std::move(store)), host_(std::move(host)), worker_(store_, host_) {}
 
   void handle(const std::shared_ptr<http::Exchange>& exchange) override {
-    // A weak pointer, because the service owns this object.
-    if (const auto service = service_.lock()) batches::handle(*store_, worker_, service, exchange);
+    batches::handle(*store_, worker_, host_, exchange);
   }
   void stop() override { worker_.stop(); }
 
  private:
   const std::shared_ptr<Store> store_;
-  const std::weak_ptr<Service> service_;
+  const HostPtr host_;
   Worker worker_;
 };
 
 }  // namespace
 
-void start(std::unique_ptr<Store> store, const std::shared_ptr<Service>& service) {
-  service->batches = std::make_unique<Batches>(std::move(store), service);
+std::unique_ptr<BatchApi> start(std::unique_ptr<Store> store, HostPtr host) {
+  return std::make_unique<Batches>(std::move(store), std::move(host));
 }
 
 }  // namespace octavo::batches

@@ -1,16 +1,19 @@
-// Adds files and batches to a server.
+// Adds files and batches to a server or a router.
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "base/error.h"
+#include "batches/host.h"
 #include "batches/store.h"
+#include "serve/batch_api.h"
 #include "serve/service.h"
 
 namespace octavo::batches {
 
-// Sets service->batches, and continues the unfinished batches of the store.
-void start(std::unique_ptr<Store> store, const std::shared_ptr<Service>& service);
+// Continues the unfinished batches of the store.
+std::unique_ptr<BatchApi> start(std::unique_ptr<Store> store, HostPtr host);
+
+// A host that runs lines in this server.
+HostPtr serve_host(const std::shared_ptr<Service>& service);
 
 }  // namespace octavo::batches

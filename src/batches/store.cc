@@ -38,7 +38,7 @@ std::int64_t unix_time() {
       .count();
 }
 
-Result<std::unique_ptr<Store>> Store::open(const std::string& folder) {
+Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64_t bytes_max) {
   const auto named = [](Error error) {
     error.field = "batch-dir";
     return std::unexpected(std::move(error));
@@ -62,8 +62,9 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder) {
                      folder, *version, kSchema),
          {}});
   if (const auto made = database->script(kTables); !made) return named(made.error());
-  std::unique_ptr<Store> store(new Store(*std::move(database), files));
+  std::unique_ptr<Store> store(new Store(*std::move(database), files, bytes_max));
   TRY_VOID(store->remove_leftovers());
+  TRY_VOID(store->count_answers());
   return store;
 }
 
@@ -76,6 +77,28 @@ Result<> Store::remove_leftovers() {
     if (known == 0) fs::remove(entry.path(), error);
   }
   return {};
+}
+
+Result<> Store::count_answers() {
+  TRY(answer_bytes_, database_.number("SELECT COALESCE(SUM(LENGTH(body)), 0) FROM answers"));
+  return {};
+}
+
+Result<> Store::has_space(std::int64_t more) {
+  TRY(const std::int64_t files, database_.number("SELECT COALESCE(SUM(bytes), 0) FROM files"));
+  const std::int64_t used = files + answer_bytes_;
+  if (used + more <= bytes_max_) return {};
+  return failure(
+      ErrorCode::resource_exhausted,
+      "the files and batches of this server have {} bytes, {} more exceed --batch-dir-bytes {}: delete "
+      "files (DELETE /v1/files/ID), or raise the flag",
+      used, more, bytes_max_);
+}
+
+Result<> Store::check_space(std::int64_t more) {
+  const std::lock_guard lock(mutex_);
+  TRY_VOID(remove_expired());
+  return has_space(more);
 }
 
 Result<> Store::remove_expired() {
@@ -134,6 +157,7 @@ Result<StoredFile> Store::add_file(StoredFile file, std::string_view content) {
     if (count >= kFilesMax)
       return failure(ErrorCode::resource_exhausted,
                      "the server has {} files, the maximum: delete some (DELETE /v1/files/ID)", count);
+    TRY_VOID(has_space(std::ssize(content)));
   }
   DurableFile written(path_of(file.id));
   written.write(content);
@@ -231,7 +255,8 @@ Result<> Store::finish(const Batch& batch, std::span<const StoredFile> files) {
       TRY_VOID(database_.put("INSERT OR REPLACE", "files", file));
     }
     TRY_VOID(database_.put("INSERT OR REPLACE", "batches", batch));
-    return database_.run("DELETE FROM answers WHERE batch = ?", batch.id);
+    TRY_VOID(database_.run("DELETE FROM answers WHERE batch = ?", batch.id));
+    return count_answers();
   });
 }
 
@@ -254,6 +279,7 @@ Result<> Store::add_answers(std::span<const LineAnswer> answers) {
   const std::lock_guard lock(mutex_);
   return database_.together([&]() -> Result<> {
     for (const LineAnswer& answer : answers) TRY_VOID(database_.put("INSERT OR IGNORE", "answers", answer));
+    for (const LineAnswer& answer : answers) answer_bytes_ += std::ssize(answer.body);
     return {};
   });
 }

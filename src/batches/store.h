@@ -40,12 +40,16 @@ std::int64_t unix_time();
 // Safe from any thread. All functions can also return the error io.
 class Store {
  public:
-  // Creates the folder. Errors: io, also if another server uses the folder (field "batch-dir").
-  static Result<std::unique_ptr<Store>> open(const std::string& folder);
+  // Creates the folder. bytes_max: maximum bytes of all files and answers. Errors: io, also if another server
+  // uses the folder (field "batch-dir").
+  static Result<std::unique_ptr<Store>> open(const std::string& folder, std::int64_t bytes_max);
 
   std::string path_of(const std::string& file_id) const { return files_ + "/" + file_id; }
 
-  // Errors: resource_exhausted if there are kFilesMax files.
+  // Errors: resource_exhausted if `more` bytes do not fit.
+  Result<> check_space(std::int64_t more);
+
+  // Errors: resource_exhausted if there are kFilesMax files, or the content does not fit.
   Result<StoredFile> add_file(StoredFile file, std::string_view content);
   // Errors of the next functions: not_found.
   Result<StoredFile> file(const std::string& owner, const std::string& id);
@@ -78,7 +82,10 @@ class Store {
   Result<std::vector<LineAnswer>> answers_after(const std::string& batch, std::int64_t line, int limit);
 
  private:
-  Store(Sqlite database, std::string files) : database_(std::move(database)), files_(std::move(files)) {}
+  Store(Sqlite database, std::string files, std::int64_t bytes_max)
+      : database_(std::move(database)), files_(std::move(files)), bytes_max_(bytes_max) {}
+  Result<> has_space(std::int64_t more);
+  Result<> count_answers();
   Result<> remove_leftovers();
   Result<> remove_expired();
   template <class Record>
@@ -91,6 +98,8 @@ class Store {
   std::mutex mutex_;  // guards the database
   Sqlite database_;
   const std::string files_;  // folder of the files' contents
+  const std::int64_t bytes_max_;
+  std::int64_t answer_bytes_ = 0;  // size of the answers of unfinished batches
 };
 
 }  // namespace octavo::batches

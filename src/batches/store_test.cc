@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class StoreTest : public ::testing::Test {
  protected:
-  void open() { store_ = Store::open(folder()).value(); }
+  void open(std::int64_t bytes_max = 1 << 20) { store_ = Store::open(folder(), bytes_max).value(); }
   std::string folder() const { return (scratch_ / "batches").string(); }
   StoredFile add(const std::string& id, const std::string& content, const std::string& owner = "me") {
     return store_
@@ -55,7 +55,7 @@ TEST_F(StoreTest, FilesOutliveTheProcess) {
 
 TEST_F(StoreTest, OneServerUsesTheFolder) {
   open();
-  const auto second = Store::open(folder());
+  const auto second = Store::open(folder(), 1 << 20);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().field, "batch-dir");
   EXPECT_THAT(second.error().message, HasSubstr("no other server"));
@@ -138,6 +138,49 @@ TEST_F(StoreTest, MessageBatchesHaveOneFileInAnthropicsShape) {
   EXPECT_FALSE(store_->file("me", batch.output_file));
   EXPECT_TRUE(store_->remove_batch(batch));
   EXPECT_FALSE(std::filesystem::exists(store_->path_of(batch.output_file)));
+}
+
+TEST_F(StoreTest, FilesAndAnswersHaveALimitOfBytes) {
+  open(10);
+  add("file-1", "12345678");
+  EXPECT_TRUE(store_->check_space(2));
+  const auto refused = store_->add_file({.id = "file-2", .owner = "me"}, "123");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("have 8 bytes, 3 more exceed --batch-dir-bytes 10: delete files"));
+  const Batch batch = add_batch("b", "file-1");
+  ASSERT_TRUE(
+      store_->add_answers(std::vector<LineAnswer>{{.batch = "b", .line = 1, .status = 200, .body = "{ }"}}));
+  EXPECT_FALSE(store_->check_space(0)) << "answers count before the output file exists";
+  store_.reset();
+  open(10);
+  EXPECT_FALSE(store_->check_space(0)) << "and after a restart";
+  ASSERT_TRUE(store_->remove_file("you", "file-1").error().code == ErrorCode::not_found);
+  ASSERT_TRUE(store_->finish(batch, {}));
+  EXPECT_TRUE(store_->check_space(2)) << "an ended batch has no answers";
+}
+
+// A cancelled, expired or failed batch ends, whatever has happened to its input.
+TEST_F(StoreTest, ABatchWithoutItsInputEnds) {
+  open();
+  add("file-1", line("a") + line("b"));
+  add_batch("b", "file-1");
+  ASSERT_TRUE(store_->add_answers(
+      std::vector<LineAnswer>{{.batch = "b", .line = 2, .custom_id = "b", .status = 200, .body = "{}"}}));
+  ASSERT_TRUE(store_->change("b", [](Batch& now) -> Result<> {
+    now.status = kCancelling;
+    now.total = 2;
+    return {};
+  }));
+  std::filesystem::remove(store_->path_of("file-1"));
+  const auto ended = finish_batch(*store_, "b", kCancelled);
+  ASSERT_TRUE(ended) << ended.error().message;
+  const Batch batch = store_->batch("me", kOpenai, "b").value();
+  EXPECT_EQ(batch.status, kCancelled);
+  EXPECT_EQ(batch.total, 2);
+  EXPECT_EQ(batch.completed, 1);
+  EXPECT_THAT(content(batch.output_file), HasSubstr("\"custom_id\":\"b\""));
 }
 
 }  // namespace

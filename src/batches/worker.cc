@@ -62,11 +62,10 @@ std::string single_error(std::string_view code, std::string message) {
 
 }  // namespace
 
-Worker::Worker(std::shared_ptr<Store> store, std::weak_ptr<Service> service, int max_num_seqs)
+Worker::Worker(std::shared_ptr<Store> store, HostPtr host)
     : store_(std::move(store)),
-      service_(service),
-      most_(std::max(1, max_num_seqs * 3 / 4)),
-      runner_(std::move(service), http::Request::Origin::background),
+      host_(std::move(host)),
+      runner_(host_, http::Request::Origin::background),
       thread_([this] { run(); }) {}
 
 void Worker::wake() {
@@ -127,7 +126,7 @@ Result<> Worker::advance(Active& active) {
   TRY_VOID(start_lines(active));
   if (!active.exhausted || active.open > 0) return {};
   log_info("batch {}: {}", active.batch.id, active.end);
-  return finish_batch(*store_, active.batch.id, active.end);
+  return finish_batch(*store_, active.batch.id, active.end, active.errors);
 }
 
 void Worker::end_early(Active& active, std::string_view status) {
@@ -135,6 +134,12 @@ void Worker::end_early(Active& active, std::string_view status) {
   active.open = 0;
   active.exhausted = true;
   active.end = status;
+}
+
+void Worker::fail(Active& active, std::string_view code, std::string message) {
+  log_error("batch {}: {}", active.batch.id, message);
+  active.errors = single_error(code, std::move(message));
+  end_early(active, kFailed);
 }
 
 // Stores the answers to lines that are not valid requests. A batch without valid requests fails.
@@ -173,6 +178,10 @@ Result<> Worker::start_lines(Active& active) {
     if (!active.lines) {
       TRY(active.answered, store_->answered(active.batch.id));
       active.lines.emplace(store_->path_of(active.batch.input_file));
+      if (!active.lines->is_open()) {
+        fail(active, "missing_file", "the input file is missing");
+        return {};
+      }
     }
     const auto text = active.lines->next();
     if (!text) {
@@ -182,6 +191,10 @@ Result<> Worker::start_lines(Active& active) {
       return {};
     }
     if (active.answered.contains(text->number)) continue;
+    if (const auto space = store_->check_space(0); !space) {
+      fail(active, "storage_full", space.error().message);
+      return {};
+    }
     std::string custom_id;
     TRY(Line line, read_line(text->text, custom_id));
     runner_.start({.batch = active.batch.id, .number = text->number, .line = std::move(line)},
@@ -191,11 +204,7 @@ Result<> Worker::start_lines(Active& active) {
   return {};
 }
 
-bool Worker::has_room() const {
-  if (runner_.open() == 0) return true;
-  const std::shared_ptr<Service> service = service_.lock();
-  return service && runner_.open() < most_ && service->admission.used().answers < most_;
-}
+bool Worker::has_room() const { return runner_.open() == 0 || host_->has_room(runner_.open()); }
 
 void Worker::take(std::vector<LineRunner::Ended> ended) {
   for (LineRunner::Ended& each : ended) {

@@ -17,11 +17,10 @@
 namespace octavo::batches {
 
 // Batches start in the order of their creation. When a batch has no more lines to start, lines of the next
-// batch start. A line starts only while running answers, including those of clients, use less than three
-// quarters of the engine's sequences; one line may always run.
+// batch start. A line starts only while the host has room; one line may always run.
 class Worker {
  public:
-  Worker(std::shared_ptr<Store> store, std::weak_ptr<Service> service, int max_num_seqs);
+  Worker(std::shared_ptr<Store> store, HostPtr host);
   ~Worker() { stop(); }
 
   // Call it after a batch was added or cancelled. Any thread.
@@ -37,6 +36,7 @@ class Worker {
     int open = 0;                       // number of running lines
     bool exhausted = false;             // no more lines start
     std::string_view end = kCompleted;  // status of the batch after its last line
+    std::string errors{};               // with kFailed: JSON array of errors
   };
 
   void run();
@@ -46,13 +46,13 @@ class Worker {
   Result<> validate(Active& active);
   Result<> start_lines(Active& active);
   void end_early(Active& active, std::string_view status);
+  void fail(Active& active, std::string_view code, std::string message);
   bool has_room() const;
   void take(std::vector<LineRunner::Ended> ended);
   void save_answers();
 
   const std::shared_ptr<Store> store_;
-  const std::weak_ptr<Service> service_;
-  const int most_;  // maximum number of running answers
+  const HostPtr host_;
   LineRunner runner_;
   std::list<Active> active_;
   std::vector<LineAnswer> unsaved_;  // answers that are not in the database yet

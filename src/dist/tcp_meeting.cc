@@ -42,8 +42,11 @@ class Patience {
   Result<> check() const {
     if (ranks_.check) TRY_VOID(ranks_.check());
     if (ranks_.patience_s == 0 || now_us() < ends_us_) return {};
-    return failure(ErrorCode::unavailable, "rank {} of {} has waited {} s at {}:{} for the other ranks",
-                   ranks_.rank, ranks_.size, ranks_.patience_s, ranks_.address, ranks_.port);
+    return failure(
+        ErrorCode::unavailable,
+        "rank {} of {} has waited {} s at {}:{} ({}) for the other ranks: start all of them within "
+        "this time, with the address of rank 0",
+        ranks_.rank, ranks_.size, ranks_.patience_s, ranks_.address, ranks_.port, ranks_.address_flag);
   }
 
  private:
@@ -67,11 +70,14 @@ class Host {
       : ranks_(ranks), sockets_(static_cast<std::size_t>(ranks.size)), addresses_(sockets_.size()) {}
 
   Result<std::vector<Socket>> wait_for_all() {
-    TRY(const TcpAddress own, resolve("master_addr", ranks_.address, ranks_.port));
-    TRY(const Socket listener, listen_at(own));
+    TRY(const TcpAddress own, resolve(ranks_.address_flag, ranks_.address, ranks_.port));
+    const auto listener = listen_at(own);
+    if (!listener)
+      return failure(listener.error().code, "rank 0 at {} ({}): {}", ranks_.address, ranks_.address_flag,
+                     listener.error().message);
     while (!all_are_there()) {
       TRY_VOID(patience_.check());
-      auto came = accept_from(listener, kRetryMs);
+      auto came = accept_from(*listener, kRetryMs);
       if (came) take(std::move(came->first), came->second);
       tell();
     }
@@ -130,7 +136,7 @@ class Host {
 
 // Connects to rank 0; retries until it is available.
 Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello, const Patience& patience) {
-  TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
+  TRY(const TcpAddress host, resolve(ranks.address_flag, ranks.address, ranks.port));
   for (std::int64_t told_us = now_us();;) {
     TRY_VOID(patience.check());
     auto socket = connect_to(host);
@@ -161,7 +167,7 @@ TcpAddress own_place(const TcpAddress& host) {
 }
 
 Result<std::vector<Socket>> join(const TcpRanks& ranks) {
-  TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
+  TRY(const TcpAddress host, resolve(ranks.address_flag, ranks.address, ranks.port));
   TRY(const Socket listener, listen_at(own_place(host)));
   TcpAddress own{.storage = {}, .length = sizeof own.storage};
   getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&own.storage), &own.length);
@@ -181,7 +187,7 @@ Result<std::vector<Socket>> join(const TcpRanks& ranks) {
       poll(nullptr, 0, kRetryMs);
       continue;  // rank 0 is gone, but may return
     }
-    if (!answer.accepted) return invalid("nnodes", "{}", answer.why.data());
+    if (!answer.accepted) return invalid(ranks.address_flag, "{}", answer.why.data());
     welcome = read_all(sockets[0], std::as_writable_bytes(std::span(addresses)), kReadMs);
   }
   for (int rank = 1; rank < ranks.rank; ++rank) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dist/tcp_socket.h"
@@ -17,6 +18,7 @@ struct TcpRanks {
   int size = 1;
   std::string address;
   int port = 0;
+  std::string_view address_flag = "master_addr";  // flag that sets the address, for errors
   // Describes the computation and its partition. Ranks with different texts refuse each other.
   std::string identity = {};
   // Maximum time to wait for the other ranks, in seconds; 0: unlimited.

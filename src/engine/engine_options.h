@@ -35,7 +35,11 @@ struct NodeOptions {
   int rank = 0;                           // rank of this host; host 0 runs the server
   std::string master_addr = "127.0.0.1";  // address of host 0 for the other hosts
   int master_port = 29'501;
-  int expert_port = 0;  // TCP port of this host; only for the ranks of engines that share experts
+  int timeout_s = 0;  // a rank that takes more seconds counts as hung; 0: automatic
+  // The ranks of engines that share experts meet at engine 0's address.
+  int expert_engines = 1;  // number of these engines, of all servers
+  std::string expert_address = "127.0.0.1";
+  int expert_port = 0;
 };
 
 // Rank of this process among all processes that mpirun started.
@@ -71,6 +75,7 @@ struct ModelOptions {
   std::optional<int> max_model_len;  // nullopt: the model's limit
   std::string runner = "auto";       // auto (by the model), generate or pooling
   std::string convert = "auto";      // conversion of generating models: auto, none, embed or classify
+  bool prompt_embeds = false;        // accept prompts as embeddings
   std::string pooling_type;          // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
 };
 
@@ -101,14 +106,13 @@ struct ParallelOptions {
   bool enable_expert_parallel = false;  // ranks of a stage hold whole experts instead of a part of each
   ExpertBalancing expert_balancing;
   NodeOptions nodes;
-  std::optional<MpiPlace> mpi;    // nullopt: not started by mpirun
-  int distributed_timeout_s = 0;  // a rank that takes more seconds counts as hung; 0: automatic
+  std::optional<MpiPlace> mpi;  // nullopt: not started by mpirun
 
   RankLayout rank_layout() const {
     return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size};
   }
-  // True if the ranks of all engines of this server share the experts. Then they step at the same time.
-  bool shares_experts() const { return enable_expert_parallel && data_parallel_size > 1; }
+  // True if the ranks of several engines share the experts. Then the engines step at the same time.
+  bool shares_experts() const { return nodes.expert_engines > 1; }
   int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
 };
 

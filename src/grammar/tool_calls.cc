@@ -30,6 +30,16 @@ std::string sequence(const std::vector<std::string>& elements) {
   return fmt::format(R"({{"type":"sequence","elements":[{}]}})", fmt::join(elements, ","));
 }
 
+// Arguments are an object, also if the tool's schema does not say so.
+void require_object(Json& schema) {
+  constexpr std::string_view kOthers[] = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"};
+  if (std::ranges::any_of(kOthers, [&](std::string_view key) { return schema.find(key) != nullptr; })) return;
+  Json type;
+  type.kind = Json::Kind::string;
+  type.text = "object";
+  schema.members.emplace_back("type", std::move(type));
+}
+
 // The parameters of a tool, with the checks that all forms need.
 Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   const auto named = [](char c) {
@@ -49,6 +59,7 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
                    tool.name);
   if (const Json* type = schema.find("type"); type && type->text != "object")
     return invalid(kField, "tools[{}]: the parameters of '{}' must be of type object", index, tool.name);
+  require_object(schema);
   return schema;
 }
 

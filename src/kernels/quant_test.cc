@@ -106,7 +106,7 @@ TEST_P(CpuQuant, PartsMayDiffer) {
     std::vector<TestPart> owned;
     for (int i = 0; i < 3; ++i)
       owned.push_back(
-          random_blocks(random, kBlockEncodings[random.integer(0, 10)], random.integer(1, 70), 512));
+          random_blocks(random, random_blocks_encoding(random), random.integer(1, 70), 512));
     std::vector<MatrixPart> parts;
     std::int64_t rows = 0;
     for (const TestPart& part : owned) {

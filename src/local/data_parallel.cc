@@ -7,6 +7,8 @@ namespace octavo {
 
 namespace {
 
+constexpr int kLastPort = 65'535;
+
 using ParallelFlag = FlagRow<DataParallelOptions>;
 
 constexpr ParallelFlag kParallelFlags[] = {
@@ -27,12 +29,45 @@ constexpr ParallelFlag kParallelFlags[] = {
     {"--elastic-ep-max-dp-size", flag::to<&DataParallelOptions::engines_max>, "Maximum number of engines",
      flag::range(1, 64)},
     {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
-     "Address of the server's host, to which engines of --headless hosts connect"},
-    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of --data-parallel-address",
-     flag::range(1, 65'535)},
+     "Address of the server's host, to which engines of --headless hosts connect. With "
+     "--enable-expert-parallel on several hosts: address of engine 0's host"},
+    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>,
+     "Port of --data-parallel-address. With --enable-expert-parallel on several hosts, the port after it is "
+     "used too",
+     flag::range(1, kLastPort)},
     {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
      "Index of this host's first engine", flag::range(0, 4095)},
 };
+
+// Sets the engines that share experts. Those of one server meet at a port that the server reserves; those
+// of several servers or hosts meet at the port after --data-parallel-rpc-port.
+Result<> take_shared_experts(const DataParallelOptions& options, bool headless, EngineOptions& engine) {
+  const int all = engine.parallel.data_parallel_size;
+  if (!engine.parallel.enable_expert_parallel) return {};
+  if (options.elastic)
+    return field_failure("enable_elastic_ep", ErrorCode::unsupported,
+                         "the engines of --enable-expert-parallel share experts, so their number is fixed: "
+                         "remove one of the flags");
+  if (all == 1) return {};
+  engine.parallel.nodes.expert_engines = all;
+  const bool several_servers = options.rank || options.external || options.hybrid;
+  if (!several_servers && !headless && options.size_local.value_or(all) == all) return {};
+  const bool has_engine_0 = options.start_rank.value_or(0) == 0;
+  if (options.size_local == 0 || (!several_servers && headless == has_engine_0))
+    return field_failure(
+        "data_parallel_start_rank", ErrorCode::unsupported,
+        "engines that share experts meet on the host of engine 0, which must be the server's "
+        "host (--data-parallel-address): give the server --data-parallel-size-local of 1 or "
+        "more, and --headless hosts a --data-parallel-start-rank of 1 or more");
+  if (options.port == kLastPort)
+    return invalid(
+        "data_parallel_rpc_port",
+        "must be at most {} with --enable-expert-parallel, which uses the port after it too, got {}",
+        kLastPort - 1, options.port);
+  engine.parallel.nodes.expert_address = options.address;
+  engine.parallel.nodes.expert_port = options.port + 1;
+  return {};
+}
 
 }  // namespace
 
@@ -43,19 +78,13 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
 Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime) {
   EngineOptions& engine = runtime.engine;
   const int all = engine.parallel.data_parallel_size;
-  const bool has_all = !options.rank && !options.external && !options.hybrid && !headless &&
-                       options.size_local.value_or(all) == all;
-  if (engine.parallel.enable_expert_parallel && all > 1 && (options.elastic || !has_all))
-    return field_failure(
-        "enable_expert_parallel", ErrorCode::unsupported,
-        "with --data-parallel-size {} needs one server with a fixed number of engines on one "
-        "host: remove --enable-elastic-ep and the --data-parallel flags of several servers or "
-        "hosts, or remove --enable-expert-parallel",
-        all);
-  if (options.elastic && (options.rank || options.external || options.hybrid || options.size_local))
+  TRY_VOID(take_shared_experts(options, headless, engine));
+  if (options.elastic && (headless || options.rank || options.start_rank || options.external ||
+                          options.hybrid || options.size_local.value_or(all) != all))
     return invalid("enable_elastic_ep",
-                   "needs a server that runs all engines: remove --data-parallel-rank, "
-                   "--data-parallel-size-local, --data-parallel-external-lb and --data-parallel-hybrid-lb");
+                   "needs a server that runs all its engines: remove --headless and the --data-parallel flags "
+                   "except --data-parallel-size; for more hosts, start a server on each and let octavo route "
+                   "add and remove them while it runs");
   if (options.rank || options.external) {
     if (options.hybrid)
       return invalid("data_parallel_hybrid_lb", "cannot be combined with a --data-parallel-rank");

@@ -93,6 +93,8 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,
      "JSON: fields of config.json that have other values, as {\"rope_theta\": 1000000}"},
+    {"--enable-prompt-embeds", flag::to<&E::model, &ModelOptions::prompt_embeds>,
+     "Accept prompts as embeddings: prompt_embeds in /v1/completions, a safetensors file in base64"},
     {"--dtype",
      flag::to<&E::model, &ModelOptions::dtype>,
      "auto, bfloat16, float16 or float32",
@@ -127,7 +129,7 @@ constexpr EngineFlag kDevice[] = {
      "Address of host 0"},
     {"--master-port", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::master_port>,
      "Port of host 0", flag::range(1, 65'535)},
-    {"--distributed-timeout-seconds", flag::to<&E::parallel, &ParallelOptions::distributed_timeout_s>,
+    {"--distributed-timeout-seconds", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
      "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
      "shared "
      "experts",

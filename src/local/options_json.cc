@@ -173,7 +173,8 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   if (!command.otlp_traces_endpoint.empty()) {
     const std::string service = environment("OTEL_SERVICE_NAME");
     TRY(command.runtime.serve.observe.tracer,
-        Tracer::start(command.otlp_traces_endpoint, service.empty() ? "octavo" : service));
+        Tracer::start(command.otlp_traces_endpoint, service.empty() ? "octavo" : service,
+                      environment("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")));
   }
   TRY_VOID(take_processors(command.runtime.engine, {}, environment));
   TRY_VOID(take_processes(command.runtime, words));

@@ -218,7 +218,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     const int first_here = options.engines.elsewhere > 0 ? options.engine.first_index : 0;
     const auto is_here = [&](int index) { return index >= first_here && index < first_here + engines; };
     std::shared_ptr<const Socket> expert_port;
-    if (options.engine.parallel.shares_experts()) {
+    if (options.engine.parallel.shares_experts() && options.engine.parallel.nodes.expert_port == 0) {
       TRY(auto reserved, reserve_port());
       expert_port = std::make_shared<const Socket>(std::move(reserved.first));
       command.insert(command.end(), {kExpertPortFlag, std::to_string(reserved.second)});
@@ -241,6 +241,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       take_other_weights(options, one);
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
+      one.shares_experts = options.engine.parallel.shares_experts();
       one.expert_port = expert_port;
       return remote::EngineProcess::start(std::move(one));
     };

@@ -34,6 +34,7 @@ using RuntimeFlag = FlagRow<RuntimeCommand>;
 RuntimeOptions& runtime_of(RuntimeCommand& c) { return c.runtime; }
 ServeOptions& serving_of(RuntimeCommand& c) { return c.runtime.serve; }
 openai::RequestRules& rules_of(RuntimeCommand& c) { return c.runtime.serve.rules; }
+mcp::Options& mcp_of(RuntimeCommand& c) { return c.runtime.serve.access.mcp; }
 MediaSources& sources_of(RuntimeCommand& c) { return c.runtime.serve.media.sources; }
 
 constexpr RuntimeFlag kParserFlags[] = {
@@ -105,6 +106,9 @@ constexpr RuntimeFlag kSourceFlags[] = {
      "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched"},
     {"--allowed-local-media-path", flag::to<sources_of, &MediaSources::local_path>,
      "Folder with images and sounds that requests may name by file: URLs", Folder{}},
+    {"--mcp-allow", flag::to<mcp_of, &mcp::Options::allowed>,
+     "HOST or HOST:PORT of MCP servers whose tools requests to /v1/responses may use; without it none is "
+     "used"},
     {"--otlp-traces-endpoint", flag::to<&RuntimeCommand::otlp_traces_endpoint>,
      "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
      "http://HOST:4318/v1/traces"},

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/json_encoding.h"
+
 namespace octavo::openai {
 
 namespace json = boost::json;
@@ -34,8 +36,9 @@ Result<std::string> text_of(const json::value& value, std::string_view field) {
 
 }  // namespace
 
-Result<json::object> parse_body(std::string_view body) {
-  if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);  // a byte order mark
+Result<json::object> parse_body(std::string_view sent) {
+  std::string converted;
+  TRY(const std::string_view body, utf8_json(sent, converted));
   boost::system::error_code error;
   std::size_t taken = 0;
   json::value value = parse_exact_json(body, error, taken);

@@ -18,7 +18,8 @@ namespace octavo::openai {
 
 inline constexpr std::size_t kJsonDepthMax = kExactJsonDepthMax;
 
-// Parses a body that must be one JSON object. Errors: invalid_argument, with the position of the JSON error.
+// Parses a body that must be one JSON object, in any encoding that utf8_json reads. Errors: invalid_argument,
+// with the position of the JSON error.
 Result<boost::json::object> parse_body(std::string_view body);
 
 // Reads one object. Each reader sets `out` if the field is present. It does nothing if the field is absent or

@@ -19,6 +19,7 @@ TEST(ParseBody, RefusesWhatIsNotOneObject) {
   }
   EXPECT_TRUE(parse_body(" {\"a\": 1} \n").has_value());
   EXPECT_TRUE(parse_body("\xef\xbb\xbf{}").has_value()) << "a byte order mark";
+  EXPECT_TRUE(parse_body(std::string_view("{\0}\0", 4)).has_value()) << "UTF-16";
 }
 
 TEST(ParseBody, LimitsDepth) {

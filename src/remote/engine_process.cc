@@ -109,7 +109,7 @@ void EngineProcess::sleep(int level, Done done) {
   const auto refusal = [&]() -> Result<> {
     if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
     // The process would take its experts from engines that still have answers.
-    if (level == 2 && options_.expert_port)
+    if (level == 2 && options_.shares_experts)
       return field_failure("level", ErrorCode::unsupported, "must be 1 where engines share experts, got 2");
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());

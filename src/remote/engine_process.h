@@ -38,7 +38,8 @@ struct EngineProcessOptions {
   std::string program = "/proc/self/exe";
   std::shared_ptr<EngineMeeting> meeting{};     // connections from other hosts; null: this host
   int number = 0;                               // index of the engine at the meeting
-  std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts
+  bool shares_experts = false;                  // true: other engines need this engine's experts
+  std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts; null: a flag sets it
   std::uint64_t seed = 0;                       // seed of requests that have none
   int hung_after_ms = 10'000;                   // an engine that sends nothing for longer counts as hung
   // Engines that live longer than this, or that return a token, did not die because of their start. After

@@ -55,6 +55,8 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
         "or set a larger max_model_len",
         request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
   TRY_VOID(check_media(request.media, request.prompt.size(), engine));
+  if (request.has_embeds() && request.sampling.logprobs.prompt)
+    return invalid("prompt_logprobs", "cannot be combined with prompt_embeds: the prompt has no tokens");
   if (const auto& budget = request.thinking_budget) {
     TRY_VOID(check_ids("thinking_token_budget", std::array{budget->begin, budget->end}, engine.vocab_size));
     if (budget->tokens < 0)

@@ -69,6 +69,7 @@ struct EngineInfo {
   int max_logprobs = 20;    // maximum per request; -1: the whole vocabulary
   bool priorities = false;  // true: Request::priority has an effect
   int max_loras = 0;        // maximum number of LoRA adapters in memory; 0: LoRA is disabled
+  int prompt_embeds = 0;    // numbers in a row of prompt embeddings; 0: they are not accepted
 
   // Rule for images in a prompt. Size above 0: an image is a square of `size` pixels and takes `tokens`
   // tokens. Size 0: an image is a grid of at most `tokens` tokens, each of unit x unit pixels. Each of

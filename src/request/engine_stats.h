@@ -82,7 +82,9 @@ struct KvTransferStats {
   int held_blocks = 0;       // gauge: blocks held for other engines, or loaded for waiting requests
   std::int64_t queries = 0;  // number of prompt tokens that were not cached and looked up elsewhere
   std::int64_t hits = 0;     // number of these tokens that were loaded
-  std::array<std::int64_t, kKvSources> hits_by_source{};  // `hits` for each KvSource
+  // Number of loaded prompt tokens of answers that have started: the part of
+  // EngineStats::prompt_tokens_cached that came from each KvSource.
+  std::array<std::int64_t, kKvSources> used_by_source{};
   Histogram seconds{
       {.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // seconds per load from another engine
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,

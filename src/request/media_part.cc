@@ -120,6 +120,22 @@ Result<> check_image(const MediaPart& image, const MediaPart* before, const Engi
   return {};
 }
 
+bool has_embeds(std::span<const MediaPart> media) { return std::ranges::any_of(media, &MediaPart::embeds); }
+
+Result<> check_embeds(std::span<const MediaPart> media, std::size_t prompt_tokens, const EngineInfo& engine) {
+  const MediaPart& rows = media[0];
+  if (engine.prompt_embeds == 0)
+    return invalid("prompt_embeds", "is not enabled: start the server with --enable-prompt-embeds");
+  const bool is_image = rows.columns != 0 || rows.row_breaks || rows.frames != 0 || rows.time != 0 ||
+                        rows.continues || rows.tiles != MediaPart::Tiles();
+  const std::size_t bytes = prompt_tokens * static_cast<std::size_t>(engine.prompt_embeds) * sizeof(float);
+  if (media.size() > 1 || is_image || rows.first != 0 || rows.tokens != static_cast<int>(prompt_tokens) ||
+      rows.bytes.size() != bytes)
+    return invalid("prompt_embeds", "must have {} rows of {} f32 numbers", prompt_tokens,
+                   engine.prompt_embeds);
+  return {};
+}
+
 Hash128 hash_of(std::span<const std::uint64_t> numbers) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(numbers), 0);
 }
@@ -133,6 +149,7 @@ std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRul
 
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens,
                       const EngineInfo& engine) {
+  if (has_embeds(images)) return check_embeds(images, prompt_tokens, engine);
   if (engine.source.tokens > 0) return check_source(images, engine);
   const bool hears = engine.sound.mels > 0;
   if (hears && engine.sound.tokens == 0) return check_sound_beside(images, engine);

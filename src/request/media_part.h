@@ -49,6 +49,9 @@ struct MediaPart {
   int frames = 0;
   int time = 0;
   bool continues = false;
+  // True: `bytes` has the input of the first layer for the whole prompt, f32 [tokens,
+  // EngineInfo::prompt_embeds].
+  bool embeds = false;
 
   // Number of positions from its first token to its last token.
   int span() const { return tokens + (row_breaks ? tokens / columns - 1 : 0); }
@@ -62,6 +65,7 @@ std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRul
 // prompt.
 // "file": the model needs exactly one sound beside the prompt.
 // "prompt": the model needs exactly one text for its encoder.
+// "prompt_embeds": the model takes none, or not of this size.
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // Image part of the prefix keys of a prompt's first blocks, up to the last block with a part of an

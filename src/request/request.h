@@ -69,6 +69,9 @@ struct Request {
 
   std::vector<MediaPart> media;  // parts of the prompt in order of position, or the source
 
+  // True: `media` has embeddings of the whole prompt, and the ids in `prompt` have no meaning.
+  bool has_embeds() const { return !media.empty() && media[0].embeds; }
+
   int answers() const {
     return answers_so_far.empty() ? sampling.n : static_cast<int>(answers_so_far.size());
   }

@@ -42,7 +42,11 @@ Report report_of(const SampleRow& row, std::size_t vocab) {
   return {*asked == -1 ? most : std::min(*asked, most), {}};
 }
 
-bool penalised(const SampleRow& row) { return row.forced < 0 && !row.sequence->history().ids().empty(); }
+// Maximum number of entries in the row's list of tokens with penalties.
+std::size_t history_max(const SampleRow& row) {
+  if (row.forced >= 0 || !row.sequence->penalises()) return 0;
+  return row.sequence->history().ids().size() + row.drafts.size();
+}
 bool masked(const SampleRow& row) {
   return row.forced < 0 && !(row.sequence->allowed().empty() && row.mask.empty());
 }
@@ -50,6 +54,24 @@ bool masked(const SampleRow& row) {
 // Maximum number of entries in the row's list of biases and bans.
 std::size_t biases_max(const SampleRow& row) {
   return row.forced < 0 ? row.sequence->bias().size() + row.sequence->bans_max() : 0;
+}
+
+// Counts draft tokens as output in a copy of the history. Returns its number of entries.
+std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> drafts,
+                       std::span<std::int32_t> ids, std::span<std::int32_t> counts) {
+  const std::size_t known = history.ids().size();
+  std::size_t count = known;
+  for (const TokenId id : drafts) {
+    std::size_t at = history.find(id).value_or(count);
+    if (at == count)
+      at = static_cast<std::size_t>(std::ranges::find(ids.first(count).subspan(known), id) - ids.begin());
+    if (at == count) {
+      ids[count] = id;
+      counts[count++] = 0;
+    }
+    ++counts[at];
+  }
+  return count;
 }
 
 // Merges biases and bans by id; if an id has both, the ban comes first. Returns the number of entries.
@@ -96,7 +118,7 @@ void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
     CHECK(row.sequence->vocab_size() == static_cast<int>(vocab) && row.forced < row.sequence->vocab_size(),
           "a row of {} logits for a vocabulary of {}, forced token {}", vocab, row.sequence->vocab_size(),
           row.forced);
-    if (penalised(row)) history += row.sequence->history().ids().size();
+    history += history_max(row);
     biases += biases_max(row);
     masks += masked(row) ? 1 : 0;
     const Report report = report_of(row, vocab);
@@ -133,7 +155,7 @@ void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const SequenceSampling& sequence = *rows[r].sequence;
     const SamplingParams& params = sequence.params();
-    const std::size_t place = rows[r].output.size() + static_cast<std::size_t>(rows[r].drafts);
+    const std::size_t place = rows[r].output.size() + rows[r].drafts.size();
     rules[r] = {
         .random = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), place)),
         .temperature = params.greedy() ? 0 : static_cast<float>(params.temperature),
@@ -157,11 +179,11 @@ void Sampler::pack_history(std::span<const SampleRow> rows) {
   std::size_t at = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     starts[r] = static_cast<std::int32_t>(at);
-    if (!penalised(rows[r])) continue;
+    if (history_max(rows[r]) == 0) continue;
     const TokenHistory& history = rows[r].sequence->history();
     std::ranges::copy(history.ids(), ids.begin() + static_cast<std::ptrdiff_t>(at));
     std::ranges::copy(history.counts(), counts.begin() + static_cast<std::ptrdiff_t>(at));
-    at += history.ids().size();
+    at += add_drafts(history, rows[r].drafts, ids.subspan(at), counts.subspan(at));
   }
   starts.back() = static_cast<std::int32_t>(at);
 }
@@ -173,7 +195,7 @@ void Sampler::pack_bias(std::span<const SampleRow> rows) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     starts[r] = static_cast<std::int32_t>(at);
     if (biases_max(rows[r]) == 0) continue;
-    rows[r].sequence->find_bans(rows[r].output, bans_);
+    rows[r].sequence->find_bans(rows[r].output, rows[r].drafts, bans_);
     at += merge(rows[r].sequence->bias(), bans_, ids.subspan(at), values.subspan(at));
   }
   starts.back() = static_cast<std::int32_t>(at);

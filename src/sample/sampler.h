@@ -16,10 +16,11 @@ namespace octavo {
 
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // Output tokens so far, and the number of draft tokens between them and this row's token. The sum of
-  // both numbers is the position of the draw. A sampled token depends only on the seed and this position.
+  // Output tokens so far, and the draft tokens between them and this row's token. Penalties and bans see
+  // both. Their number is the position of the draw: a sampled token depends only on the seed, the position
+  // and the tokens before it.
   std::span<const TokenId> output;
-  int drafts = 0;
+  std::span<const TokenId> drafts = {};
   // >= 0: do not sample; report the log-probability of this token, the next one of the prompt
   // (prompt_logprobs).
   TokenId forced = -1;

@@ -62,7 +62,7 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   const Tokens output{39};
   c.append(39);
 
-  const auto out = run(ramp(5), {{&a, {}}, {&b, {}}, {&c, output}, {&d, {}}, {&e, {}, 0, 7}});
+  const auto out = run(ramp(5), {{&a, {}}, {&b, {}}, {&c, output}, {&d, {}}, {&e, {}, {}, 7}});
   EXPECT_EQ(out[0].id, 39);
   EXPECT_FALSE(out[0].logprobs);
   EXPECT_EQ(out[1].id, 5);
@@ -84,6 +84,31 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   EXPECT_EQ(out[4].logprobs->rank, 33);
   EXPECT_NEAR(out[4].logprobs->logprob, exact_logprob(7), 1e-6);
   EXPECT_EQ(out[4].logprobs->top[0].first, 39);
+}
+
+// A row after draft tokens samples what a row after the same output does, with penalties and bans.
+TEST_F(SamplerTest, DraftTokensCountAsOutput) {
+  SamplingParams params;
+  params.seed = 5;
+  params.penalties.repetition = 1.4;
+  params.penalties.frequency = 0.7;
+  params.penalties.presence = 0.3;
+  params.min_tokens = 3;
+  params.bad_word_ids = {{39, 38}, {7, 38, 37}};
+  params.logprobs.output = 3;
+  const Tokens text{39, 7, 38, 7, 39, 2};
+  for (std::size_t drafts = 0; drafts <= text.size(); ++drafts) {
+    SequenceSampling whole(params, Tokens{3, 7}, Tokens{36}, 5, kVocab),
+        part(params, Tokens{3, 7}, Tokens{36}, 5, kVocab);
+    const std::span<const TokenId> all(text), output = all.first(text.size() - drafts);
+    for (const TokenId id : all) whole.append(id);
+    for (const TokenId id : output) part.append(id);
+    const auto out =
+        run(ramp(2), {{&whole, all}, {&part, output, all.last(drafts)}}, {.processed_logprobs = true});
+    EXPECT_EQ(out[0].id, out[1].id) << drafts;
+    EXPECT_EQ(out[0].logprobs->top, out[1].logprobs->top) << drafts;
+    EXPECT_EQ(out[0].logprobs->logprob, out[1].logprobs->logprob) << drafts;
+  }
 }
 
 TEST_F(SamplerTest, WholeVocabulary) {

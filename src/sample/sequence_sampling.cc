@@ -8,6 +8,17 @@
 #include "base/random.h"
 
 namespace octavo {
+namespace {
+
+// True if `end` is the end of the text of output and drafts.
+bool ends_with(std::span<const TokenId> output, std::span<const TokenId> drafts,
+               std::span<const TokenId> end) {
+  const std::size_t in_drafts = std::min(end.size(), drafts.size()), before = end.size() - in_drafts;
+  return before <= output.size() && std::ranges::equal(end.last(in_drafts), drafts.last(in_drafts)) &&
+         std::ranges::equal(end.first(before), output.last(before));
+}
+
+}  // namespace
 
 std::uint64_t answer_seed(const SamplingParams& params, int index, std::uint64_t entropy) {
   const auto answer = static_cast<std::uint64_t>(index);
@@ -54,24 +65,23 @@ void SequenceSampling::append(TokenId id) {
   if (penalises_ && in_vocabulary(id)) history_.add_output(id);
 }
 
-void SequenceSampling::find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const {
+void SequenceSampling::find_bans(std::span<const TokenId> output, std::span<const TokenId> drafts,
+                                 std::vector<TokenId>& bans) const {
   bans.clear();
-  for (const auto word : bad_words_) {
-    const auto beginning = word.first(word.size() - 1);
-    if (beginning.size() <= output.size() && std::ranges::equal(beginning, output.last(beginning.size())))
-      bans.push_back(word.back());
-  }
-  if (output.size() < static_cast<std::size_t>(params_.min_tokens))
+  for (const auto word : bad_words_)
+    if (ends_with(output, drafts, word.first(word.size() - 1))) bans.push_back(word.back());
+  const std::size_t tokens = output.size() + drafts.size();
+  if (tokens < static_cast<std::size_t>(params_.min_tokens))
     bans.insert(bans.end(), ends_.begin(), ends_.end());
-  if (output.empty()) bans.insert(bans.end(), not_first_.begin(), not_first_.end());
+  if (tokens == 0) bans.insert(bans.end(), not_first_.begin(), not_first_.end());
   std::ranges::sort(bans);
   bans.erase(std::ranges::unique(bans).begin(), bans.end());
 }
 
 bool SequenceSampling::excludes_all(std::span<const std::int32_t> mask, std::span<const TokenId> output,
-                                    std::vector<TokenId>& bans) const {
+                                    std::span<const TokenId> drafts, std::vector<TokenId>& bans) const {
   if (mask.empty() && allowed_.empty()) return false;
-  find_bans(output, bans);
+  find_bans(output, drafts, bans);
   auto ban = bans.begin();
   for (std::size_t word = 0; word * 32 < static_cast<std::size_t>(vocab_size_); ++word) {
     std::uint32_t left = ~std::uint32_t{0};

@@ -35,18 +35,18 @@ class SequenceSampling {
   // logit_bias, sorted by id; each id once.
   std::span<const std::pair<TokenId, float>> bias() const { return bias_; }
 
-  // Writes to `bans` the tokens that must not follow `output`: last tokens of bad words, end tokens
-  // before min_tokens, begin_suppress_tokens at the start. Ascending, without duplicates, at most
+  // Writes to `bans` the tokens that must not follow `output` and `drafts`: last tokens of bad words, end
+  // tokens before min_tokens, begin_suppress_tokens at the start. Ascending, without duplicates, at most
   // bans_max() tokens.
-  void find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const;
-  // True if no token may follow `output`: each one is excluded by `mask` (one bit per token id; empty
-  // allows all), is not allowed, or is banned. bans: scratch memory.
+  void find_bans(std::span<const TokenId> output, std::span<const TokenId> drafts,
+                 std::vector<TokenId>& bans) const;
+  // True if no token may follow `output` and `drafts`: each one is excluded by `mask` (one bit per token id;
+  // empty allows all), is not allowed, or is banned. bans: scratch memory.
   bool excludes_all(std::span<const std::int32_t> mask, std::span<const TokenId> output,
-                    std::vector<TokenId>& bans) const;
+                    std::span<const TokenId> drafts, std::vector<TokenId>& bans) const;
   // True if the request allows, bans or biases tokens.
   bool restricts() const { return !allowed_.empty() || !bias_.empty() || bans_max() > 0; }
-  // True if penalties or bans depend on the tokens so far.
-  bool follows_history() const { return penalises_ || bans_max() > 0; }
+  bool penalises() const { return penalises_; }
   std::size_t bans_max() const { return bad_words_.size() + ends_.size() + not_first_.size(); }
 
  private:

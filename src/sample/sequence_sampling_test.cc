@@ -13,11 +13,18 @@ using testing::Pair;
 constexpr int kVocab = 100;
 using Tokens = std::vector<TokenId>;
 
-Tokens bans(const SamplingParams& params, const Tokens& output, const Tokens& eos = {}) {
+// The bans are the same wherever the output ends and the draft tokens begin.
+Tokens bans(const SamplingParams& params, const Tokens& text, const Tokens& eos = {}) {
   const SequenceSampling sequence(params, Tokens{1, 2, 3}, eos, 0, kVocab);
   Tokens found{77};
-  sequence.find_bans(output, found);
+  sequence.find_bans(text, {}, found);
   EXPECT_LE(found.size(), sequence.bans_max());
+  for (std::size_t output = 0; output < text.size(); ++output) {
+    Tokens with_drafts;
+    const std::span<const TokenId> all(text);
+    sequence.find_bans(all.first(output), all.subspan(output), with_drafts);
+    EXPECT_EQ(with_drafts, found) << output << " tokens of output";
+  }
   return found;
 }
 

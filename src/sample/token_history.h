@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,13 +15,16 @@ class TokenHistory {
   void add_prompt(TokenId id) { counts_[find_or_insert(id)] += 0; }
   void add_output(TokenId id) { counts_[find_or_insert(id)] += 1; }
 
+  // Index of the token in ids(); nullopt: it is not there.
+  std::optional<std::size_t> find(TokenId id) const;
+
   // Distinct tokens in order of first appearance; counts() has the number of each in the output.
   std::span<const TokenId> ids() const { return ids_; }
   std::span<const std::int32_t> counts() const { return counts_; }
 
  private:
   std::size_t find_or_insert(TokenId id);
-  std::size_t& slot_of(TokenId id);
+  std::size_t slot_of(TokenId id) const;
 
   std::vector<TokenId> ids_;
   std::vector<std::int32_t> counts_;

@@ -91,6 +91,7 @@ Generation::~Generation() { service_->generations.remove(this); }
 
 bool Generation::shows_prompt_ids() const {
   const openai::GenerationRequest& asked = plan_.request;
+  if (!plan_.sources.empty() && plan_.sources[0].embeds) return false;
   return asked.report.token_ids || (!plan_.echo_texts.empty() && asked.sampling.logprobs.output);
 }
 
@@ -490,7 +491,8 @@ openai::Usage Generation::usage() const {
         usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.processor.reasoning_tokens();
     }
   }
-  if (service_->options.features.prompt_tokens_details) usage.cached_tokens = cached;
+  if (service_->options.features.prompt_tokens_details || plan_.reply->shows_cached_tokens())
+    usage.cached_tokens = cached;
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
   const bool shown = service_->options.features.request_metrics || plan_.reply->shows_times();
   if (shown && single) usage.times = runs_.front().choices.front().times;

@@ -32,6 +32,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   ~Generation();
 
   const std::string& request_id() const { return plan_.request.request_id; }
+  const std::string& client() const { return plan_.client; }  // tenant
   // Ends all unfinished answers with FinishReason::abort.
   void cancel() noexcept { submission_.cancel(); }
   // Ends the generation with an error to the client because the server stops. Any thread.

@@ -26,7 +26,7 @@ struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // checked: each prompt fits the context
   std::vector<MediaPart> images{};            // images of the prompt, if there is only one
-  std::vector<MediaPart> sources{};           // media for cross attention: one for each prompt
+  std::vector<MediaPart> sources{};           // one for each prompt: media for cross attention, or embeddings
   std::vector<std::string> echo_texts;        // with echo: the text that each answer begins with
   bool prompt_only = false;                   // output tokens are not shown
   StopSplitter stops;

@@ -108,13 +108,19 @@ void write_waiting(Engines engines, Exposition& out) {
   }
 }
 
+// Cached prompt tokens that came from outside of the engine's cache.
+std::int64_t loaded_tokens(const EngineStats& engine) {
+  const auto& used = engine.kv_transfer.used_by_source;
+  return std::accumulate(used.begin(), used.end(), std::int64_t{0});
+}
+
 void write_prompt_sources(Engines engines, Exposition& out) {
   out.begin("prompt_tokens_by_source_total", "Prompt tokens processed, by where they came from.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
                static_cast<double>(e.tokens.prompt - e.tokens.prompt_cached));
-    const std::int64_t external = std::min(e.kv_transfer.hits, e.tokens.prompt_cached);
+    const std::int64_t external = loaded_tokens(e);
     out.sample("prompt_tokens_by_source_total", i, "source", "local_cache_hit",
                static_cast<double>(e.tokens.prompt_cached - external));
     out.sample("prompt_tokens_by_source_total", i, "source", "external_kv_transfer",
@@ -131,12 +137,10 @@ void write_cached_sources(Engines engines, Exposition& out) {
             "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
-    out.sample(
-        kName, i, "source", "device",
-        static_cast<double>(e.tokens.prompt_cached - std::min(e.kv_transfer.hits, e.tokens.prompt_cached)));
+    out.sample(kName, i, "source", "device", static_cast<double>(e.tokens.prompt_cached - loaded_tokens(e)));
     for (std::size_t source = 0; source < kKvSourceNames.size(); ++source)
       out.sample(kName, i, "source", kKvSourceNames[source],
-                 static_cast<double>(e.kv_transfer.hits_by_source[source]));
+                 static_cast<double>(e.kv_transfer.used_by_source[source]));
   }
 }
 

@@ -57,6 +57,33 @@ TEST(Metrics, ExposeWhatWasObserved) {
   EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_sum{" + labels + "} 0.3\n"));
 }
 
+// Loads of requests that never began (hits) are not in the tokens that answers used.
+TEST(Metrics, LoadedTokensCountWhenTheirAnswerBegins) {
+  Metrics metrics("demo");
+  EngineStats engine;
+  engine.tokens.prompt = 40;
+  engine.tokens.prompt_cached = 32;
+  const auto device = [&] {
+    const std::string text = metrics.text({&engine, 1}, {});
+    constexpr std::string_view kDevice =
+        R"(cached_by_source_total{model_name="demo",engine="0",source="device"} )";
+    const std::size_t at = text.find(kDevice);
+    return at == std::string::npos ? "none" : text.substr(at + kDevice.size(), 3);
+  };
+  EXPECT_EQ(device(), "32\n");
+  engine.kv_transfer.hits = 30;
+  EXPECT_EQ(device(), "32\n") << "a load alone takes nothing from the device's tokens";
+  engine.tokens.prompt_cached += 16;
+  engine.kv_transfer.used_by_source = {0, 0, 16};
+  EXPECT_EQ(device(), "32\n");
+  const std::string text = metrics.text({&engine, 1}, {});
+  EXPECT_THAT(text, HasSubstr(R"(cached_by_source_total{model_name="demo",engine="0",source="disk"} 16)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(by_source_total{model_name="demo",engine="0",source="local_cache_hit"} 32)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(by_source_total{model_name="demo",engine="0",source="external_kv_transfer"} 16)"));
+}
+
 TEST(Metrics, ATierAndSleepAreTold) {
   EngineStats engine;
   engine.condition.sleep_level = 2;

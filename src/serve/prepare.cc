@@ -362,7 +362,7 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
   std::vector<std::string> echoes;
   for (const openai::TextOrTokens& prompt : request.prompts) {
     std::vector<TokenId> ids = std::move(request.generation.prompt.forwarded);
-    if (ids.empty() || request.echo || request.prompts.size() > 1) {
+    if (ids.empty() || request.echo || request.prompts.size() > 1 || !request.embeds.empty()) {
       TRY(ids, tokens_of(service, prompt, request.generation));
     }
     if (request.suffix) {
@@ -375,8 +375,8 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
     }
     prompts.push_back(std::move(ids));
   }
-  TRY(GenerationPlan plan,
-      plan_generation(service, std::move(request.generation), std::move(prompts), {}, id_prefix, reply));
+  TRY(GenerationPlan plan, plan_generation(service, std::move(request.generation), std::move(prompts),
+                                           {.sources = std::move(request.embeds)}, id_prefix, reply));
   plan.echo_texts = std::move(echoes);
   plan.prompt_only = request.prompt_only;
   return plan;

@@ -12,6 +12,7 @@
 
 #include "media/processor_config.h"
 #include "serve/admission.h"
+#include "serve/mcp/options.h"
 #include "serve/media_fetch.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/sound_rules.h"
@@ -72,6 +73,7 @@ struct AccessOptions {
   // set it at the gateway.
   std::string client_header{};
   bool isolate_prefix_cache = false;  // tenants do not share cached prefixes
+  mcp::Options mcp{};                 // MCP servers that requests may use
 };
 
 struct ObserveOptions {

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
+#include "tensor/codebook_blocks.h"
+
 namespace octavo {
 namespace {
-
-Float16 f16_at(const std::uint8_t* bytes) { return {static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8)}; }
 
 Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
 
@@ -46,16 +46,41 @@ void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t i = 0; i < 16; ++i) block.scales[i] = static_cast<std::int8_t>(scales[i] - 32);
 }
 
+// In the order of the GGUF encodings.
+constexpr BlockTraits kTraits[] = {
+    {.bits = 8, .group = 32, .zero = 128},                                            // q8_0
+    {.bits = 4, .group = 32, .zero = 8},                                              // q4_0
+    {.bits = 4, .group = 32, .min_at = 2},                                            // q4_1
+    {.bits = 5, .group = 32, .zero = 16},                                             // q5_0
+    {.bits = 5, .group = 32, .min_at = 2},                                            // q5_1
+    {.bits = 2, .group = 16, .scale_at = 80, .min_at = 82},                           // q2_k
+    {.bits = 3, .group = 16, .zero = 4, .scale_at = 108},                             // q3_k
+    {.bits = 4, .group = 32, .min_at = 2},                                            // q4_k
+    {.bits = 5, .group = 32, .min_at = 2},                                            // q5_k
+    {.bits = 6, .group = 16, .zero = 32, .scale_at = 208},                            // q6_k
+    {.bits = 4, .group = 32, .zero = 128, .values = CodeValues::iq4},                 // iq4_nl
+    {.bits = 4, .group = 32, .zero = 128, .values = CodeValues::iq4},                 // iq4_xs
+    {.bits = 4, .group = 32, .zero = 16, .values = CodeValues::iq3_s},                // iq3_s
+    {.bits = 4, .group = 32, .zero = 64, .values = CodeValues::iq3_xxs, .factor = 0.25F},  // iq3_xxs
+    {.bits = 3, .group = 16, .zero = 44, .values = CodeValues::iq2, .factor = 0.125F},     // iq2_s
+    {.bits = 3, .group = 16, .zero = 44, .values = CodeValues::iq2, .factor = 0.125F},     // iq2_xs
+    {.bits = 3, .group = 16, .zero = 44, .values = CodeValues::iq2, .factor = 0.125F},     // iq2_xxs
+    {.bits = 3, .group = 16, .zero = 9, .values = CodeValues::iq1, .factor = 0.125F},      // iq1_s
+    {.bits = 3, .group = 16, .zero = 9, .values = CodeValues::iq1, .factor = 0.125F, .scale_at = -1},  // iq1_m
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 52},                             // tq1_0
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 64},                             // tq2_0
+};
+
 void dequantize_block(Encoding encoding, const QuantBlock& block, int elements, float* out) {
-  const BlockTraits traits = block_traits(encoding);
+  const BlockTraits& traits = block_traits(encoding);
   const std::uint8_t* values = values_of(encoding);
   for (int i = 0; i < elements; ++i) {
     const auto group = static_cast<std::size_t>(i / traits.group);
     const std::uint8_t code = block.codes[static_cast<std::size_t>(i)];
     const int v = values != nullptr ? values[code] : code;
-    const float scale = to_f32(block.scale) * block.scales[group];
+    const float scale = traits.factor * to_f32(block.scale) * block.scales[group];
     const float product = scale * static_cast<float>(v - traits.zero);
-    out[i] = traits.has_min ? product - to_f32(block.min) * block.mins[group] : product;
+    out[i] = traits.has_min() ? product - to_f32(block.min) * block.mins[group] : product;
   }
 }
 
@@ -72,33 +97,17 @@ void widen(const View& values, std::int64_t row, float* out) {
 
 }  // namespace
 
-BlockTraits block_traits(Encoding encoding) {
-  switch (encoding) {
-    case Encoding::q8_0:
-      return {.bits = 8, .group = 32, .zero = 128, .has_min = false};
-    case Encoding::q4_0:
-      return {.bits = 4, .group = 32, .zero = 8, .has_min = false};
-    case Encoding::q4_1:
-      return {.bits = 4, .group = 32, .zero = 0, .has_min = true};
-    case Encoding::q5_0:
-      return {.bits = 5, .group = 32, .zero = 16, .has_min = false};
-    case Encoding::q5_1:
-      return {.bits = 5, .group = 32, .zero = 0, .has_min = true};
-    case Encoding::q2_k:
-      return {.bits = 2, .group = 16, .zero = 0, .has_min = true};
-    case Encoding::q3_k:
-      return {.bits = 3, .group = 16, .zero = 4, .has_min = false};
-    case Encoding::q4_k:
-      return {.bits = 4, .group = 32, .zero = 0, .has_min = true};
-    case Encoding::q5_k:
-      return {.bits = 5, .group = 32, .zero = 0, .has_min = true};
-    case Encoding::q6_k:
-      return {.bits = 6, .group = 16, .zero = 32, .has_min = false};
-    case Encoding::iq4_nl:
-      return {.bits = 4, .group = 32, .zero = 128, .has_min = false};
-    default:
-      CHECK(false, "{} has no blocks", name(encoding));
-  }
+const BlockTraits& block_traits(Encoding encoding) {
+  CHECK(encoding >= kFirstBlocks && encoding <= kLastBlocks, "{} has no blocks", name(encoding));
+  return kTraits[static_cast<int>(encoding) - static_cast<int>(kFirstBlocks)];
+}
+
+const std::uint8_t* values_of(Encoding encoding) {
+  const bool blocks = encoding >= kFirstBlocks && encoding <= kLastBlocks;
+  const CodeValues values = blocks                        ? block_traits(encoding).values
+                            : encoding == Encoding::mxfp4 ? CodeValues::e2m1
+                                                          : CodeValues::codes;
+  return values == CodeValues::codes ? nullptr : kCodeValues[static_cast<int>(values)];
 }
 
 void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block) {
@@ -159,7 +168,7 @@ void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block)
       spread<4>(bytes, 64, 256, 0, codes);
       return spread<2>(bytes + 128, 32, 256, 4, codes);
     default:
-      CHECK(false, "{} has no blocks", name(encoding));
+      return take_codebook_apart(encoding, bytes, block);
   }
 }
 

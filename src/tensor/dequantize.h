@@ -4,36 +4,29 @@
 #include <array>
 #include <cstdint>
 
+#include "tensor/code_values.h"
 #include "tensor/encoding.h"
 
 namespace octavo {
 
 // Properties of an encoding's blocks. Element i of a block has the value
-//   scale * scales[i / group] * (v - zero) - min * mins[i / group],
-// where v = values_of(encoding)[codes[i]], or v = codes[i] if values_of() is null. If the format has no
+//   factor * scale * scales[i / group] * (v - zero) - min * mins[i / group],
+// where v = kCodeValues[values][codes[i]], or v = codes[i] for CodeValues::codes. If the format has no
 // scales or no mins, these are 1.
 struct BlockTraits {
   int bits;   // bits of a code
   int group;  // numbers that share a scale
-  int zero;
-  bool has_min;
+  int zero = 0;
+  CodeValues values = CodeValues::codes;
+  float factor = 1;
+  int scale_at = 0;  // offset of the f16 scale in the block; -1: its bits are in the last four u16, as IQ1_M has them
+  int min_at = -1;   // offset of the f16 min; -1: the format has none
+  bool has_min() const { return min_at >= 0; }
 };
-BlockTraits block_traits(Encoding encoding);  // encoding: a GGUF encoding
-
-// The 16 values of IQ4_NL; 128 is added to each.
-inline constexpr std::array<std::uint8_t, 16> kIq4Values = {1,   24,  45,  63,  79,  93,  106, 118,
-                                                            129, 141, 153, 166, 181, 197, 217, 241};
-
-// The 16 values of e2m1 (1 sign bit, 2 exponent bits, 1 fraction bit); each is doubled, then 12 is added.
-inline constexpr std::array<std::uint8_t, 16> kE2m1Values = {12, 13, 14, 15, 16, 18, 20, 24,
-                                                             12, 11, 10, 9,  8,  6,  4,  0};
+const BlockTraits& block_traits(Encoding encoding);  // encoding: a GGUF encoding
 
 // Table from code to value; nullptr if the code is the value.
-constexpr const std::uint8_t* values_of(Encoding encoding) {
-  return encoding == Encoding::iq4_nl  ? kIq4Values.data()
-         : encoding == Encoding::mxfp4 ? kE2m1Values.data()
-                                       : nullptr;
-}
+const std::uint8_t* values_of(Encoding encoding);
 
 // Zero point of int4, int8 and mxfp4 if a part has no `zeros`.
 constexpr int zero_of(Encoding encoding) {
@@ -49,6 +42,11 @@ struct QuantBlock {
   std::array<std::int8_t, 16> mins;
 };
 void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block);
+
+inline Float16 f16_at(const std::uint8_t* bytes) {
+  return {static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8)};
+}
+Float16 scale_of(const BlockTraits& traits, const std::uint8_t* block);
 
 // Converts row `row` of the part to f32 (cols() values), with exactly the format's formula.
 void dequantize(const MatrixPart& part, std::int64_t row, float* out);

@@ -1,77 +1,48 @@
 #include "tensor/encoding.h"
 
 namespace octavo {
+namespace {
 
-std::string_view name(Encoding encoding) {
-  switch (encoding) {
-    case Encoding::plain:
-      return "plain";
-    case Encoding::q8_0:
-      return "Q8_0";
-    case Encoding::q4_0:
-      return "Q4_0";
-    case Encoding::q4_1:
-      return "Q4_1";
-    case Encoding::q5_0:
-      return "Q5_0";
-    case Encoding::q5_1:
-      return "Q5_1";
-    case Encoding::q2_k:
-      return "Q2_K";
-    case Encoding::q3_k:
-      return "Q3_K";
-    case Encoding::q4_k:
-      return "Q4_K";
-    case Encoding::q5_k:
-      return "Q5_K";
-    case Encoding::q6_k:
-      return "Q6_K";
-    case Encoding::iq4_nl:
-      return "IQ4_NL";
-    case Encoding::int4:
-      return "int4";
-    case Encoding::int8:
-      return "int8";
-    case Encoding::fp8:
-      return "fp8";
-    case Encoding::mxfp4:
-      return "mxfp4";
-  }
-  return "?";
-}
+struct Row {
+  std::string_view name;
+  BlockShape shape;
+};
+// Indexed by Encoding.
+constexpr Row kRows[] = {
+    {"plain", {1, 0}},
+    {"Q8_0", {32, 34}},
+    {"Q4_0", {32, 18}},
+    {"Q4_1", {32, 20}},
+    {"Q5_0", {32, 22}},
+    {"Q5_1", {32, 24}},
+    {"Q2_K", {256, 84}},
+    {"Q3_K", {256, 110}},
+    {"Q4_K", {256, 144}},
+    {"Q5_K", {256, 176}},
+    {"Q6_K", {256, 210}},
+    {"IQ4_NL", {32, 18}},
+    {"IQ4_XS", {256, 136}},
+    {"IQ3_S", {256, 110}},
+    {"IQ3_XXS", {256, 98}},
+    {"IQ2_S", {256, 82}},
+    {"IQ2_XS", {256, 74}},
+    {"IQ2_XXS", {256, 66}},
+    {"IQ1_S", {256, 50}},
+    {"IQ1_M", {256, 56}},
+    {"TQ1_0", {256, 54}},
+    {"TQ2_0", {256, 66}},
+    {"int4", {1, 1}},
+    {"int8", {1, 1}},
+    {"fp8", {1, 1}},
+    {"mxfp4", {1, 1}},
+};
 
-BlockShape block_shape(Encoding encoding) {
-  switch (encoding) {
-    case Encoding::plain:
-      return {1, 0};
-    case Encoding::q8_0:
-      return {32, 34};
-    case Encoding::q4_0:
-    case Encoding::iq4_nl:
-      return {32, 18};
-    case Encoding::q4_1:
-      return {32, 20};
-    case Encoding::q5_0:
-      return {32, 22};
-    case Encoding::q5_1:
-      return {32, 24};
-    case Encoding::q2_k:
-      return {256, 84};
-    case Encoding::q3_k:
-      return {256, 110};
-    case Encoding::q4_k:
-      return {256, 144};
-    case Encoding::q5_k:
-      return {256, 176};
-    case Encoding::q6_k:
-      return {256, 210};
-    case Encoding::int4:
-    case Encoding::int8:
-    case Encoding::fp8:
-    case Encoding::mxfp4:
-      return {1, 1};
-  }
-  return {1, 1};
-}
+const Row& row_of(Encoding encoding) { return kRows[static_cast<int>(encoding)]; }
+
+}  // namespace
+
+std::string_view name(Encoding encoding) { return row_of(encoding).name; }
+
+BlockShape block_shape(Encoding encoding) { return row_of(encoding).shape; }
 
 }  // namespace octavo

@@ -26,11 +26,23 @@ enum class Encoding : std::uint8_t {
   q5_k,
   q6_k,
   iq4_nl,
+  iq4_xs,
+  iq3_s,
+  iq3_xxs,
+  iq2_s,
+  iq2_xs,
+  iq2_xxs,
+  iq1_s,
+  iq1_m,
+  tq1_0,
+  tq2_0,
   int4,
   int8,
   fp8,
   mxfp4,
 };
+
+constexpr Encoding kFirstBlocks = Encoding::q8_0, kLastBlocks = Encoding::tq2_0;  // the GGUF encodings
 
 std::string_view name(Encoding encoding);
 

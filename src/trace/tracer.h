@@ -1,10 +1,12 @@
-// Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON.
+// Sends spans to an OpenTelemetry collector: OTLP over HTTP (JSON or protobuf) or gRPC.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,8 +18,10 @@ namespace octavo {
 
 class Tracer {
  public:
-  // endpoint: http://HOST:PORT/v1/traces. Error: an invalid URL.
-  static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name);
+  // endpoint: http://HOST:PORT/v1/traces, or grpc://HOST:PORT. protocol: grpc, http/protobuf or http/json;
+  // "": by the endpoint, JSON over HTTP. Errors: an invalid URL, an unknown protocol, gRPC with TLS.
+  static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name,
+                                               std::string_view protocol = {});
   ~Tracer();  // sends the remaining spans
 
   // Safe from any thread, never waits. If 2,048 spans are unsent, drops the span; the log reports the number
@@ -25,11 +29,15 @@ class Tracer {
   void record(Span span);
 
  private:
-  Tracer(http::Url url, std::string service_name);
+  enum class Protocol : std::uint8_t { json, protobuf, grpc };
+
+  Tracer(http::Url url, Protocol protocol, std::string service_name);
+  static Result<Protocol> read_protocol(std::string_view name, bool grpc_url);
   void run();
   Result<> send(const std::vector<Span>& spans) const;
 
   const http::Url url_;
+  const Protocol protocol_;
   const std::string service_name_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tensor/dequantize.h"
 #include "weights/packed_matrix.h"
 
 namespace octavo {
@@ -39,38 +40,16 @@ bool all_finite(std::span<const std::byte> bytes, DType type) {
   return all_finite<std::uint16_t>(bytes, 0x7c00);
 }
 
-// Offsets of the f16 numbers in a GGUF block. second is -1 if there is only one number.
-struct ScalePlaces {
-  int first;
-  int second;
-};
-ScalePlaces scale_places(Encoding encoding) {
-  switch (encoding) {
-    case Encoding::q4_1:
-    case Encoding::q5_1:
-    case Encoding::q4_k:
-    case Encoding::q5_k:
-      return {0, 2};
-    case Encoding::q2_k:
-      return {80, 82};
-    case Encoding::q3_k:
-      return {108, -1};
-    case Encoding::q6_k:
-      return {208, -1};
-    default:
-      return {0, -1};
-  }
-}
-
-bool finite_f16(const std::byte* bytes) { return (std::to_integer<int>(bytes[1]) & 0x7c) != 0x7c; }
+bool is_finite(Float16 number) { return (number.bits & 0x7c00) != 0x7c00; }
 
 bool all_scales_finite(std::span<const std::byte> bytes, Encoding encoding) {
-  const auto [first, second] = scale_places(encoding);
+  const BlockTraits& traits = block_traits(encoding);
   const auto step = static_cast<std::size_t>(block_shape(encoding).bytes);
   bool finite = true;
   for (std::size_t at = 0; at < bytes.size(); at += step) {
-    finite &= finite_f16(bytes.data() + at + first);
-    if (second >= 0) finite &= finite_f16(bytes.data() + at + second);
+    const auto* block = reinterpret_cast<const std::uint8_t*>(bytes.data()) + at;
+    finite &= is_finite(scale_of(traits, block));
+    if (traits.has_min()) finite &= is_finite(f16_at(block + traits.min_at));
   }
   return finite;
 }

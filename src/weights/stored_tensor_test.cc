@@ -30,7 +30,7 @@ TEST(CheckFinite, SixteenBitFormats) {
 // must agree with the dequantised numbers.
 TEST(CheckFinite, ScalesOfEveryEncoding) {
   ThreadPool pool(1);
-  for (int i = static_cast<int>(Encoding::q8_0); i <= static_cast<int>(Encoding::iq4_nl); ++i) {
+  for (int i = static_cast<int>(kFirstBlocks); i <= static_cast<int>(kLastBlocks); ++i) {
     const auto encoding = static_cast<Encoding>(i);
     const BlockShape block = block_shape(encoding);
     for (std::size_t at = 0; at < static_cast<std::size_t>(3 * block.bytes); ++at) {

@@ -220,3 +220,58 @@ def test_without_a_folder_the_flag_is_named(server):
         answer = http_client.get(server + path)
         assert answer.status_code == 404 and "--batch-dir" in answer.text
     assert http_client.get(server + "/v1/messages/batches").json()["type"] == "error"
+
+
+def test_a_batch_without_its_input_fails(tmp_path):
+    command = serve_command("--batch-dir", str(tmp_path), "--served-model-name", MODEL)
+    with running(command) as (process, base):
+        batch = start_batch(openai_client(base), [request("a", max_tokens=1500), request("b")])
+        assert eventually(lambda: openai_client(base).batches.retrieve(batch.id).status == "in_progress", PATIENCE)
+        process.kill()
+    (tmp_path / "files" / batch.input_file_id).unlink()
+    with running(command) as (_, base):
+        client = openai_client(base)
+        assert ended(client, batch).status == "failed"
+        assert client.batches.retrieve(batch.id).errors.data[0].code == "missing_file"
+
+
+def test_a_full_folder_is_named(tmp_path):
+    with serve("--batch-dir", str(tmp_path), "--batch-dir-bytes", str(1 << 20), "--served-model-name", MODEL) as base:
+        client = openai_client(base)
+        client.files.create(file=("a.jsonl", io.BytesIO(b" " * (1 << 20))), purpose="batch")
+        with pytest.raises(openai.RateLimitError, match="--batch-dir-bytes 1048576: delete files"):
+            client.files.create(file=("b.jsonl", io.BytesIO(b"{}")), purpose="batch")
+
+
+def test_a_request_is_aborted_by_its_own_tenant_only():
+    with serve("--api-key", "one", "two") as base:
+        def body(key):
+            return {"headers": {"Authorization": f"Bearer {key}"}, "timeout": PATIENCE}
+
+        stream = {"model": "demo", "prompt": "Once", "max_tokens": 1800, "ignore_eos": True, "stream": True, "request_id": "mine"}
+        with http_client.stream("POST", base + "/v1/completions", json=stream, **body("one")) as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            abort = {"request_ids": ["mine"]}
+            other = http_client.post(base + "/inference/v1/abort_requests", json=abort, **body("two"))
+            assert other.json()["aborted"] == 0
+            assert http_client.post(base + "/inference/v1/abort_requests", json=abort, **body("one")).json()["aborted"] == 1
+            assert any('"finish_reason":"abort"' in line for line in lines)
+
+
+def test_a_fleet_answers_each_line_once_though_a_replica_dies(tmp_path):
+    replica = serve_command("--served-model-name", MODEL, "--max-num-seqs", "4")
+    with running(replica) as (first, one), running(replica) as (_, two):
+        route = f"build/release/octavo route --port {{port}} --batch-dir {tmp_path} --worker-urls {one} {two}"
+        with running(route, ready="/workers") as (_, base):
+            client = openai_client(base)
+            batch = start_batch(client, [request(f"r{i}", max_tokens=200) for i in range(24)])
+            assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed > 0, PATIENCE)
+            assert http_client.get(one + "/load").json()["server_load"] > 0
+            first.kill()
+            batch = ended(client, batch)
+            assert batch.status == "completed" and batch.request_counts.completed == 24
+            answers = lines_of(client, batch.output_file_id)
+            assert sorted(answer["custom_id"] for answer in answers) == sorted(f"r{i}" for i in range(24))
+            with pytest.raises(openai.NotFoundError):
+                openai_client(two).batches.retrieve(batch.id)

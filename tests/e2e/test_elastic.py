@@ -1,7 +1,9 @@
 """The number of engines changes while streams run."""
 
+import subprocess
 
 import httpx
+import pytest
 from conftest import serve
 from test_data_parallel import answers, client_of, ended, engines
 
@@ -62,3 +64,17 @@ def test_errors_name_field_and_limit():
     with serve("--device", "cpu") as base:
         status, message = error(new_data_parallel_size=2)
         assert status == 400 and "does not change" in message
+
+
+@pytest.mark.parametrize("flags", [
+    ("--data-parallel-size", "2", "--data-parallel-size-local", "1"),
+    ("--data-parallel-size", "2", "--headless", "--data-parallel-start-rank", "1"),
+    ("--data-parallel-size", "2", "--data-parallel-rank", "1"),
+    ("--data-parallel-size", "2", "--data-parallel-hybrid-lb"),
+])
+def test_engines_of_other_hosts_are_refused_with_what_to_do(flags):
+    command = ["build/release/octavo", "serve", "--device", "cpu", "--port", "0", "--enable-elastic-ep", *flags]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0
+    assert "enable_elastic_ep: needs a server that runs all its engines" in ended.stderr
+    assert "start a server on each and let octavo route add and remove them" in ended.stderr

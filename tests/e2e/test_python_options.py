@@ -77,7 +77,7 @@ def test_calls_into_a_python_model_are_refused_by_name(llm, name):
 @pytest.mark.parametrize("options, message", [
     ({"max_model_length": 10}, "max_model_length: there is no such option; did you mean max_model_len"),
     ({"distributed_executor_backend": "ray"}, "distributed_executor_backend: ray is not supported, only .*other hosts run octavo serve"),
-    ({"enable_prompt_embeds": True}, "enable_prompt_embeds: "),
+    ({"enable_prompt_embeds": True, "executor": "simulated"}, "enable_prompt_embeds: is not supported with a simulated executor"),
     ({"logits_processors": ["a.B"]}, "logits_processors: is not supported: the server cannot load Python code"),
     ({"worker_cls": "my.Worker"}, "worker_cls: my.Worker is not supported"),
     ({"port": 8000}, "port: is for `octavo serve`: this program has no server"),
@@ -93,7 +93,7 @@ def test_options_are_refused_as_on_the_command_line(options, message):
 
 @pytest.mark.parametrize("prompt, message", [
     ({"prompt": "a", "multi_modal_data": {"image": 1}}, "multi_modal_data is not supported: LLM.chat"),
-    ({"prompt_embeds": [[0.0]]}, "prompt_embeds is not supported"),
+    ({"prompt_embeds": [[0.0]]}, "prompt_embeds: must be a tensor"),
 ])
 def test_parts_of_prompts_are_refused_by_name(llm, prompt, message):
     with pytest.raises(ValueError, match=message):

@@ -1,15 +1,17 @@
 """Engines behind one server that share the experts of a mixture: answers as of engines with all experts."""
 
 import concurrent.futures
+import contextlib
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from conftest import eventually, fetch, serve, serve_command
+from conftest import eventually, fetch, free_port, serve, serve_command
 from test_data_parallel import ended
 from test_engine_process import processes
 from test_tensor_parallel import PROMPTS, answers, client_of, ranks
@@ -55,6 +57,55 @@ def test_engines_answer_to_the_bit_as_one_with_all_experts(tensor):
     assert eventually(lambda: not engines(base))
 
 
+def ports_in_a_row():
+    """The first of two free ports."""
+    while True:
+        first = free_port()
+        with socket.socket() as second, contextlib.suppress(OSError):
+            second.bind(("127.0.0.1", first + 1))
+            return first
+
+
+@contextlib.contextmanager
+def two_servers(*flags):
+    """Engine 0 and engine 1 of one model, each with a server. Neither is ready before the other one has started."""
+    flags = (*MODEL, *SHARED, "--tensor-parallel-size", "2", "--data-parallel-rpc-port", str(ports_in_a_row()), *flags)
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        servers = [serve(*flags, "--data-parallel-rank" if "--data-parallel-hybrid-lb" not in flags else
+                         "--data-parallel-start-rank", str(rank)) for rank in range(2)]
+        yield list(pool.map(stack.enter_context, servers))
+
+
+@pytest.mark.parametrize("balancer", [(), ("--data-parallel-external-lb",), ("--data-parallel-hybrid-lb", "--data-parallel-size-local", "1")])
+def test_engines_of_several_servers_share_experts(balancer):
+    with serve(*MODEL, "--tensor-parallel-size", "2", "--enable-expert-parallel") as base:
+        expected = answers(base, MANY)
+    with two_servers(*balancer) as bases:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(lambda base: answers(base, MANY), bases)) == [expected] * 2
+        assert [list(ended(base)) for base in bases] == [["0"], ["1"]]
+        assert answers(bases[1], MANY) == expected, "the engine of the other server assists"
+        if not balancer:
+            before = set(engines(bases[0]))
+            os.kill(ranks(bases[1])[0], signal.SIGKILL)
+            assert eventually(lambda: len(engines(bases[0])) == 2 and not before & set(engines(bases[0]))), "all ranks are new"
+            assert answers(bases[0], MANY) == expected
+
+
+def test_engines_of_a_headless_host_share_experts():
+    with serve(*MODEL, "--tensor-parallel-size", "2", "--enable-expert-parallel") as base:
+        expected = answers(base, MANY)
+    flags = (*MODEL, *SHARED, "--tensor-parallel-size", "2", "--data-parallel-size-local", "1", "--data-parallel-rpc-port", str(ports_in_a_row()))
+    command = shlex.split(serve_command(*flags, "--headless", "--data-parallel-start-rank", "1").replace("{port}", "0"))
+    with subprocess.Popen(command) as headless:
+        try:
+            with serve(*flags) as base:
+                assert answers(base, MANY) == expected
+                assert eventually(lambda: sorted(ended(base)) == ["0", "1"]), "both engines have worked"
+        finally:
+            headless.terminate()
+
+
 def running(base):
     lines = fetch(base + "/metrics").splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("vllm:num_requests_running{"))
@@ -80,8 +131,11 @@ def test_a_rank_dies_and_no_stream_ends(victim):
     (("models/demo", *SHARED), "enable_expert_parallel: Qwen3ForCausalLM has no experts to share among 2 engines: remove the flag"),
     (("models/demo-moe", *SHARED, "--enable-lora"), "enable_lora: LoRA cannot be combined with --enable-expert-parallel"),
     (("models/demo-moe", *SHARED, "--pipeline-parallel-size", "2"), "pipeline_parallel_size: is 2; it cannot be combined with --enable-expert-parallel"),
-    (("models/demo-moe", *SHARED, "--data-parallel-rank", "1"), "needs one server with a fixed number of engines on one host"),
-    (("models/demo-moe", *SHARED, "--enable-elastic-ep"), "needs one server with a fixed number of engines on one host"),
+    (("models/demo-moe", *SHARED, "--enable-elastic-ep"), "enable_elastic_ep: the engines of --enable-expert-parallel share experts"),
+    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "0"), "data_parallel_start_rank: engines that share experts meet on the host of engine 0"),
+    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "1", "--data-parallel-start-rank", "1"), "data_parallel_start_rank: engines that share experts meet on the host of engine 0"),
+    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "1", "--headless"), "data_parallel_start_rank: engines that share experts meet on the host of engine 0"),
+    (("models/demo-moe", *SHARED, "--data-parallel-rank", "0", "--data-parallel-rpc-port", "65535"), "data_parallel_rpc_port: must be at most 65534 with --enable-expert-parallel"),
     (("models/demo-moe", "--data-parallel-size", "16", "--enable-expert-parallel"), "data_parallel_size: times tensor_parallel_size is 16, the model has 8 experts"),
 ])
 def test_what_cannot_share_experts_is_refused(flags, message):

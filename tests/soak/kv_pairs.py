@@ -74,12 +74,12 @@ def words(reply):
 class Prefill:
     """A server that computes prompts for others, killed now and then."""
 
-    def __init__(self, *flags):
-        self.flags, self.port = flags, free_port()
+    def __init__(self, *flags, model="demo"):
+        self.flags, self.model, self.port = flags, model, free_port()
         self.start()
 
     def start(self):
-        self.server = Server(*self.flags, port=self.port)
+        self.server = Server(*self.flags, port=self.port, model=self.model)
 
     def kill(self, all_of_it):
         """Its engine, which is started again by itself, or all of it."""

@@ -12,6 +12,8 @@ import gguf
 import numpy as np
 import torch
 
+import gguf_blocks
+
 ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qwen2ForCausalLM": "qwen2",
                  "Qwen3ForCausalLM": "qwen3", "GemmaForCausalLM": "gemma", "Gemma2ForCausalLM": "gemma2",
                  "Gemma3ForCausalLM": "gemma3", "Phi3ForCausalLM": "phi3", "Olmo2ForCausalLM": "olmo2",
@@ -776,6 +778,13 @@ def unstacked(state, config):
     return state
 
 
+def encode(data, kind):
+    """The blocks of a matrix; random ones if the gguf package cannot quantise to this format."""
+    if kind.name.startswith(("IQ", "TQ")):
+        return gguf_blocks.blocks_like(data, kind.name)
+    return gguf.quants.quantize(data, kind)
+
+
 def write(model, path, formats, tokenizer=None):
     """formats(name, tensor) -> gguf.GGMLQuantizationType of a matrix. tokenizer: arguments of add_tokenizer."""
     config = model.config
@@ -808,7 +817,7 @@ def write(model, path, formats, tokenizer=None):
             if ".time_mix_r_k" in new:
                 data = data.reshape(-1)
             kind = formats(new, data) if matrix and not any(part in new for part in RWKV7_PLAIN + PLAIN) else gguf.GGMLQuantizationType.F32
-            writer.add_tensor(new, gguf.quants.quantize(data, kind), raw_dtype=kind)
+            writer.add_tensor(new, encode(data, kind), raw_dtype=kind)
             if new.startswith("blk.0.time_mix_a"):  # what nothing reads, and llama.cpp wants to be there
                 writer.add_tensor(new.replace("mix_a", "mix_v"), gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()

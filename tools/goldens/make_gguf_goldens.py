@@ -113,6 +113,7 @@ CASES = {
     "llama-q8_0": ("Llama", dict(BASE, tie_word_embeddings=True, rope_parameters=LLAMA3), "Q8_0"),
     "llama-q4_k_m": ("Llama", WIDE, "Q4_K_M"),
     "llama-mixed": ("Llama", dict(BASE, num_hidden_layers=1, attention_bias=True), "mixed"),
+    "llama-iq": ("Llama", dict(WIDE, intermediate_size=256, num_hidden_layers=2), "iq"),
     "mistral-split": ("Mistral", dict(BASE, sliding_window=8), "Q4_0"),
     "mistral3": ("Ministral3", dict(BASE, sliding_window=None, rope_parameters=dict(YARN, original_max_position_embeddings=8, mscale=1.0, mscale_all_dim=1.0, beta_fast=32.0,
                                                                                      beta_slow=1.0, llama_4_scaling_beta=0.3, truncate=True)), "Q4_0"),
@@ -257,6 +258,16 @@ def mixed(name, tensor):
                                       "ffn_up": "Q8_0"}.get(name.split(".")[-2], "F16")]
 
 
+def iq(name, tensor):
+    """Each matrix with rows of 256 columns has another format that needs whole blocks."""
+    if tensor.shape[-1] % 256:
+        return gguf.GGMLQuantizationType.F16
+    return gguf.GGMLQuantizationType[{"token_embd": "IQ4_XS", "blk.0.attn_q": "IQ3_S", "blk.0.attn_k": "IQ3_XXS", "blk.0.attn_v": "IQ4_XS",
+                                      "blk.0.ffn_gate": "IQ2_S", "blk.0.ffn_up": "IQ2_XS", "blk.0.ffn_down": "IQ2_XXS",
+                                      "blk.1.attn_q": "IQ1_S", "blk.1.attn_k": "IQ1_M", "blk.1.attn_v": "Q8_0",
+                                      "blk.1.ffn_gate": "TQ1_0", "blk.1.ffn_up": "TQ2_0", "blk.1.ffn_down": "IQ1_M"}[name.removesuffix(".weight")]]
+
+
 def split(path):
     """The file in two, metadata in the first."""
     reader = gguf.GGUFReader(str(path))
@@ -289,7 +300,7 @@ def make(out, name):
         gguf_files.requantize(directory / "plain.gguf", path, kind)
         os.unlink(directory / "plain.gguf")
     else:
-        format_of = mixed if kind == "mixed" else lambda *_: gguf.GGMLQuantizationType[kind]
+        format_of = {"mixed": mixed, "iq": iq}.get(kind) or (lambda *_: gguf.GGMLQuantizationType[kind])
         gguf_files.write(model, path, format_of)
     gguf_files.load_back(model, path)
     ids = torch.randint(3, VOCAB, (1, MANY_TOKENS.get(name, TOKENS)))

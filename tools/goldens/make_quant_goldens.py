@@ -10,30 +10,15 @@ import pathlib
 
 import gguf
 import numpy as np
-
-FORMATS = {  # numbers in a block, bytes of a block, where its f16 scales are
-    "Q8_0": (32, 34, [0]),
-    "Q4_0": (32, 18, [0]),
-    "Q4_1": (32, 20, [0, 2]),
-    "Q5_0": (32, 22, [0]),
-    "Q5_1": (32, 24, [0, 2]),
-    "Q2_K": (256, 84, [80, 82]),
-    "Q3_K": (256, 110, [108]),
-    "Q4_K": (256, 144, [0, 2]),
-    "Q5_K": (256, 176, [0, 2]),
-    "Q6_K": (256, 210, [208]),
-    "IQ4_NL": (32, 18, [0]),
-}
+from gguf_blocks import SCALES_AT, random_blocks, set_scales
 
 
 def main():
     random = np.random.default_rng(7)
     lines = []
-    for name, (numbers, size, scales) in FORMATS.items():
-        blocks = random.integers(0, 256, (512 // numbers, size), dtype=np.uint8)
-        for at in scales:
-            values = random.normal(0, 0.1, len(blocks)).astype(np.float16)
-            blocks[:, at : at + 2] = values.view(np.uint8).reshape(-1, 2)
+    for name in SCALES_AT:
+        blocks = random_blocks(random, name, 512)
+        set_scales(blocks, name, lambda count: random.normal(0, 0.1, count).astype(np.float16))
         row = blocks.reshape(1, -1)
         read = gguf.quants.dequantize(row, gguf.GGMLQuantizationType[name]).astype(">f4")
         lines.append(f"{name} {row.tobytes().hex()} {read.tobytes().hex()}\n")

@@ -6,6 +6,7 @@ from typing import Any, Optional, Union
 
 from octavo._library import Engine, OctavoError, Piece, Position
 from octavo.adapters import LoRARequest
+from octavo.embeds import encode_embeds
 from octavo.sampling_params import RequestOutputKind
 
 
@@ -87,7 +88,7 @@ class Assembly:
         out = self._output
         if piece.prompt_token_ids is not None:
             out.prompt_token_ids = piece.prompt_token_ids
-            if out.prompt is None:
+            if out.prompt is None and piece.prompt_token_ids:
                 out.prompt = self._engine.decode(piece.prompt_token_ids)
         if piece.prompt_logprobs is not None:
             out.prompt_logprobs = [None, *(_by_token(self._engine, p) for p in piece.prompt_logprobs)]
@@ -124,7 +125,7 @@ class Assembly:
 _NOT_IN_PROMPTS = {
     "multi_modal_data": "LLM.chat() takes images, videos and sound, as the server does",
     "mm_processor_kwargs": "LLM(mm_processor_kwargs=..) sets them for all requests",
-    "prompt_embeds": "prompts are text or token ids",
+    "prompt_embeds": "only LLM.generate() takes them",
     "encoder_prompt": "the text of an encoder is the prompt itself",
 }
 
@@ -154,6 +155,10 @@ def tokenization(kwargs: Optional[dict[str, Any]]) -> dict[str, Any]:
 
 def request_body(prompt: Any, params: Any, kwargs: Optional[dict[str, Any]] = None) -> tuple[dict[str, Any], Optional[str]]:
     """The body of /v1/completions for a prompt, and its text. kwargs: tokenization_kwargs."""
+    embeds = prompt.get("prompt_embeds") if isinstance(prompt, dict) else None
+    if embeds is not None:
+        prompt = {"prompt": "", **{name: value for name, value in prompt.items() if name != "prompt_embeds"}}
     given, text = prompt_of(prompt)
     salt = {"cache_salt": prompt["cache_salt"]} if isinstance(prompt, dict) and prompt.get("cache_salt") else {}
-    return {"prompt": given, **params.body(chat=False), **tokenization(kwargs), **salt}, text
+    more = {} if embeds is None else {"prompt_embeds": encode_embeds(embeds)}
+    return {"prompt": given, **params.body(chat=False), **tokenization(kwargs), **salt, **more}, text

@@ -67,6 +67,15 @@ std::vector<KvPlace> KvCacheSide::places_of(const PrefixHold& hold, std::span<co
   return places;
 }
 
+void KvCacheSide::note_loaded(const PrefixHold& hold, int first, int end) {
+  const std::vector<CacheGroup>& groups = scheduler.options().groups;
+  const auto whole = std::ranges::find(groups, 0, &CacheGroup::window);
+  const auto table = hold.blocks.table(whole != groups.end() ? static_cast<int>(whole - groups.begin()) : 0);
+  for (int block = first; block < end; ++block)
+    if (const std::int32_t number = table[static_cast<std::size_t>(block)]; number >= 0)
+      loaded.push_back(number);
+}
+
 void KvCacheSide::tell_stored(const PrefixHold& hold, std::span<const Hash128> keys) {
   for (const auto& connector : connectors) events.tell_stored(*connector, hold, keys);
 }

@@ -20,6 +20,9 @@ struct KvCacheSide {
   TierEvents events;
   KvTransferStats stats{};
   std::vector<std::unique_ptr<KvConnector>> connectors{};
+  // Blocks that were loaded since the last take_loaded(), of the first group without a window (else of the
+  // first group).
+  std::vector<std::int32_t> loaded{};
 
   // Keys of the blocks that other engines may need. tokens: the request's prompt, or a text that begins
   // with it.
@@ -37,6 +40,8 @@ struct KvCacheSide {
   int cached_blocks(const Accepted& accepted);
   std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
 
+  // Adds blocks [first, end) of the hold to `loaded`.
+  void note_loaded(const PrefixHold& hold, int first, int end);
   void tell_stored(const PrefixHold& hold, std::span<const Hash128> keys);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };

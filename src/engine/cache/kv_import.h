@@ -39,7 +39,7 @@ struct KvImport {
   };
   using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
 
-  std::shared_ptr<const Accepted> accepted;
+  std::shared_ptr<Accepted> accepted;
   std::vector<Hash128> keys{};  // see KvPrompt
   int cached = 0;
   std::int64_t give_up_us = 0;  // deadline of the wait for free blocks

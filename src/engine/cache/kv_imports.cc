@@ -15,7 +15,7 @@ bool reads_cache(const Request& request) {
 
 }  // namespace
 
-bool KvImports::ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us) {
+bool KvImports::ready(const std::shared_ptr<Accepted>& accepted, std::int64_t now_us) {
   if (accepted->scheduled || !may_travel(*accepted)) return true;
   const auto [place, is_new] =
       imports_.try_emplace(accepted->id, KvImport{.accepted = accepted, .give_up_us = now_us + room_us_});
@@ -155,8 +155,9 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
   if (const int loaded = end - hold->cached; loaded == 0) {
     side_.let_go(done.hold);
   } else {
+    side_.note_loaded(*hold, end - loaded, end);
     side_.scheduler.publish(*hold, end);
-    note_hits(std::int64_t{loaded} * side_.format.block_size, result);
+    note_hits(*import.accepted, std::int64_t{loaded} * side_.format.block_size, result);
     side_.tell_stored(*hold, import.keys);
   }
   import.state = done;
@@ -164,13 +165,13 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
 
 // Distributes the tokens over the sources in proportion to their pieces, because the pieces of one block
 // can have two sources.
-void KvImports::note_hits(std::int64_t tokens, const LoadResult& result) {
+void KvImports::note_hits(Accepted& accepted, std::int64_t tokens, const LoadResult& result) {
   side_.stats.hits += tokens;
   std::int64_t pieces = 0, before = 0;
   for (std::size_t source = 0; source < result.from.size(); ++source) {
     pieces += result.from[source];
     const std::int64_t until = tokens * pieces / result.loaded;
-    side_.stats.hits_by_source[source] += until - before;
+    accepted.loaded[source] += until - before;
     before = until;
   }
 }

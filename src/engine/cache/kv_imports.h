@@ -20,7 +20,7 @@ class KvImports {
   KvImports(KvCacheSide& side, std::int64_t room_us) : side_(side), room_us_(room_us) {}
 
   // See KvTransfers::ready.
-  bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
+  bool ready(const std::shared_ptr<Accepted>& accepted, std::int64_t now_us);
   // Completes a load. Any thread.
   void add_result(LoadResult result);
   // Takes results, gives up stuck loads and tries the waiting requests again. Returns the requests that
@@ -53,7 +53,7 @@ class KvImports {
   bool loads(Hash128 key) const;
   void take_results(std::vector<RequestId>& ready);
   void take(KvImport& import, const LoadResult& result);
-  void note_hits(std::int64_t tokens, const LoadResult& result);
+  void note_hits(Accepted& accepted, std::int64_t tokens, const LoadResult& result);
   void give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready);
   template <class Waiting>
   void retry(std::int64_t now_us, std::vector<RequestId>& ready);

@@ -88,10 +88,11 @@ TEST_F(KvImportsTest, FromLookingUpOverLoadingToDone) {
   ASSERT_EQ(connector->loads.size(), 1u);
   EXPECT_EQ(connector->loads[0].blocks.size(), 3u);
   EXPECT_EQ(side.stats.held_blocks, 3);
-  imports.add_result({.id = accepted->id, .loaded = 3});
+  imports.add_result({.id = accepted->id, .loaded = 3, .from = {3}});
   EXPECT_EQ(advance(), Ids{accepted->id});
   EXPECT_TRUE(imports.ready(accepted, 0));
   EXPECT_EQ(side.stats.hits, 3 * kBlock);
+  EXPECT_EQ(accepted->loaded[static_cast<std::size_t>(KvSource::peer)], 3 * kBlock);
   EXPECT_EQ(side.cached_blocks(*accepted), 3);
   EXPECT_EQ(side.stats.held_blocks, 3) << "until the request is scheduled";
   accepted->scheduled = true;

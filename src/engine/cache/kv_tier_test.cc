@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "base/scratch_directory.h"
 #include "base/test_eventually.h"
@@ -32,6 +34,8 @@ TEST_P(KvTierModes, AForgottenPromptComesBackFromTheDisk) {
   rig.rest();
   EXPECT_EQ(rig.engine->own_stats().kv_transfer.hits, 96);
   EXPECT_EQ(rig.engine->own_stats().kv_transfer.queries, 96);
+  const auto disk = static_cast<std::size_t>(KvSource::disk);
+  EXPECT_EQ(rig.engine->own_stats().kv_transfer.used_by_source[disk], 96) << "the device's 96 are not loaded";
   EXPECT_EQ(rig.tier().stored_blocks, 6);
   rig.expect_empty();
 }
@@ -122,7 +126,11 @@ TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
     }
     rig.rest();
     EXPECT_LE(rig.tier().blocks, 60);
-    EXPECT_LE(rig.engine->own_stats().kv_host_tier.blocks, 60);
+    const EngineStats stats = rig.engine->own_stats();
+    EXPECT_LE(stats.kv_host_tier.blocks, 60);
+    const auto& used = stats.kv_transfer.used_by_source;
+    EXPECT_LE(std::accumulate(used.begin(), used.end(), std::int64_t{0}),
+              std::min(stats.kv_transfer.hits, stats.tokens.prompt_cached));
     rig.expect_empty();
   }
 }

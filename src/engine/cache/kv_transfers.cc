@@ -69,7 +69,7 @@ KvTransfers::~KvTransfers() {
   imports_.let_go_all();
 }
 
-bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us) {
+bool KvTransfers::ready(const std::shared_ptr<Accepted>& accepted, std::int64_t now_us) {
   return imports_.ready(accepted, now_us);
 }
 

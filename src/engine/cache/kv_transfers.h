@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -31,7 +32,7 @@ class KvTransfers {
 
   // True if the request may be scheduled. False: its blocks are being loaded; advance() returns its id when
   // it is ready.
-  bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
+  bool ready(const std::shared_ptr<Accepted>& accepted, std::int64_t now_us);
   // See SequenceSpec::checkpoint. Other engines may need the whole prompt except its last token.
   int checkpoint_of(const Request& request) const;
   // Call when an answer has ended. Keeps the blocks of its text for tiers that store answers; after the
@@ -43,6 +44,8 @@ class KvTransfers {
   // Frees blocks that are no longer needed. Returns the requests that became ready. compute_seconds: see
   // KvConnector::worth_loading.
   std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
+  // Blocks that advance() has found loaded since the last call: see KvCacheSide::loaded.
+  std::vector<std::int32_t> take_loaded() { return std::exchange(side_.loaded, {}); }
   // Time at which advance() must be called, if not before.
   std::int64_t wake_at_us() const;
   // Frees kept blocks because no sequence can run without them. False: no block could be freed.

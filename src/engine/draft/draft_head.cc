@@ -7,6 +7,10 @@
 
 namespace octavo {
 
+void DraftHead::forget(std::span<const std::int32_t> blocks) {
+  for (const std::int32_t block : blocks) filled_[static_cast<std::size_t>(block)] = 0;
+}
+
 Result<> DraftHead::read(std::span<const ComputedText> texts) {
   read_.clear();
   begin_batch();

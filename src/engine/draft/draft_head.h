@@ -41,6 +41,7 @@ class DraftHead final : public Proposer {
         limits_(limits),
         filled_(static_cast<std::size_t>(limits.num_blocks)) {}
 
+  void forget(std::span<const std::int32_t> blocks) override;
   Result<> read(std::span<const ComputedText> texts) override;
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }

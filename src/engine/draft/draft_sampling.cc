@@ -26,7 +26,7 @@ DraftSampling::DraftSampling(const Draft& draft, bool drawn, int vocab_size, boo
 SampleRow DraftSampling::row(const Draft& draft) const {
   return {.sequence = &sampling_,
           .output = draft.text.subspan(static_cast<std::size_t>(draft.prompt_tokens)),
-          .drafts = static_cast<int>(draft.tokens.size())};
+          .drafts = draft.tokens};
 }
 
 }  // namespace octavo

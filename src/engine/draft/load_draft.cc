@@ -79,9 +79,6 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
                              const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
   const HeadOptions& own = *options.speculation->head();
-  if (options.kv_transfer.enabled)
-    return field_failure(kField, ErrorCode::unsupported,
-                         "a draft head with a KV cache cannot be combined with --kv-transfer-config");
   if (std::ranges::none_of(layout.groups, [](const LayerGroup& group) { return group.window == 0; }))
     return field_failure(
         kField, ErrorCode::unsupported,

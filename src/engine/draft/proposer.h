@@ -45,6 +45,10 @@ class Proposer {
  public:
   virtual ~Proposer() = default;
 
+  // Call before a step reads cache blocks whose content was loaded from elsewhere: the proposer has not
+  // read their tokens. blocks: of the group in ComputedText::blocks.
+  virtual void forget(std::span<const std::int32_t> /*blocks*/) {}
+
   // Reads a step before propose(). The sequences have the order of the step's rows. Rows and spans are
   // valid during the call. A sequence may have ended with the step. Error: the device failed permanently.
   virtual Result<> read(std::span<const ComputedText>) { return {}; }

@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 
+#include "base/test_eventually.h"
 #include "base/test_length.h"
 #include "engine/load/load.h"
 #include "engine/testing/answers.h"
+#include "engine/testing/tier_rig.h"
 #include "kernels/backends.h"
 
 namespace octavo {
@@ -143,6 +146,69 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
       }
     }
   }
+}
+
+// Blocks that a tier or another engine has are loaded without the keys and values of a head.
+TEST(Speculation, HeadsDraftAfterPrefixesThatWereLoaded) {
+  using enum HeadOptions::Kind;
+  for (EngineOptions options :
+       {with_head(eagle, "markov", "markov-eagle"), with_head(eagle3, "llama", "eagle3"),
+        with_head(mtp, "deepseek_v3", ""), with_head(mtp, "mimo", "mimo")}) {
+    SCOPED_TRACE(options.model.dir);
+    EngineOptions none = options;
+    none.speculation.reset();
+    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kDraftRequests);
+    options.kv_transfer = host_options(std::int64_t{1} << 22);
+    const auto engine = load_engine(options).value();
+    for (int round = 0; round < 3; ++round) {
+      const std::int64_t before = engine->own_stats().draft_tokens,
+                         hits = engine->own_stats().kv_transfer.hits;
+      EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << "round " << round;
+      EXPECT_GT(engine->own_stats().draft_tokens, before) << "round " << round;
+      EXPECT_TRUE(round == 0 || engine->own_stats().kv_transfer.hits > hits) << "round " << round;
+      EXPECT_TRUE(
+          eventually([&] { return engine->own_stats().kv_host_tier.stored_blocks > 0 && at_rest(*engine); }));
+      engine->reset_prefix_cache();
+    }
+    if (options.model.dir.ends_with("markov")) {
+      EXPECT_GT(accepted(*engine), 0);
+    }
+  }
+}
+
+// Penalties, bans and minimum lengths see the draft tokens before a row.
+TEST(Speculation, RequestsWithPenaltiesAndBansGetDrafts) {
+  using enum HeadOptions::Kind;
+  EngineOptions options = with_head(eagle, "markov", "markov-eagle");
+  EngineOptions none = options;
+  none.speculation.reset();
+  const auto plain = load_engine(none).value();
+  const auto drafting = load_engine(options).value();
+  const int vocab = plain->info().vocab_size;
+  const auto with = [&](const std::function<void(SamplingParams&)>& change) {
+    std::vector<Request> requests;
+    for (int i = 0; i < kDraftRequests; ++i) {
+      Request request = request_of(i, vocab);
+      request.sampling.penalties.presence = 0;
+      request.sampling.ignore_eos = false;
+      request.eos_ids = {3, 5, 7};
+      change(request.sampling);
+      requests.push_back(std::move(request));
+    }
+    return requests;
+  };
+  const std::pair<const char*, std::function<void(SamplingParams&)>> kinds[] = {
+      {"repetition", [](SamplingParams& p) { p.penalties.repetition = 1.3; }},
+      {"frequency and presence",
+       [](SamplingParams& p) { p.penalties.frequency = 0.4, p.penalties.presence = 0.6; }},
+      {"min_tokens", [](SamplingParams& p) { p.min_tokens = 4; }},
+      {"bad words", [](SamplingParams& p) { p.bad_word_ids = {{1, 2}, {2, 3, 4}, {9}}; }}};
+  for (const auto& [name, change] : kinds) {
+    const std::int64_t before = drafting->own_stats().draft_tokens;
+    EXPECT_EQ(answers_to(*drafting, with(change)), answers_to(*plain, with(change))) << name;
+    EXPECT_GT(drafting->own_stats().draft_tokens, before) << name;
+  }
+  EXPECT_GT(accepted(*drafting), 0);
 }
 
 TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
@@ -330,8 +396,6 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options.model.dir = "tests/data/models/mistral";
   EXPECT_THAT(error(options),
               HasSubstr("MistralForCausalLM has none: set --disable-hybrid-kv-cache-manager"));
-  options.kv_transfer.enabled = true;
-  EXPECT_THAT(error(options), HasSubstr("cannot be combined with --kv-transfer-config"));
   options = demo();
   options.model.dir = "models/demo-draft";
   options.model.runner = "pooling";

@@ -45,6 +45,7 @@ struct LocalExecutorOptions {
   // rank.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
+  bool prompt_embeds = false;  // prompts can be embeddings
 };
 
 class LocalExecutor final : public Executor, public BlockExchange {

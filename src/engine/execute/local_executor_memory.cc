@@ -55,7 +55,11 @@ Result<> LocalExecutor::allocate() {
       StepPlans::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
   plans_.emplace(std::move(plans));
   if (!pools()) TRY_VOID(sampling_.reserve(rows, spec.vocab, options_.max_sequences));
-  TRY(media_, LocalMedia::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
+  if (options_.prompt_embeds) {
+    media_ = LocalMedia::of_embeds(backend_, spec.dim);
+  } else {
+    TRY(media_, LocalMedia::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
+  }
 
   const std::size_t adapters = adapters_.slots();
   inputs_.emplace(StepInputs::Shape{.groups = layout_.groups.size(),

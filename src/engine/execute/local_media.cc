@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/media/embed_rows.h"
 #include "engine/media/image_encoder.h"
 #include "engine/media/sound_rows.h"
 #include "engine/media/tiled_image_encoder.h"
@@ -27,6 +28,12 @@ Result<std::unique_ptr<LocalMedia>> LocalMedia::create(const Model& model, const
   } else {
     TRY(media->rows_, make_row_encoder(*model.tower, backend));
   }
+  return media;
+}
+
+std::unique_ptr<LocalMedia> LocalMedia::of_embeds(Backend& backend, std::int64_t dim) {
+  std::unique_ptr<LocalMedia> media(new LocalMedia(backend));
+  media->rows_ = std::make_unique<EmbedRows>(backend, dim);
   return media;
 }
 

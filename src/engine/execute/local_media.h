@@ -21,6 +21,8 @@ class LocalMedia final : public MediaEncoder {
   // Null: the model reads no images and no sound, and has no cross attention. Errors: see the encoders.
   static Result<std::unique_ptr<LocalMedia>> create(const Model& model, const CacheLayout& layout,
                                                     Backend& backend, int max_tokens, int max_sequences);
+  // For prompts that are embeddings.
+  static std::unique_ptr<LocalMedia> of_embeds(Backend& backend, std::int64_t dim);
 
   Result<> begin_media(int slot, const MediaPart& part) override;
   bool advance_media(int rows) override;

@@ -70,7 +70,7 @@ Result<std::string> hosts_identity(const EngineOptions& o) {
                  o.schedule.max_num_batched_tokens, o.schedule.max_num_seqs},
                 "|"),
       fmt::join({o.media.images, o.media.videos, o.media.sounds, o.lora.in_memory(), o.lora.max_lora_rank,
-                 int{o.speculation.has_value()}},
+                 int{o.speculation.has_value()}, int{o.model.prompt_embeds}},
                 "|"));
 }
 
@@ -82,8 +82,10 @@ Result<> check_shared_experts(const EngineOptions& options) {
     return field_failure(
         field, ErrorCode::unsupported,
         "{} cannot be combined with --enable-expert-parallel and --data-parallel-size {}: remove one of them",
-        what, options.parallel.data_parallel_size);
+        what, options.parallel.nodes.expert_engines);
   };
+  if (options.parallel.mpi || options.parallel.nodes.count > 1)
+    return refuse("nnodes", "an engine whose ranks are on several hosts");
   if (options.parallel.pipeline_parallel_size > 1)
     return refuse("pipeline_parallel_size",
                   fmt::format("is {}; it", options.parallel.pipeline_parallel_size));
@@ -138,7 +140,7 @@ Result<> check_ranks(const EngineOptions& options) {
 Ranks::Ranks(const EngineOptions& options, int rank)
     : layout_(options.parallel.rank_layout()),
       rank_(rank),
-      timeout_ms_(options.parallel.distributed_timeout_s > 0 ? options.parallel.distributed_timeout_s * 1000
+      timeout_ms_(options.parallel.nodes.timeout_s > 0 ? options.parallel.nodes.timeout_s * 1000
                   : layout_.pipeline > 1 || options.parallel.shares_experts() ? kHungStageMs
                                                                               : kHungMs),
       handed_on_bytes_(static_cast<std::size_t>(options.schedule.max_num_batched_tokens) * kRowBytes) {}
@@ -233,11 +235,12 @@ Result<> Ranks::connect(const EngineOptions& options) {
 Result<> Ranks::meet_engines(const EngineOptions& options) {
   if (!options.parallel.shares_experts()) return {};
   TRY(std::string identity, hosts_identity(options));
-  const int size = options.parallel.data_parallel_size * layout_.size();
-  TRY(engines_, TcpTransport::meet({.rank = options.index * layout_.size() + rank_,
+  const int size = options.parallel.nodes.expert_engines * layout_.size();
+  TRY(engines_, TcpTransport::meet({.rank = (options.first_index + options.index) * layout_.size() + rank_,
                                     .size = size,
-                                    .address = "127.0.0.1",
+                                    .address = options.parallel.nodes.expert_address,
                                     .port = options.parallel.nodes.expert_port,
+                                    .address_flag = "data_parallel_address",
                                     .identity = std::move(identity),
                                     .patience_s = kMeetEnginesS,
                                     .check = [this] { return check(); }}));

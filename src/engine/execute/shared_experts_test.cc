@@ -31,7 +31,7 @@ Engines load_all(EngineOptions options, int count) {
   const auto port = reserve_port().value();
   options.parallel.nodes.expert_port = port.second;
   options.parallel.enable_expert_parallel = true;
-  options.parallel.data_parallel_size = count;
+  options.parallel.data_parallel_size = options.parallel.nodes.expert_engines = count;
   options.device.threads = count;
   std::vector<std::future<Result<std::unique_ptr<Engine>>>> loading;
   for (options.index = 0; options.index < count; ++options.index)

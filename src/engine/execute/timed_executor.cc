@@ -36,7 +36,7 @@ Result<> TimedExecutor::forward(const Batch& batch) {
 Result<> TimedExecutor::sample(std::span<const std::int32_t>, std::span<const SampleRow> rows) {
   sampled_.clear();
   for (const SampleRow& row : rows) {
-    const std::uint64_t place = row.output.size() + static_cast<std::size_t>(row.drafts);
+    const std::uint64_t place = row.output.size() + row.drafts.size();
     const std::uint64_t bits = random_bits(row.sequence->seed(), place);
     const auto drawn = static_cast<TokenId>(bits % static_cast<std::uint64_t>(vocab_size_));
     const TokenId id =

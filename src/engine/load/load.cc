@@ -106,6 +106,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   if (model.tower) describe_media(model.spec, scheduler.max_num_seqs, scheduler.max_model_len, info);
   info.max_queued = options.schedule.max_queued;
   info.max_logprobs = options.logprobs.max;
+  if (options.model.prompt_embeds) info.prompt_embeds = model.spec.dim;
   info.max_loras = options.lora.in_memory();
   return info;
 }

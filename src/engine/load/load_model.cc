@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/size_text.h"
+#include "engine/load/prompt_embeds.h"
 #include "engine/option_values.h"
 #include "model/fingerprint.h"
 #include "model/rope.h"
@@ -66,8 +67,8 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
       .size = ranks->layout().tensor,
       .whole_experts = options.parallel.enable_expert_parallel,
       .redundant_experts = static_cast<std::uint16_t>(options.parallel.expert_balancing.redundant_experts),
-      .engines = options.parallel.shares_experts() ? options.parallel.data_parallel_size : 1,
-      .engine = options.parallel.shares_experts() ? options.index : 0};
+      .engines = options.parallel.nodes.expert_engines,
+      .engine = options.parallel.shares_experts() ? options.first_index + options.index : 0};
 }
 
 // All stages have the same number of blocks and states, so the stage with the largest layers determines it.
@@ -148,12 +149,13 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
       return invalid("enable_eplb", "{} has no experts", model.spec.architecture);
     if (options.parallel.shares_experts())
       return invalid("enable_expert_parallel", "{} has no experts to share among {} engines: remove the flag",
-                     model.spec.architecture, options.parallel.data_parallel_size);
+                     model.spec.architecture, options.parallel.nodes.expert_engines);
   }
   if (load.quantization == Encoding::plain && ranks == nullptr && !model.spec.head)
     TRY_VOID(advise_on_output(options, model));
   if (model.spec.has_cross()) TRY_VOID(check_cross(options, model));
   if (model.tower && model.spec.media.whole_images) TRY_VOID(check_step(options, model.tower->spec));
+  if (options.model.prompt_embeds) TRY_VOID(check_prompt_embeds(options, model));
   if (options.speculation && model.spec.head)
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "{} is not a generative model: draft tokens have no use", model.spec.architecture);
@@ -196,7 +198,8 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
           .recorded = !options.device.enforce_eager && !pools,
           .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
-          .expert_balancing = options.parallel.expert_balancing};
+          .expert_balancing = options.parallel.expert_balancing,
+          .prompt_embeds = options.model.prompt_embeds};
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "is not supported with a simulated executor, whose output tokens are random");
 
+  if (options.model.prompt_embeds)
+    return field_failure("enable_prompt_embeds", ErrorCode::unsupported,
+                         "is not supported with a simulated executor, which computes nothing");
+
   TRY(const Reading reading, reading_of(options));
   TRY(const ModelSpec spec, load_spec(options.model.dir, reading));
   const ModelFigures figures = model_figures(spec);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "engine/draft/draft_policy.h"
 #include "engine/loop/guided_text.h"
+#include "request/engine_stats.h"
 #include "request/request.h"
 #include "sample/finish.h"
 #include "sample/sequence_sampling.h"
@@ -35,6 +37,9 @@ struct Accepted {
   int unfinished = 0;
   Hash128 identity;        // identity of its prefixes in the cache; valid once its adapter is known
   bool scheduled = false;  // true: at least one answer has begun
+  // Number of prompt tokens that were loaded for this request, for each KvSource. The first answer that
+  // begins counts them.
+  std::array<std::int64_t, kKvSources> loaded{};
 };
 
 struct Answer {
@@ -44,7 +49,7 @@ struct Answer {
          int vocab_size)
       : accepted(std::move(whose)),
         so_far(begun),
-        sampling(params(), accepted->request.prompt, accepted->request.eos_ids, seed, vocab_size),
+        sampling(params(), prompt_ids(), accepted->request.eos_ids, seed, vocab_size),
         thinking(accepted->request.thinking_budget),
         finish(accepted->request, context_tokens) {
     const std::span<const TokenId> tokens(so_far.tokens);
@@ -58,6 +63,11 @@ struct Answer {
   }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
+  // The ids that penalties see.
+  std::span<const TokenId> prompt_ids() const {
+    if (accepted->request.has_embeds()) return {};
+    return accepted->request.prompt;
+  }
   // Grammar of the next token; null: any token is allowed.
   GuidedText* rule() { return guided && !grammar_waits ? guided.get() : nullptr; }
   // Starts the grammar. False: the output so far does not match it.

@@ -73,6 +73,13 @@ void AnswerTable::begin(Answer& answer, std::int64_t now_us) {
   answer.times.first_token_us = now_us;
   counters_.prompt_tokens += static_cast<std::int64_t>(answer.accepted->request.prompt.size());
   counters_.prompt_tokens_cached += answer.cached_tokens;
+  std::int64_t cached = answer.cached_tokens;
+  const auto loaded = std::exchange(answer.accepted->loaded, {});
+  for (std::size_t source = 0; source < loaded.size(); ++source) {
+    const std::int64_t used = std::min(loaded[source], cached);
+    counters_.prompt_tokens_loaded[source] += used;
+    cached -= used;
+  }
 }
 
 void AnswerTable::send(Answer& answer) const {

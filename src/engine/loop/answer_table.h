@@ -70,6 +70,7 @@ class AnswerTable {
   struct Counters {
     std::int64_t prompt_tokens = 0;         // number of prompt tokens of all answers that have begun
     std::int64_t prompt_tokens_cached = 0;  // number of these tokens that were cached
+    std::array<std::int64_t, kKvSources> prompt_tokens_loaded{};  // cached tokens from each KvSource
     std::int64_t generation_tokens = 0;
   };
   const Counters& counters() const { return counters_; }

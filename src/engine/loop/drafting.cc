@@ -11,10 +11,8 @@ void Drafting::note_planned(std::span<const TokenId> drafts) {
   counters_.tokens += std::ssize(drafts);
 }
 
-// True if the rows after draft tokens can be sampled before the draft tokens are accepted.
-bool Drafting::takes_drafts(const Answer& answer) {
-  return !answer.sampling.follows_history() && !answer.thinking.counts();
-}
+// False while the next token can depend on the length of the reasoning.
+bool Drafting::takes_drafts(const Answer& answer) { return !answer.thinking.counts(); }
 
 void Drafting::want(const RowOwner& owner) {
   if (proposes_ && takes_drafts(answers_[owner.answer])) wanting_.push_back(owner);

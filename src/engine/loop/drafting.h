@@ -48,6 +48,10 @@ class Drafting {
   // failed permanently.
   Result<> propose(int sequences);
   void note_computed(const StepRecord& record);
+  // See Proposer::forget.
+  void forget(std::span<const std::int32_t> blocks) {
+    if (proposer_ != nullptr) proposer_->forget(blocks);
+  }
   void end(const Sequence& sequence, SequenceId id);
 
   const Counters& counters() const { return counters_; }

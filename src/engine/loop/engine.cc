@@ -317,6 +317,7 @@ void Engine::advance_adapters() {
 void Engine::advance_transfers() {
   for (const RequestId id : transfers_->advance(now_us(), steps_.records().prompt_token_seconds()))
     answers_.for_request(id, [&](AnswerIndex index, const Answer&) { start(index); });
+  steps_.forget_blocks(transfers_->take_loaded());
 }
 
 // True if no step can run because blocks that are kept for other engines block the waiting requests.
@@ -438,6 +439,7 @@ void Engine::publish_stats(bool healthy) {
   stats_.recent_steps = steps_.records().recent();
   grammars_.add_stats(stats_);
   if (transfers_) transfers_->add_stats(stats_);
+  stats_.kv_transfer.used_by_source = answers_.counters().prompt_tokens_loaded;
   stats_.grammars.masks = steps_.guidance().counters().filled;
   stats_.grammars.mask_ns = steps_.guidance().counters().nanoseconds;
   stats_.grammars.masks_deferred = steps_.guidance().counters().deferred;

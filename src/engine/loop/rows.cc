@@ -50,7 +50,7 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
   for (int drafts = 0; drafts <= static_cast<int>(s.drafts.size()); ++drafts) {
     const TokenId draft_token = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
     SampleRow row;
-    row.drafts = drafts;
+    row.drafts = std::span(s.drafts).first(static_cast<std::size_t>(drafts));
     if (rule && drafts == 0) {
       TRY(row.mask, rule->mask());
     } else if (rule) {
@@ -61,7 +61,8 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
     } else if (const auto forced = answer.thinking.forced()) {
       row.mask = rows.next_mask_of(*forced, answer.sampling.vocab_size());
     }
-    if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
+    if (answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), row.drafts, bans_)) {
+      if (drafts > 0) break;  // the step after the draft tokens ends the answer
       if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token
       return invalid("",
                      "no token is left: allowed_token_ids, bad_words, min_tokens and the structured output "

@@ -65,6 +65,7 @@ class StepLoop {
   const StepRecords& records() const { return records_; }
   const Guidance& guidance() const { return guidance_; }
   const Drafting::Counters& draft_counters() const { return drafting_.counters(); }
+  void forget_blocks(std::span<const std::int32_t> blocks) { drafting_.forget(blocks); }
 
  private:
   struct Flight {

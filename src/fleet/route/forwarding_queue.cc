@@ -11,6 +11,13 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kPriorityMax = 100;  // each priority is a band of the queue
+
+// The band of a request. As in vLLM, low values are first; lines of batches are last.
+int band_of(const http::Request& request, int priority) {
+  if (request.origin == http::Request::Origin::background) return -kPriorityMax;
+  return -std::clamp(priority, -kPriorityMax, kPriorityMax);
+}
+
 constexpr int kPauseMs = 50, kPauseMaxMs = 1'000;
 
 }  // namespace
@@ -20,8 +27,7 @@ void Forwarding::enter() { context_.queue ? wait_for_room() : go(); }
 void Forwarding::wait_for_room() {
   const http::Request& request = in_.request();
   FlowItem item{.id = context_.queue->new_id(),
-                // as in vLLM, low values are first
-                .priority = -std::clamp(in_.route().priority, -kPriorityMax, kPriorityMax),
+                .priority = band_of(request, in_.route().priority),
                 .bytes = request.body.size(),
                 .arrived_us = in_.arrived_us()};
   if (!in_.tenant().empty())

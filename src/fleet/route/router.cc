@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/post.hpp>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -9,11 +10,13 @@
 
 #include "base/clock.h"
 #include "base/quoted_text.h"
+#include "batches/service.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/peers/peer_sync.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
 #include "fleet/route/admin.h"
+#include "fleet/route/batch_host.h"
 #include "fleet/route/fan_out.h"
 #include "fleet/route/forwarding.h"
 #include "fleet/route/monitor.h"
@@ -177,12 +180,15 @@ struct Router::State {
                 retries, stored,    admission, queue.get(), readers} {}
   ~State() {
     server.reset();  // stops new requests,
+    if (batches) batches->stop();
     if (queue) queue->stop();
     readers.join();
+    batches.reset();
     client.reset();  // then running calls; the objects they use end after this
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
+  void handle_batches(std::shared_ptr<http::Exchange> exchange);
 
   const RouterOptions options;
   std::unique_ptr<RouteMetrics> metrics;
@@ -202,8 +208,18 @@ struct Router::State {
   const std::unique_ptr<RouteQueue> queue;  // null: requests never wait
   boost::asio::thread_pool readers{2};
   const RouteContext context;
+  std::unique_ptr<BatchApi> batches;  // null: the workers answer requests for files and batches
   std::unique_ptr<http::Server> server;
 };
+
+// Reads and writes files on threads that may wait.
+void Router::State::handle_batches(std::shared_ptr<http::Exchange> exchange) {
+  boost::asio::post(readers, [this, exchange = std::move(exchange)] {
+    if (auto refusal = exchange->decode_body(options.http.body_bytes_max))
+      return exchange->respond(*std::move(refusal));
+    batches->handle(exchange);
+  });
+}
 
 void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
@@ -223,6 +239,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (asks_for_websocket(request)) return exchange->respond(no_websocket());
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
   if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted, request.path));
+  if (batches && names_batches(request.path)) return handle_batches(std::move(exchange));
   const bool to_all = means_all_workers(request);
   if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
@@ -235,7 +252,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
                     tenant ? tenant->options().name : "");
 }
 
-Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
+Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const BatchOptions& batch_options) {
   TRY_VOID(check_pools(options));
   auto metrics = std::make_unique<RouteMetrics>();
   TRY(auto balancer, make_balancer(options, *metrics));
@@ -246,6 +263,10 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
   }
   TRY(auto tls, http::client_tls_context(options.workers.tls));
   TRY(auto peers, join_peers(*balancer, *metrics, options.peers));
+  std::unique_ptr<batches::Store> store;
+  if (!batch_options.folder.empty()) {
+    TRY(store, batches::Store::open(batch_options.folder, batch_options.bytes_max));
+  }
   http::ServerOptions http = options.http;
   auto state = std::make_unique<State>(std::move(options), std::move(metrics), std::move(balancer),
                                        std::move(peers), std::move(tokens), std::move(tls));
@@ -256,6 +277,9 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
     return unauthorized(state->keys, request);
   };
   state->monitor.start();
+  if (store)
+    state->batches =
+        batches::start(std::move(store), batch_host(state->context, *state->client, state->tenants));
   const auto handle = [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
     state->handle(std::move(exchange));
   };
@@ -268,6 +292,9 @@ Router::~Router() = default;
 
 std::uint16_t Router::port() const { return state_->server->port(); }
 std::string Router::address() const { return state_->server->address(); }
-void Router::stop(int grace_ms) { state_->server->stop(grace_ms); }
+void Router::stop(int grace_ms) {
+  if (state_->batches) state_->batches->stop();
+  state_->server->stop(grace_ms);
+}
 
 }  // namespace octavo::fleet

@@ -12,7 +12,7 @@ namespace octavo::fleet {
 class Router {
  public:
   // Errors: an invalid URL, an unknown policy, or it cannot listen at the address; the error names the field.
-  static Result<std::unique_ptr<Router>> start(RouterOptions options);
+  static Result<std::unique_ptr<Router>> start(RouterOptions options, const BatchOptions& batch_options = {});
   ~Router();
 
   std::uint16_t port() const;

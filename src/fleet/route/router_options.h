@@ -75,6 +75,11 @@ struct TraceOptions {
   std::shared_ptr<Tracer> tracer = {};               // null: no spans
 };
 
+struct BatchOptions {
+  std::string folder = {};                          // "": the router keeps no files and batches
+  std::int64_t bytes_max = std::int64_t{32} << 30;  // maximum bytes of all files and answers
+};
+
 struct WorkerOptions {
   std::vector<std::string> urls = {};
   std::vector<DiscoveredWorkers> discovered = {};  // additional workers

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/exact_json.h"
+#include "base/json_encoding.h"
 
 namespace octavo::fleet {
 
@@ -51,9 +52,7 @@ std::string_view repaired_escape(std::string_view text, std::size_t at, std::siz
 
 // Converts text that Python's json module accepts to JSON by RFC 8259.
 std::string strict_json(std::string_view text) {
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";
   constexpr std::array<std::string_view, 3> kNoNumbers{"NaN", "-Infinity", "Infinity"};
-  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   std::string out;
   out.reserve(text.size());
   bool quoted = false;
@@ -84,10 +83,12 @@ Result<json::value> parsed(std::string_view text, json::storage_ptr memory) {
 }  // namespace
 
 Result<json::value> body_json(std::string_view text, json::storage_ptr memory) {
+  std::string converted;
+  TRY(const std::string_view utf8, utf8_json(text, converted));
   try {
-    auto value = parsed(text, memory);
-    if (value || text.empty()) return value;
-    return parsed(strict_json(text), std::move(memory));
+    auto value = parsed(utf8, memory);
+    if (value || utf8.empty()) return value;
+    return parsed(strict_json(utf8), std::move(memory));
   } catch (const std::bad_alloc&) {
     return invalid("body", "has too many values for its size");
   }

@@ -98,6 +98,9 @@ TEST(RequestScan, WhatItDoesNotUnderstandIsTheEndpointsAffair) {
 TEST(RequestScan, ReadsWhatPythonReads) {
   const auto prompt = [](const std::string& text) { return R"({"model": "m", "prompt": ")" + text + "\"}"; };
   EXPECT_EQ(scan("\xEF\xBB\xBF" + prompt("a")).model, "m") << "a byte order mark";
+  std::string utf16 = "\xFF\xFE";
+  for (const char c : prompt("a")) utf16 += {c, '\0'};
+  EXPECT_EQ(scan(utf16).model, "m");
   EXPECT_EQ(scan(R"({"model": "m", "temperature": NaN, "top_p": -Infinity, "x": [Infinity]})").model, "m");
   EXPECT_EQ(scan(R"({"temperature": NaN, "prompt": "NaN \" Infinity"})").text, "NaN \" Infinity");
   for (const char* half : {R"(\ud83d)", R"(\udc00)", R"(\ud83dx)", R"(\ud83d\ud83d)", R"(\uDC00\uD83D)"})

@@ -12,14 +12,6 @@
 namespace octavo::cpu {
 namespace {
 
-// Equal to kIq4Values in tensor/dequantize.h.
-alignas(16) constexpr std::uint8_t kIq4Table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                                    129, 141, 153, 166, 181, 197, 217, 241};
-
-// Equal to kE2m1Values in tensor/dequantize.h.
-alignas(16) constexpr std::uint8_t kE2m1Table[16] = {12, 13, 14, 15, 16, 18, 20, 24,
-                                                     12, 11, 10, 9,  8,  6,  4,  0};
-
 template <class S>
 using Ints = typename S::Ints;
 
@@ -39,7 +31,7 @@ struct Quant {
   static constexpr QuantFormat kFormat = kQuantFormats[kKind];
   static constexpr QuantScales kScales = kFormat.scales;
   static constexpr bool kSmall =
-      kFormat.values != QuantValues::iq4 && kFormat.low_bits + kFormat.high_bits < 8;
+      kFormat.values != CodeValues::iq4 && kFormat.low_bits + kFormat.high_bits < 8;
   static constexpr int kWidth = 2 * S::kLanes;
   static constexpr bool kTwoLevels = kScales == QuantScales::bytes || kScales == QuantScales::bytes_min ||
                                      kScales == QuantScales::nibbles_min;
@@ -65,6 +57,7 @@ struct Quant {
       h.scale[v] = kWide                          ? S::load_f32(p + lane * 4)
                    : kScales == QuantScales::bf16 ? S::load_bf16(p + lane * 2)
                                                   : S::load_f16(p + lane * 2);
+      if constexpr (kFormat.factor != 1) h.scale[v] = S::mul(h.scale[v], S::set(kFormat.factor));
       if constexpr (kScales == QuantScales::f32_zero)
         h.min[v] = S::mul(h.scale[v], S::floats(S::load_u8(p + kWidth * 4 + lane)));
       else if constexpr (kHasMin)
@@ -100,8 +93,8 @@ struct Quant {
       const Ints<S> high = S::load_ints(planes + (kLow + kStep * kHigh / 8) * kPlane);
       low = S::join(low, S::template bits<kStep * kHigh % 8 - kLow, ((1 << kHigh) - 1) << kLow>(high));
     }
-    if constexpr (kFormat.values == QuantValues::iq4) low = S::lookup(low, kIq4Table);
-    if constexpr (kFormat.values == QuantValues::e2m1) low = S::lookup(low, kE2m1Table);
+    if constexpr (kFormat.values != CodeValues::codes)
+      low = S::lookup(low, kCodeValues[static_cast<int>(kFormat.values)]);
     return low;
   }
 

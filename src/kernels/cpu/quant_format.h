@@ -16,6 +16,8 @@
 
 #include <cstdint>
 
+#include "tensor/code_values.h"
+
 namespace octavo::cpu {
 
 enum class QuantScales : std::uint8_t {
@@ -29,16 +31,14 @@ enum class QuantScales : std::uint8_t {
   f32_zero,     // an f32 and a byte per block: scale * (code - zero)
 };
 
-// Meaning of 4-bit codes; the tables have the same names in tensor/dequantize.h.
-enum class QuantValues : std::uint8_t { codes, iq4, e2m1 };
-
 struct QuantFormat {
   int low_bits;
   int high_bits = 0;
   int subs = 1;  // number of parts of a group with separate scales: 1 or 2
   QuantScales scales;
   int zero = 0;  // number subtracted from every code or its value
-  QuantValues values = QuantValues::codes;
+  CodeValues values = CodeValues::codes;
+  float factor = 1;      // multiplies the scale of every block
   int block_groups = 1;  // number of groups in a block; 0: the matrix defines it
 };
 
@@ -54,13 +54,19 @@ enum class QuantKind : std::uint8_t {
   q5_k,
   q6_k,
   iq4_nl,
+  iq4_xs,
+  iq3_s,
+  iq3_xxs,
+  iq2,  // IQ2_S, IQ2_XS, IQ2_XXS
+  iq1,  // IQ1_S, IQ1_M
+  tq,   // TQ1_0, TQ2_0
   int4,
   int4_zero,
   int8,
   int8_zero,
   mxfp4,
 };
-constexpr int kQuantKinds = 16;
+constexpr int kQuantKinds = 22;
 
 // Indexed by QuantKind.
 constexpr QuantFormat kQuantFormats[kQuantKinds] = {
@@ -84,7 +90,40 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .scales = QuantScales::bytes,
      .zero = 32,
      .block_groups = 8},                                                                   // q6_k
-    {.low_bits = 4, .scales = QuantScales::f16, .zero = 128, .values = QuantValues::iq4},  // iq4_nl
+    {.low_bits = 4, .scales = QuantScales::f16, .zero = 128, .values = CodeValues::iq4},  // iq4_nl
+    {.low_bits = 4,
+     .scales = QuantScales::bytes,
+     .zero = 128,
+     .values = CodeValues::iq4,
+     .block_groups = 8},  // iq4_xs
+    {.low_bits = 4,
+     .scales = QuantScales::bytes,
+     .zero = 16,
+     .values = CodeValues::iq3_s,
+     .block_groups = 8},  // iq3_s
+    {.low_bits = 4,
+     .scales = QuantScales::bytes,
+     .zero = 64,
+     .values = CodeValues::iq3_xxs,
+     .factor = 0.25F,
+     .block_groups = 8},  // iq3_xxs
+    {.low_bits = 2,
+     .high_bits = 1,
+     .subs = 2,
+     .scales = QuantScales::bytes,
+     .zero = 44,
+     .values = CodeValues::iq2,
+     .factor = 0.125F,
+     .block_groups = 8},  // iq2
+    {.low_bits = 2,
+     .high_bits = 1,
+     .subs = 2,
+     .scales = QuantScales::bytes,
+     .zero = 9,
+     .values = CodeValues::iq1,
+     .factor = 0.125F,
+     .block_groups = 8},                                                                   // iq1
+    {.low_bits = 2, .scales = QuantScales::f16, .zero = 1, .block_groups = 8},             // tq
     {.low_bits = 4, .scales = QuantScales::f32, .zero = 8, .block_groups = 0},             // int4
     {.low_bits = 4, .scales = QuantScales::f32_zero, .block_groups = 0},                   // int4_zero
     {.low_bits = 8, .scales = QuantScales::f32, .zero = 128, .block_groups = 0},           // int8
@@ -92,7 +131,7 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
     {.low_bits = 4,
      .scales = QuantScales::bf16,
      .zero = 12,
-     .values = QuantValues::e2m1,
+     .values = CodeValues::e2m1,
      .block_groups = 0},  // mxfp4
 };
 

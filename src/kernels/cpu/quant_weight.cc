@@ -33,6 +33,22 @@ QuantKind kind_of(const MatrixPart& part) {
       return QuantKind::q6_k;
     case Encoding::iq4_nl:
       return QuantKind::iq4_nl;
+    case Encoding::iq4_xs:
+      return QuantKind::iq4_xs;
+    case Encoding::iq3_s:
+      return QuantKind::iq3_s;
+    case Encoding::iq3_xxs:
+      return QuantKind::iq3_xxs;
+    case Encoding::iq2_s:
+    case Encoding::iq2_xs:
+    case Encoding::iq2_xxs:
+      return QuantKind::iq2;
+    case Encoding::iq1_s:
+    case Encoding::iq1_m:
+      return QuantKind::iq1;
+    case Encoding::tq1_0:
+    case Encoding::tq2_0:
+      return QuantKind::tq;
     case Encoding::int4:
       return part.zeros ? QuantKind::int4_zero : QuantKind::int4;
     case Encoding::int8:
@@ -143,11 +159,6 @@ void put_row(const MatrixPart& part, std::int64_t row, const QuantLayout& layout
   }
 }
 
-int value_of(QuantValues values, std::uint8_t code) {
-  if (values == QuantValues::codes) return code;
-  return values == QuantValues::iq4 ? kIq4Values[code] : kE2m1Values[code];
-}
-
 // The numbers of a group of one row, equal to those of dequantize().
 void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* block, std::int64_t g,
                 float* out) {
@@ -156,9 +167,11 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
   std::uint8_t codes[kQuantGroup];
   get_codes(at, group, codes);
   const bool wide = layout.scale_bytes() == 4;
-  const float block_scale = wide                                 ? get<float>(block + at.scale())
+  const float header_scale = wide                                 ? get<float>(block + at.scale())
                             : format.scales == QuantScales::bf16 ? to_f32(get<BFloat16>(block + at.scale()))
                                                                  : to_f32(get<Float16>(block + at.scale()));
+  const std::uint8_t* values =
+      format.values == CodeValues::codes ? nullptr : kCodeValues[static_cast<int>(format.values)];
   const float block_min = layout.has_min() && !wide ? to_f32(get<Float16>(block + at.min())) : 0;
   const int zero = format.scales == QuantScales::f32_zero ? get<std::uint8_t>(block + at.min()) : format.zero;
   const int in_part = kQuantGroup / format.subs;
@@ -173,8 +186,8 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
       scale = get<std::int8_t>(group + at.sub(s));
       if (layout.has_min()) min = get<std::int8_t>(group + at.sub(format.subs + s));
     }
-    const int v = value_of(format.values, codes[i]);
-    const float product = block_scale * static_cast<float>(scale) * static_cast<float>(v - zero);
+    const int v = values != nullptr ? values[codes[i]] : codes[i];
+    const float product = header_scale * format.factor * static_cast<float>(scale) * static_cast<float>(v - zero);
     out[i] = layout.has_min() && !wide ? product - block_min * static_cast<float>(min) : product;
   }
 }

@@ -36,9 +36,9 @@ struct PartCodes {
 
 PartCodes codes_of(const MatrixPart& part) {
   if (!part.scales) {
-    const BlockTraits traits = block_traits(part.encoding);
+    const BlockTraits& traits = block_traits(part.encoding);
     const bool as_they_are = values_of(part.encoding) == nullptr;
-    return {traits.bits <= 4 && as_they_are ? Format::q4 : Format::q8, traits.group, traits.zero, false, traits.has_min};
+    return {traits.bits <= 4 && as_they_are ? Format::q4 : Format::q8, traits.group, traits.zero, false, traits.has_min()};
   }
   const std::int64_t group = part.cols() / part.scales.size(1);
   if (part.encoding == Encoding::fp8) return {Format::f8, group, 0, false};
@@ -136,16 +136,17 @@ class CodedRow {
 
   void take_blocks(Encoding encoding, const std::uint8_t* bytes, std::int64_t group) {
     const BlockShape shape = block_shape(encoding);
+    const BlockTraits& traits = block_traits(encoding);
     QuantBlock block;
     for (std::size_t k = 0; k < codes_.size();
          k += static_cast<std::size_t>(shape.elements), bytes += shape.bytes) {
       take_apart(encoding, bytes, block);
       for (std::size_t i = 0; i < static_cast<std::size_t>(shape.elements); ++i)
         codes_[k + i] = values_ != nullptr ? values_[block.codes[i]] : block.codes[i];
-      const bool has_min = block_traits(encoding).has_min;
       for (std::size_t g = 0; g < static_cast<std::size_t>(shape.elements / group); ++g)
         set_scale(static_cast<std::int64_t>(k) + static_cast<std::int64_t>(g) * group, group,
-                  {to_f32(block.scale) * block.scales[g], has_min ? to_f32(block.min) * block.mins[g] : 0});
+                  {traits.factor * to_f32(block.scale) * block.scales[g],
+                   traits.has_min() ? to_f32(block.min) * block.mins[g] : 0});
     }
   }
 

@@ -100,7 +100,7 @@ TEST_F(CudaWeights, PartsMayDiffer) {
     std::vector<TestPart> parts;
     for (int i = 0; i < 3; ++i)
       parts.push_back(
-          random_blocks(random, kBlockEncodings[random.integer(0, 10)], random.integer(1, 30), 512));
+          random_blocks(random, random_blocks_encoding(random), random.integer(1, 30), 512));
     expect_product(random, parts, DType::bf16, 9);
   }
   const TestPart four = random_codes(random, Encoding::int4, 9, 256, 2, true);

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/backends.h"
@@ -49,13 +52,18 @@ struct TestPart {
   }
 };
 
-inline constexpr Encoding kBlockEncodings[] = {
-    Encoding::q8_0, Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1,  Encoding::q2_k,
-    Encoding::q3_k, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k, Encoding::iq4_nl};
-inline constexpr Encoding kQuantisedEncodings[] = {
-    Encoding::q8_0,   Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1,
-    Encoding::q2_k,   Encoding::q3_k, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k,
-    Encoding::iq4_nl, Encoding::int4, Encoding::int8, Encoding::mxfp4};
+inline constexpr auto kQuantisedEncodings = [] {  // all GGUF encodings first
+  std::array<Encoding, static_cast<std::size_t>(kLastBlocks) - static_cast<std::size_t>(kFirstBlocks) + 4> all{};
+  for (std::size_t i = 0; i + 3 < all.size(); ++i)
+    all[i] = static_cast<Encoding>(static_cast<std::size_t>(kFirstBlocks) + i);
+  std::ranges::copy(std::array{Encoding::int4, Encoding::int8, Encoding::mxfp4}, all.end() - 3);
+  return all;
+}();
+inline constexpr auto kBlockEncodings = std::span(kQuantisedEncodings).first<kQuantisedEncodings.size() - 3>();
+
+inline Encoding random_blocks_encoding(TestRandom& random) {
+  return kBlockEncodings[static_cast<std::size_t>(random.integer(0, static_cast<int>(kBlockEncodings.size()) - 1))];
+}
 
 // Random bytes, with scales such that the numbers are near 1. `cols` must be a multiple of the block size.
 inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
@@ -64,18 +72,20 @@ inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_
       .encoding = encoding, .rows = rows, .cols = cols, .row_bytes = cols / block.elements * block.bytes};
   p.bytes.resize(static_cast<std::size_t>(rows * p.row_bytes));
   for (std::uint8_t& byte : p.bytes) byte = static_cast<std::uint8_t>(random.integer(0, 255));
-  const std::vector<int> at =
-      encoding == Encoding::q2_k   ? std::vector{80, 82}
-      : encoding == Encoding::q3_k ? std::vector{108}
-      : encoding == Encoding::q6_k ? std::vector{208}
-      : block.elements == 256 || encoding == Encoding::q4_1 || encoding == Encoding::q5_1 ? std::vector{0, 2}
-                                                                                          : std::vector{0};
+  const BlockTraits& traits = block_traits(encoding);
   const float largest = block.elements == 256 ? 1e-3f : 1e-2f;
-  for (std::size_t first = 0; first < p.bytes.size(); first += static_cast<std::size_t>(block.bytes))
-    for (const int i : at) {
-      const Float16 scale = to_f16(random.real(-largest, largest));
-      std::memcpy(p.bytes.data() + first + static_cast<std::size_t>(i), &scale, sizeof scale);
-    }
+  const auto put = [&](std::uint8_t* to) {
+    const Float16 number = to_f16(random.real(-largest, largest));
+    std::memcpy(to, &number, sizeof number);
+  };
+  for (std::size_t first = 0; first < p.bytes.size(); first += static_cast<std::size_t>(block.bytes)) {
+    std::uint8_t* bytes = p.bytes.data() + first;
+    if (traits.scale_at >= 0)
+      put(bytes + traits.scale_at);
+    else
+      bytes[55] &= 0x3f;  // IQ1_M: the highest bits of the exponent
+    if (traits.has_min()) put(bytes + traits.min_at);
+  }
   return p;
 }
 

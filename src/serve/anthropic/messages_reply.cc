@@ -61,6 +61,8 @@ class MessagesReply final : public openai::Reply {
 
   std::string failed(const Error& error) override { return http::sse_event("error", error_json(error)); }
 
+  bool shows_cached_tokens() const override { return true; }
+
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
                     const Usage& usage) override {
     add(reader_.read_whole(parts.front()), parts.front());

@@ -3,6 +3,8 @@
 #include <boost/json/array.hpp>
 #include <limits>
 
+#include "serve/openai/prompt_embeds.h"
+
 namespace octavo::openai {
 
 namespace json = boost::json;
@@ -40,6 +42,50 @@ Result<> read_suffix(Fields& fields, CompletionRequest& request) {
   if (request.generation.sampling.truncate_prompt_tokens)
     return invalid("suffix", "cannot be combined with truncate_prompt_tokens");
   request.suffix = std::move(suffix);
+  return {};
+}
+
+// Reads one file or a list of files.
+Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& rules) {
+  constexpr std::string_view kName = "prompt_embeds";
+  const json::value* given = fields.any(kName);
+  std::vector<MediaPart> parts;
+  if (!given) return parts;
+  const json::value one(given->is_string() ? json::array{*given} : json::array{});
+  if (!given->is_array() && !given->is_string())
+    return invalid(kName, "must be a text in base64, or a list of them");
+  const json::array& files = given->is_array() ? given->get_array() : one.get_array();
+  if (files.empty() || files.size() > static_cast<std::size_t>(rules.prompts_max))
+    return invalid(kName, "must have 1 to {} prompts, got {}", rules.prompts_max, files.size());
+  for (const json::value& file : files) {
+    if (!file.is_string()) return invalid(kName, "must be a text in base64, or a list of them");
+    TRY(parts.emplace_back(), read_prompt_embeds(file.get_string(), rules));
+  }
+  return parts;
+}
+
+// Prompts as embeddings have no text and no ids. "" and [] count as no prompt, since clients send them.
+Result<> take_embeds(Fields& fields, CompletionRequest& request) {
+  const json::value* prompt = fields.any("prompt");
+  const bool none = !prompt || (prompt->is_string() && prompt->get_string().empty()) ||
+                    (prompt->is_array() && prompt->get_array().empty());
+  if (!none) return invalid("prompt", "cannot be combined with prompt_embeds: send them in two requests");
+  for (const MediaPart& part : request.embeds)
+    request.prompts.emplace_back(std::vector<TokenId>(static_cast<std::size_t>(part.tokens)));
+  return {};
+}
+
+Result<> check_embeds_alone(const CompletionRequest& request) {
+  const SamplingParams& p = request.generation.sampling;
+  if (request.embeds.empty()) return {};
+  const auto refuse = [](std::string_view field) {
+    return invalid(field, "cannot be combined with prompt_embeds: the prompt has no text and no token ids");
+  };
+  if (request.echo) return refuse("echo");
+  if (request.suffix) return refuse("suffix");
+  if (p.truncate_prompt_tokens) return refuse("truncate_prompt_tokens");
+  if (p.logprobs.prompt) return refuse("prompt_logprobs");
+  if (request.generation.beam.enabled) return refuse("use_beam_search");
   return {};
 }
 
@@ -87,14 +133,19 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   GenerationRequest& out = request.generation;
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
-  TRY_VOID(fields.refuse("prompt_embeds", "is not supported: prompts are text or token ids"));
-  TRY(request.prompts, read_prompts(fields, "prompt", rules.prompts_max));
+  TRY(request.embeds, read_embeds(fields, rules));
+  if (request.embeds.empty()) {
+    TRY(request.prompts, read_prompts(fields, "prompt", rules.prompts_max));
+  } else {
+    TRY_VOID(take_embeds(fields, request));
+  }
   TRY_VOID(fields.boolean("echo", request.echo));
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(fields.integer("logprobs", out.sampling.logprobs.output));
   TRY_VOID(read_suffix(fields, request));
   TRY_VOID(refuse_other(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
+  TRY_VOID(check_embeds_alone(request));
   if (request.echo && out.sampling.logprobs.output)
     out.sampling.logprobs.prompt = out.sampling.logprobs.output;
   const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "request/media_part.h"
 #include "serve/openai/generation_fields.h"
 
 namespace octavo::openai {
@@ -21,6 +22,7 @@ Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view 
 struct CompletionRequest {
   GenerationRequest generation;
   std::vector<TextOrTokens> prompts;
+  std::vector<MediaPart> embeds;      // not empty: each prompt is these rows, and its ids have no meaning
   std::optional<std::string> suffix;  // text after the output; the model fills the gap
   bool echo = false;         // the answer begins with the prompt
   bool prompt_only = false;  // echo with max_tokens = 0: the client gets only the prompt

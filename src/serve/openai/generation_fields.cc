@@ -154,6 +154,7 @@ void RequestRules::take_limits(const EngineInfo& engine) {
   limits.vocab_size = engine.vocab_size;
   limits.max_logprobs = engine.max_logprobs;
   max_model_len = engine.max_model_len;
+  limits.prompt_embeds = engine.prompt_embeds;
   priority_scheduling = engine.priorities;
 }
 

@@ -80,6 +80,8 @@ class Reply {
   virtual std::string_view stream_type() const { return "text/event-stream; charset=utf-8"; }
   // Whether close() and whole() need Usage::times.
   virtual bool shows_times() const { return false; }
+  // Whether close() and whole() need Usage::cached_tokens, also without --enable-prompt-tokens-details.
+  virtual bool shows_cached_tokens() const { return false; }
 
   virtual std::string_view content_type() const { return "application/json"; }
   // The body of a reply that is not streamed. Parts are ordered by index; prompts[i] belongs to the choices i

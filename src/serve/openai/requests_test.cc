@@ -116,7 +116,7 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(chat_error(R"("continue_final_message":true)"), "continue_final_message");
   EXPECT_EQ(chat_error(R"("continue_final_message":true,"add_generation_prompt":false)"), "accepted");
   EXPECT_EQ(completion_error(R"("suffix":"x","echo":true)"), "suffix");
-  EXPECT_EQ(completion_error(R"("prompt_embeds":"x")"), "prompt_embeds");
+  EXPECT_EQ(completion_error(R"("prompt_embeds":"x")"), "prompt_embeds") << "not enabled";
   EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
 }
 

@@ -18,10 +18,11 @@ namespace json = boost::json;
 
 namespace {
 
-enum class Kind : std::uint8_t { reasoning, message, call };
+enum class Kind : std::uint8_t { reasoning, message, call, custom };
 
 std::string new_item_id(Kind kind) {
-  const std::string_view prefix = kind == Kind::reasoning ? "rs" : kind == Kind::message ? "msg" : "fc";
+  constexpr std::string_view kPrefixes[] = {"rs", "msg", "fc", "ctc"};
+  const std::string_view prefix = kPrefixes[static_cast<std::size_t>(kind)];
   return fmt::format("{}_{:016x}{:016x}", prefix, secret_seed(), secret_seed());
 }
 
@@ -81,6 +82,8 @@ class ResponsesReply final : public Reply {
     return take_events();
   }
 
+  bool shows_cached_tokens() const override { return true; }
+
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                     const Usage& usage) override {
     prompt_ids_ = prompts.front().token_ids;
@@ -118,17 +121,14 @@ class ResponsesReply final : public Reply {
       grow(Kind::message, "", std::exchange(logprobs_, {}));
     }
     for (const CallDelta& call : said.calls) {
-      if (!call.id.empty()) {
-        end("completed");
-        begin(Kind::call, &call);
-      }
-      if (!call.arguments.empty()) grow(Kind::call, call.arguments);
+      if (!call.id.empty()) begin_call(call);
+      if (!call.arguments.empty()) grow(item_->kind, call.arguments);
     }
     if (part.finish) finish_ = part.finish;
   }
 
   // Starts an item of this kind. Later text is appended to it.
-  void begin(Kind kind, const CallDelta* call = nullptr) {
+  void begin(Kind kind) {
     if (item_ && item_->kind == kind) return;
     end("completed");
     json::object shown{{"id", new_item_id(kind)}, {"status", "in_progress"}};
@@ -136,28 +136,44 @@ class ResponsesReply final : public Reply {
       shown["type"] = "reasoning";
       shown["summary"] = json::array();
       shown["content"] = json::array();
-    } else if (kind == Kind::message) {
+    } else {
       shown["type"] = "message";
       shown["role"] = "assistant";
       shown["content"] = json::array();
-    } else {
-      shown["type"] = "function_call";
-      shown["call_id"] = call->id;
-      shown["name"] = call->name;
-      shown["arguments"] = "";
     }
+    open_item(kind, std::move(shown));
+    item_event("response.content_part.added", {{"part", content_part("", {})}});
+  }
+
+  void begin_call(const CallDelta& call) {
+    end("completed");
+    const auto known = responses_.tools.find(call.name);
+    const ResponsesTool tool =
+        known == responses_.tools.end() ? ResponsesTool{.name = call.name} : known->second;
+    const Kind kind = tool.custom ? Kind::custom : Kind::call;
+    json::object shown{{"id", new_item_id(kind)},
+                       {"status", "in_progress"},
+                       {"type", tool.custom ? "custom_tool_call" : "function_call"},
+                       {"call_id", call.id},
+                       {"name", tool.name},
+                       {tool.custom ? "input" : "arguments", ""}};
+    if (!tool.name_space.empty()) shown["namespace"] = tool.name_space;
+    open_item(kind, std::move(shown));
+  }
+
+  void open_item(Kind kind, json::object shown) {
     event("response.output_item.added", {{"output_index", index()}, {"item", shown}});
     item_ = Item{.kind = kind, .shown = std::move(shown)};
-    if (kind != Kind::call) item_event("response.content_part.added", {{"part", content_part("", {})}});
   }
 
   void grow(Kind kind, const std::string& text, json::array logprobs = {}) {
-    if (kind != Kind::call) begin(kind);
+    if (has_content(kind)) begin(kind);
     item_->text += text;
     if (kind == Kind::reasoning) return item_event("response.reasoning_text.delta", {{"delta", text}});
     if (kind == Kind::message)
       return item_event("response.output_text.delta", {{"delta", text}, {"logprobs", std::move(logprobs)}});
-    item_event("response.function_call_arguments.delta", {{"delta", text}});
+    // The input of a custom tool is known when its JSON is complete.
+    if (kind == Kind::call) item_event("response.function_call_arguments.delta", {{"delta", text}});
   }
 
   void end(std::string_view status) {
@@ -168,6 +184,11 @@ class ResponsesReply final : public Reply {
       item.shown["arguments"] = item.text;
       item_event("response.function_call_arguments.done",
                  {{"arguments", item.text}, {"name", item.shown.at("name")}});
+    } else if (item.kind == Kind::custom) {
+      const std::string input = custom_tool_input(item.text);
+      item.shown["input"] = input;
+      item_event("response.custom_tool_call_input.delta", {{"delta", input}});
+      item_event("response.custom_tool_call_input.done", {{"input", input}});
     } else {
       json::object part = content_part(item.text, item.logprobs);
       if (item.kind == Kind::reasoning)
@@ -226,6 +247,8 @@ class ResponsesReply final : public Reply {
     responses_.store->finish(options_.id, exact_json_text(response_), exact_json_text(conversation));
   }
 
+  static bool has_content(Kind kind) { return kind == Kind::reasoning || kind == Kind::message; }
+
   int index() const { return static_cast<int>(response_.at("output").as_array().size()); }
 
   void response_event(const std::string& type) { event(type, {{"response", response_}}); }
@@ -233,7 +256,7 @@ class ResponsesReply final : public Reply {
   void item_event(std::string_view type, json::object fields) {
     fields["item_id"] = item_->shown.at("id");
     fields["output_index"] = index();
-    if (item_->kind != Kind::call) fields["content_index"] = 0;
+    if (has_content(item_->kind)) fields["content_index"] = 0;
     event(type, std::move(fields));
   }
 

@@ -9,12 +9,14 @@
 
 #include "serve/openai/reply.h"
 #include "serve/openai/response_store.h"
+#include "serve/openai/responses_tools.h"
 
 namespace octavo::openai {
 
 struct ResponsesOptions {
   boost::json::object response;     // without id, created_at and status
   boost::json::array conversation;  // all items before this response
+  ResponsesTools tools{};           // tools whose calls differ from a chat's
   ResponseStore* store = nullptr;   // store that keeps the response, or null
   ConversationStore* conversations = nullptr;  // id of the conversation to which the response is added; "":
                                                // none

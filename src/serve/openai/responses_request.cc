@@ -23,6 +23,8 @@ class Conversation {
     if (type == "function_call" || type == "custom_tool_call") return add_call(fields, type);
     if (type == "function_call_output" || type == "custom_tool_call_output") return add_output(fields);
     if (type == "reasoning") return add_reasoning(fields);
+    if (type == "mcp_call") return add_server_call(fields);
+    if (type.starts_with("mcp_")) return {};  // lists of tools, and approvals
     return invalid(name + ".type", "{} is not supported", type);
   }
 
@@ -109,22 +111,24 @@ class Conversation {
     return json::value(std::move(parts));
   }
 
-  // The text of a custom tool's call becomes its only argument, since templates need an object.
   Result<> add_call(Fields& fields, std::string_view type) {
     const bool custom = type == "custom_tool_call";
     std::string id;
-    std::string name;
+    std::string name, name_space;
     std::string arguments;
     TRY_VOID(fields.text("call_id", id));
     TRY_VOID(fields.text("name", name));
+    TRY_VOID(fields.text("namespace", name_space));
     TRY_VOID(fields.text(custom ? "input" : "arguments", arguments));
-    if (custom) arguments = json::serialize(json::object{{"input", arguments}});
+    if (custom) arguments = custom_tool_arguments(arguments);
     if (id.empty()) return invalid(fields.full_name("call_id"), "is missing");
     if (name.empty()) return invalid(fields.full_name("name"), "is missing");
     json::object& message = assistant();
     if (!message.contains("tool_calls")) message["tool_calls"] = json::array();
-    message["tool_calls"].get_array().push_back(json::object{
-        {"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}});
+    message["tool_calls"].get_array().push_back(
+        json::object{{"id", id},
+                     {"type", "function"},
+                     {"function", {{"name", flat_tool_name(name_space, name)}, {"arguments", arguments}}}});
     return {};
   }
 
@@ -137,6 +141,25 @@ class Conversation {
     end_turn();
     messages_.push_back(json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(content)}});
     return {};
+  }
+
+  // A call that a server has run, with its result.
+  Result<> add_server_call(Fields& fields) {
+    std::string id, label, name, arguments;
+    TRY_VOID(fields.text("id", id));
+    TRY_VOID(fields.text("server_label", label));
+    TRY_VOID(fields.text("name", name));
+    TRY_VOID(fields.text("arguments", arguments));
+    const json::value* output = fields.any("output");
+    if (!output) output = fields.any("error");
+    const json::value* text =
+        output && output->is_object() ? output->get_object().if_contains("content") : output;
+    json::object call{{"call_id", id}, {"name", name}, {"namespace", label}, {"arguments", arguments}};
+    Fields called(call, fields.full_name(""));
+    TRY_VOID(add_call(called, "function_call"));
+    json::object result{{"call_id", id}, {"output", text && text->is_string() ? *text : json::value("")}};
+    Fields answered(result, fields.full_name(""));
+    return add_output(answered);
   }
 
   Result<> add_reasoning(Fields& fields) {
@@ -191,68 +214,6 @@ Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>
   if (!conversation.unfinished()) return {};
   chat["add_generation_prompt"] = false;
   chat["continue_final_message"] = true;
-  return {};
-}
-
-// Converts {"type": "allowed_tools", "mode", "tools"} to the format of chats.
-Result<> convert_allowed(Fields& choice, json::object& chat, std::vector<std::string>& ignored) {
-  std::string mode;
-  TRY_VOID(choice.text("mode", mode));
-  TRY(const json::array* tools, choice.array("tools"));
-  json::array functions;
-  for (std::size_t i = 0; tools && i < tools->size(); ++i) {
-    const std::string at = fmt::format("tool_choice.tools[{}]", i);
-    if (!(*tools)[i].is_object()) return invalid(at, "must be an object");
-    Fields f((*tools)[i].get_object(), at + ".");
-    std::string type, name;
-    TRY_VOID(f.text("type", type));
-    TRY_VOID(f.text("name", name));
-    if (type == "function")
-      functions.push_back(json::object{{"type", type}, {"function", {{"name", name}}}});
-    else
-      ignored.push_back("tool_choice.tools.type=" + type);
-  }
-  chat["tool_choice"] = json::object{{"type", "allowed_tools"},
-                                     {"allowed_tools", {{"mode", mode}, {"tools", std::move(functions)}}}};
-  return {};
-}
-
-// Converts {"type": "function", "name", ..} to the format of chats: {"type": "function", "function": {"name",
-// ..}}. Tools that the server would have to run are not supported.
-Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
-  TRY(const json::array* tools, fields.array("tools"));
-  json::array functions;
-  for (std::size_t i = 0; tools && i < tools->size(); ++i) {
-    const std::string name = fmt::format("tools[{}]", i);
-    if (!(*tools)[i].is_object()) return invalid(name, "must be an object");
-    Fields f((*tools)[i].get_object(), name + ".");
-    std::string type;
-    TRY_VOID(f.text("type", type));
-    if (type != "function") {
-      ignored.push_back("tools.type=" + type);
-      continue;
-    }
-    json::object function = (*tools)[i].get_object();
-    function.erase("type");
-    if (const json::value* strict = function.if_contains("strict"); strict && strict->is_null())
-      function.erase("strict");
-    functions.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
-  }
-  const bool any = !functions.empty();
-  if (any) chat["tools"] = std::move(functions);
-  const json::value* choice = fields.any("tool_choice");
-  if (!choice || (!any && *choice == "auto")) return {};
-  chat["tool_choice"] = *choice;
-  if (!choice->is_object()) return {};
-  Fields c(choice->get_object(), "tool_choice.");
-  std::string type;
-  std::string name;
-  TRY_VOID(c.text("type", type));
-  TRY_VOID(c.text("name", name));
-  if (type == "allowed_tools") return convert_allowed(c, chat, ignored);
-  if (type != "function")
-    return invalid("tool_choice.type", "only \"function\" and \"allowed_tools\" are supported");
-  chat["tool_choice"] = json::object{{"type", "function"}, {"function", {{"name", name}}}};
   return {};
 }
 
@@ -338,27 +299,6 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
   return out;
 }
 
-// Reads the items from before the request: by `previous_response_id`, or by `conversation` (an id, or
-// {"id"}).
-Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request) {
-  std::string previous;
-  TRY_VOID(fields.text("previous_response_id", previous));
-  const json::value* conversation = fields.any("conversation");
-  if (!previous.empty()) {
-    if (conversation) return invalid("conversation", "cannot be combined with previous_response_id");
-    TRY(request.conversation, stored.conversation(previous));
-  }
-  if (conversation) {
-    const json::value* id =
-        conversation->is_object() ? conversation->get_object().if_contains("id") : conversation;
-    if (!id || !id->is_string()) return invalid("conversation", "must be an id, or an object with an id");
-    request.conversation_id = id->get_string();
-    TRY(request.conversation, stored.conversations().items(request.conversation_id));
-  }
-  request.known_items = request.conversation.size();
-  return {};
-}
-
 // Fields that chats do not have, or that have another name there.
 constexpr std::string_view kOwnFields[] = {"input",
                                            "instructions",
@@ -383,6 +323,25 @@ constexpr std::string_view kOwnFields[] = {"input",
 constexpr std::string_view kChatFields[] = {"messages", "logprobs", "max_tokens", "max_completion_tokens"};
 
 }  // namespace
+
+Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request) {
+  std::string previous;
+  TRY_VOID(fields.text("previous_response_id", previous));
+  const json::value* conversation = fields.any("conversation");
+  if (!previous.empty()) {
+    if (conversation) return invalid("conversation", "cannot be combined with previous_response_id");
+    TRY(request.conversation, stored.conversation(previous));
+  }
+  if (conversation) {
+    const json::value* id =
+        conversation->is_object() ? conversation->get_object().if_contains("id") : conversation;
+    if (!id || !id->is_string()) return invalid("conversation", "must be an id, or an object with an id");
+    request.conversation_id = id->get_string();
+    TRY(request.conversation, stored.conversations().items(request.conversation_id));
+  }
+  request.known_items = request.conversation.size();
+  return {};
+}
 
 Result<ResponsesRequest> parse_responses_request(const json::object& body, const RequestRules& rules,
                                                  const ResponseStore& stored) {
@@ -413,7 +372,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
     else if (std::ranges::find(kOwnFields, field) == std::end(kOwnFields))
       chat[field] = value;
   }
-  TRY_VOID(convert_tools(fields, chat, ignored));
+  TRY(request.tools, convert_responses_tools(fields, chat, ignored));
   TRY_VOID(convert_format(fields, chat, ignored));
   TRY_VOID(convert_limits(fields, chat));
   std::string instructions;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "serve/openai/chat_request.h"
 #include "serve/openai/response_store.h"
+#include "serve/openai/responses_tools.h"
 
 namespace octavo::openai {
 
@@ -19,11 +20,16 @@ struct ResponsesRequest {
   std::string conversation_id{};    // id of the conversation to which new items and the output are added; "":
                                     // none
   std::size_t known_items = 0;      // number of items of `conversation` from before this request
+  ResponsesTools tools{};           // tools whose calls differ from a chat's
   bool store = true;
   bool background = false;  // answer the request at once, and generate the response afterwards
   bool messages = false;    // the response contains the prompt and the output as the model reads and writes
                             // them
 };
+
+// Reads the items from before the request: by `previous_response_id`, or by `conversation` (an id, or
+// {"id"}).
+Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request);
 
 // Errors name the fields of this protocol.
 Result<ResponsesRequest> parse_responses_request(const boost::json::object& body, const RequestRules& rules,

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kHeadBytesMax = 32 << 10;
 // Larger calls are sent in pieces, so that the client does not wait for the whole call.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
+constexpr std::string_view kThoughtsEnd = "</think>";
 
 // Reads text with the form of a Python call and any arguments.
 bool skip_python_call(CallCursor& cursor) {
@@ -157,6 +158,12 @@ void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
 ToolParser::Mark ToolParser::find_mark() const {
   Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
   for (const HeadReader& form : forms_) add_marks(form.dialect(), found);
+  if (own().at_beginning && policy_ != CallPolicy::thoughts) {
+    // Thoughts are content if no reasoning parser is set; the answer begins after them.
+    const std::size_t at = buffer_.find(kThoughtsEnd);
+    if (at < found.at) found = {.at = at, .size = kThoughtsEnd.size(), .restarts = true};
+    found.unsettled = std::max(found.unsettled, unsettled(buffer_, kThoughtsEnd));
+  }
   return found;
 }
 
@@ -169,6 +176,12 @@ ToolParser::Step ToolParser::read_text() {
   }
   const Mark mark = find_mark();
   const bool found = mark.at != std::string::npos;
+  if (mark.restarts) {
+    emit_content(std::string_view(buffer_).substr(0, mark.at + mark.size));
+    drop(mark.at + mark.size);
+    at_start_ = true;
+    return Step::done;
+  }
   const std::size_t end = found ? mark.at : buffer_.size() - mark.unsettled;
   const std::size_t spaces = spaces_at_end(std::string_view(buffer_).substr(0, end));
   emit_content(std::string_view(buffer_).substr(0, end - spaces));

@@ -75,6 +75,7 @@ class ToolParser {
   // Position of a mark in the buffer, or the number of bytes at its end that could begin one.
   struct Mark {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
+    bool restarts = false;  // an answer begins after this mark
   };
 
   // Each function reads from the beginning of buffer_.
@@ -116,7 +117,7 @@ class ToolParser {
   State state_ = State::text;
   std::string buffer_;    // text that may be content or a call
   std::string layout_;    // white space before a mark
-  bool at_start_ = true;  // only white space was read so far
+  bool at_start_ = true;  // only white space was read since the answer began
   bool at_line_start_ = true;
   bool behind_call_ = false;  // only white space was read since the last call
   std::size_t form_ = 0;      // index in forms_

@@ -1,4 +1,4 @@
-// /inference/v1/abort_requests and /abort_requests: abort running requests by id.
+// /inference/v1/abort_requests and /abort_requests: abort running requests of the tenant by id.
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
@@ -27,8 +27,13 @@ Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, boo
   TRY_VOID(fields.texts("request_ids", ids));
   if (ids.empty() && !all_without_ids)
     return invalid("request_ids", "must be a list of at least one request id");
+  // Addresses do not tell tenants apart: a training program aborts what its workers have sent.
+  const AccessOptions& access = service->options.access;
+  const bool tenants = !access.api_keys.empty() || !access.client_header.empty();
+  const std::string client = client_of(*service, exchange->request());
   int aborted = 0;
   for (const auto& generation : service->generations.all()) {
+    if (tenants && generation->client() != client) continue;
     if (!ids.empty() && !has_id(generation->request_id(), ids)) continue;
     generation->cancel();
     ++aborted;

@@ -4,6 +4,8 @@
 #include "base/exact_json.h"
 #include "base/quoted_text.h"
 #include "openai/errors.h"
+#include "serve/mcp/session.h"
+#include "serve/mcp/tools.h"
 #include "serve/openai/responses_reply.h"
 #include "serve/openai/responses_request.h"
 #include "serve/prepare.h"
@@ -29,6 +31,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
     return openai::responses_reply(tokenizer, std::move(options),
                                    {.response = std::move(request.response),
                                     .conversation = std::move(request.conversation),
+                                    .tools = std::move(request.tools),
                                     .store = request.store ? &service->responses : nullptr,
                                     .conversations = &service->responses.conversations(),
                                     .conversation_id = request.conversation_id,
@@ -50,7 +53,9 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
 }  // namespace
 
 Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(json::object body, openai::parse_body(exchange->take_body()));
+  if (!service->options.access.mcp.allowed.empty() && mcp::names_servers(body))
+    return mcp::respond_with_servers(service, exchange, std::move(body));
   TRY(openai::ResponsesRequest request,
       openai::parse_responses_request(body, service->options.rules, service->responses));
   TRY_VOID(read_timeout(exchange->request(), request.chat.generation));

@@ -1,0 +1,70 @@
+"""How many drawn draft tokens are accepted, beside the optimum: the sum over all tokens of min(p, q).
+
+    python acceptance.py [--octavo PROGRAM] [--draft models/demo-draft] [--temperatures 0.6 0.8 1.0] [--answers 40] [--tokens 120]
+
+p and q are the distributions of the model and of the draft model after the same text. No way to draw one token of each agrees more
+often than the sum of min(p, q). `drawn` and `greedy` are a server's own counts (draft_sample_method), with one draft token per step.
+`optimum` and `likeliest` (the probability p of the draft model's likeliest token) are means over all tokens of the same answers, computed from
+the log-probabilities of both models. Prints a row of a table for each temperature.
+"""
+
+import argparse
+import json
+
+import numpy
+from server import PROGRAM, ROOT, Server
+
+FLAGS = ("--device", "cpu", "--dtype", "float32", "--served-model-name", "demo", "--max-logprobs", -1, "--max-num-seqs", 16)
+PROMPTS = ["Once upon a time", "Tell me a story about a lantern and a", "The next morning Mira", "One rainy day the"]
+
+
+def bodies(args, temperature):
+    for number in range(args.answers):
+        yield dict(model="demo", prompt=PROMPTS[number % len(PROMPTS)], max_tokens=args.tokens, temperature=temperature, seed=number,
+                   ignore_eos=True, return_token_ids=True)
+
+
+def answers(args, temperature, method):
+    """The texts as token ids with the length of their prompts, and the share of accepted draft tokens."""
+    config = {"model": args.draft, "num_speculative_tokens": 1, "draft_sample_method": method, "num_speculative_tokens_per_batch_size": [[1, 64, 1]]}
+    with Server(args.octavo, args.model, *FLAGS, "--speculative-config", json.dumps(config)) as server:
+        choices = [server.ask("/v1/completions", body)["choices"][0] for body in bodies(args, temperature)]
+        drafted, accepted = (server.metric(f"vllm:spec_decode_num_{what}_tokens_total") for what in ("draft", "accepted"))
+    return [(len(c["prompt_token_ids"]), c["prompt_token_ids"] + c["token_ids"]) for c in choices], accepted / drafted
+
+
+def distributions(args, model, texts, temperature):
+    """For each text a matrix [tokens of the answer, vocabulary]."""
+    with Server(args.octavo, model, *FLAGS) as server:
+        for begin, text in texts:
+            rows = server.ask("/v1/completions", dict(model="demo", prompt=text, max_tokens=1, prompt_logprobs=-1))["choices"][0]["prompt_logprobs"]
+            logits = numpy.full((len(text) - begin, max(map(int, rows[-1])) + 1), -numpy.inf)
+            for place, row in enumerate(rows[begin:]):
+                for token, entry in row.items():
+                    logits[place, int(token)] = entry["logprob"] / temperature
+            likely = numpy.exp(logits - logits.max(axis=1, keepdims=True))
+            yield likely / likely.sum(axis=1, keepdims=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--octavo", default=PROGRAM)
+    parser.add_argument("--model", default=str(ROOT / "models/demo"))
+    parser.add_argument("--draft", default=str(ROOT / "models/demo-draft"))
+    parser.add_argument("--temperatures", type=float, nargs="+", default=[0.6, 0.8, 1.0])
+    parser.add_argument("--answers", type=int, default=40)
+    parser.add_argument("--tokens", type=int, default=120)
+    args = parser.parse_args()
+    print("| temperature | optimum | drawn | likeliest | greedy |\n|---|---|---|---|---|")
+    for temperature in args.temperatures:
+        texts, drawn = answers(args, temperature, "probabilistic")
+        _, greedy = answers(args, temperature, "greedy")
+        optimum, likeliest = [], []
+        for p, q in zip(*(distributions(args, model, texts, temperature) for model in (args.model, args.draft))):
+            optimum.extend(numpy.minimum(p, q).sum(axis=1))
+            likeliest.extend(p[numpy.arange(len(p)), q.argmax(axis=1)])
+        print(f"| {temperature} | {numpy.mean(optimum):.3f} | {drawn:.3f} | {numpy.mean(likeliest):.3f} | {greedy:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+// Runs lines of batches in this server.
+#include <algorithm>
+#include <utility>
+
+#include "batches/service.h"
+#include "serve/routes/handlers.h"
+#include "serve/routes/routes.h"
+
+namespace octavo::batches {
+namespace {
+
+class ServeHost final : public Host {
+ public:
+  explicit ServeHost(const std::shared_ptr<Service>& service)
+      : service_(service), most_(std::max(1, service->options.admission.max_num_seqs * 3 / 4)) {}
+
+  void send(const std::shared_ptr<http::Exchange>& exchange) override {
+    static const ApiKeys kNoKeys({});
+    if (const auto service = service_.lock()) return route(service, kNoKeys, exchange);
+    exchange->respond({.status = 503, .body = R"({"error": {"message": "the server is stopping"}})"});
+  }
+
+  // Running answers, including those of clients, use less than three quarters of the engine's sequences.
+  bool has_room(int running) const override {
+    const auto service = service_.lock();
+    return service && running < most_ && service->admission.used().answers < most_;
+  }
+
+  // Addresses are not used, because they change.
+  std::string tenant_of(const http::Request& request) const override {
+    const auto service = service_.lock();
+    if (!service) return "";
+    const AccessOptions& access = service->options.access;
+    const bool known = !access.api_keys.empty() || !access.client_header.empty();
+    return known ? routes::client_of(*service, request) : "";
+  }
+
+  void post(std::function<void()> work) override {
+    if (const auto service = service_.lock()) service->delivery.post(std::move(work));
+  }
+
+ private:
+  const std::weak_ptr<Service> service_;  // the service owns this object
+  const int most_;
+};
+
+}  // namespace
+
+HostPtr serve_host(const std::shared_ptr<Service>& service) { return std::make_shared<ServeHost>(service); }
+
+}  // namespace octavo::batches

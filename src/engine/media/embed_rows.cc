@@ -1,0 +1,12 @@
+#include "engine/media/embed_rows.h"
+
+namespace octavo {
+
+Result<> EmbedRows::begin(const MediaPart& prompt) {
+  TRY(rows_, backend_.device->allocate(static_cast<std::size_t>(prompt.tokens * row_bytes())));
+  backend_.device->upload(*backend_.stream, rows_of(rows_), prompt.bytes.data());
+  backend_.stream->synchronize();  // the prompt's bytes are freed next
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,97 @@
+#include "serve/mcp/client.h"
+
+#include <gmock/gmock.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <mutex>
+
+#include "http/server.h"
+#include "http/sse.h"
+
+namespace octavo::mcp {
+namespace {
+
+namespace json = boost::json;
+using ::testing::HasSubstr;
+
+// A server whose answer to each method is a JSON-RPC result, or "" for no answer.
+class McpClientTest : public testing::Test {
+ protected:
+  Client client(int timeout_ms = 60'000) {
+    http::Url url{.host = "127.0.0.1", .port = server_->port(), .target = "/mcp"};
+    return Client(std::move(url), {{"Authorization", "Bearer key"}}, timeout_ms);
+  }
+
+  std::map<std::string, std::string> results_{{"initialize", R"({"protocolVersion":"2025-06-18"})"}};
+  bool events_ = false;
+  std::mutex mutex_;
+  std::vector<http::Request> requests_;
+  std::vector<std::shared_ptr<http::Exchange>> waiting_;
+  std::unique_ptr<http::Server> server_ =
+      http::Server::start({}, [this](const std::shared_ptr<http::Exchange>& exchange) {
+        const std::lock_guard lock(mutex_);
+        requests_.push_back(exchange->request());
+        const json::object message = json::parse(exchange->request().body).as_object();
+        if (!message.contains("id")) return exchange->respond({.status = 202});
+        const std::string result = results_[std::string(message.at("method").as_string())];
+        if (result.empty()) return waiting_.push_back(exchange);
+        const std::string answer = fmt::format(R"({{"jsonrpc":"2.0","id":{},"result":{}}})",
+                                               json::serialize(message.at("id")), result);
+        http::Response response{.body = answer};
+        response.headers.add("Mcp-Session-Id", "s1");
+        if (events_) {
+          response.content_type = "text/event-stream";
+          response.body = http::sse_event(R"({"jsonrpc":"2.0","method":"notifications/progress"})") +
+                          http::sse_event("message", answer);
+        }
+        exchange->respond(std::move(response));
+      }).value();
+};
+
+TEST_F(McpClientTest, ListsAndCallsToolsInASession) {
+  results_["tools/list"] = R"({"tools":[{"name":"add","description":"d","inputSchema":{"type":"object"}}]})";
+  results_["tools/call"] = R"({"content":[{"type":"text","text":"a"},{"type":"image","data":"x"}]})";
+  for (const bool events : {false, true}) {
+    events_ = events;
+    Client mcp = client();
+    ASSERT_TRUE(mcp.initialize());
+    const auto tools = mcp.list_tools();
+    ASSERT_TRUE(tools) << tools.error().message;
+    EXPECT_EQ(tools->at(0).name, "add");
+    const auto result = mcp.call("add", {{"a", 1}});
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->text, "a\n[image]");
+    EXPECT_FALSE(result->failed);
+  }
+  const http::Request& last = requests_.back();
+  EXPECT_EQ(last.headers.find("Mcp-Session-Id"), "s1");
+  EXPECT_EQ(last.headers.find("MCP-Protocol-Version"), "2025-06-18");
+  EXPECT_EQ(last.headers.find("Authorization"), "Bearer key");
+  EXPECT_FALSE(requests_.front().headers.find("MCP-Protocol-Version"));
+}
+
+TEST_F(McpClientTest, ResultsHaveALimit) {
+  results_["tools/call"] =
+      fmt::format(R"({{"isError":true,"content":[{{"type":"text","text":"{}"}}]}})", std::string(100'000, 'x'));
+  const auto cut = client().call("t", {});
+  ASSERT_TRUE(cut);
+  EXPECT_TRUE(cut->failed);
+  EXPECT_EQ(cut->text.substr(Options::kResultBytesMax), "\n[cut: 65536 of 100000 bytes]");
+  results_["tools/call"] = '"' + std::string(Options::kAnswerBytesMax, 'x') + '"';
+  const auto large = client().call("t", {});
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, ErrorCode::unavailable);
+}
+
+TEST_F(McpClientTest, ErrorsNameTheServer) {
+  const auto late = client(50).call("t", {});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(late.error().message, HasSubstr("tools/call of the MCP server 127.0.0.1:"));
+  results_["tools/list"] = R"({"tools":[],"nextCursor":"again"})";
+  EXPECT_THAT(client().list_tools().error().message, HasSubstr("more than 16 pages"));
+}
+
+}  // namespace
+}  // namespace octavo::mcp

@@ -1,0 +1,475 @@
+#include "serve/mcp/session.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/exact_json.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/out_of_memory.h"
+#include "openai/errors.h"
+#include "openai/request_fields.h"
+#include "serve/mcp/events.h"
+#include "serve/mcp/tools.h"
+#include "serve/mcp/turn.h"
+#include "serve/openai/responses_request.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::mcp {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr int kTurnsMax = 32;  // maximum number of turns with tools; the next turn must answer
+
+std::string text_at(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  return value && value->is_string() ? std::string(value->get_string()) : "";
+}
+
+std::string new_id(std::string_view prefix) {
+  return fmt::format("{}_{:016x}{:016x}", prefix, secret_seed(), secret_seed());
+}
+
+// Adds the numbers of `more`, which has the same fields.
+void add_numbers(const json::object& more, json::object& sum) {
+  for (const auto& [name, value] : more) {
+    if (value.is_object()) {
+      json::value& inner = sum[name];
+      if (!inner.is_object()) inner.emplace_object();
+      add_numbers(value.get_object(), inner.get_object());
+    } else if (value.is_int64()) {
+      const json::value* before = sum.if_contains(name);
+      sum[name] = value.get_int64() + (before && before->is_int64() ? before->get_int64() : 0);
+    }
+  }
+}
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(std::shared_ptr<Service> service, std::shared_ptr<http::Exchange> exchange, json::object body,
+          bool stream)
+      : service_(std::move(service)),
+        exchange_(std::move(exchange)),
+        body_(std::move(body)),
+        events_(exchange_, stream) {}
+
+  Result<> start();
+
+ private:
+  struct Call {
+    json::object item;
+    ServerTool tool;
+    bool asks = false;  // the item is an approval request
+  };
+  struct TurnState {
+    json::object response{};        // the response at the end of the turn
+    std::string end{};              // type of the turn's last event
+    std::optional<Call> call{};     // the call that the model writes
+    std::vector<Call> calls{};      // calls to run
+    bool waits_for_client = false;  // the client must answer before the next turn
+  };
+  struct Counts {
+    int turns = 0, runs = 0;  // number of turns, and of calls that were run
+    int runs_max = std::numeric_limits<int>::max();
+  };
+
+  void post(void (Session::*work)());
+  void prepare();
+  Result<> list_tools();
+  Result<> run_approved();
+  void start_turn();
+  json::object turn_body() const;
+  json::array items() const;
+  void take(json::object event);
+  bool take_call(std::string_view type, const json::object& event);
+  void begin_call(const json::object& item);
+  void end_call(const std::string& arguments);
+  void open(json::object response);
+  void turn_ended();
+  void run_calls();
+  void run(const ServerTool& tool, json::object& item);
+  void finish();
+  void refuse(http::Response response);
+  void fail(const Error& error) { refuse(openai::error_response(error)); }
+  std::int64_t next_index() const { return static_cast<std::int64_t>(output_.size()); }
+
+  const std::shared_ptr<Service> service_;
+  const std::shared_ptr<http::Exchange> exchange_;
+  const json::object body_;
+  Events events_;
+
+  Servers servers_{};
+  openai::ResponsesRequest history_{};  // items from before the request
+  json::array input_{};                 // items of the request
+  json::array prelude_{};               // output items from before the first turn
+  json::array output_{};
+  json::object response_{};  // the response as of the first turn
+  json::object usage_{};     // sum of all turns
+  TurnState now_{};
+  std::int64_t base_ = 0;  // index of the turn's first output item
+  Counts counts_{};
+  bool store_ = true;
+
+  std::mutex mutex_;  // guards all members below
+  std::shared_ptr<Turn> turn_{};
+  bool closed_ = false;
+};
+
+Result<> Session::start() {
+  openai::Fields fields(body_);
+  bool background = false;
+  TRY_VOID(fields.boolean("background", background));
+  if (background) return invalid("background", "cannot be combined with tools of MCP servers");
+  TRY_VOID(fields.boolean("store", store_));
+  TRY_VOID(fields.integer("max_tool_calls", counts_.runs_max, 1));
+  TRY(servers_, read_servers(body_, service_->options.access.mcp));
+  TRY_VOID(openai::read_history(fields, service_->responses, history_));
+  const json::value* input = fields.any("input");
+  if (!input) return invalid("input", "is missing");
+  if (input->is_array())
+    input_ = input->get_array();
+  else
+    input_.push_back(json::object{{"role", "user"}, {"content", *input}});
+  exchange_->on_close([weak = weak_from_this()](http::CloseReason) {
+    const auto self = weak.lock();
+    if (!self) return;
+    std::shared_ptr<Turn> turn;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->closed_ = true;
+      turn = self->turn_;
+    }
+    if (turn) turn->close();
+  });
+  post(&Session::prepare);
+  return {};
+}
+
+// Runs work that waits for a server.
+void Session::post(void (Session::*work)()) {
+  const bool taken = service_->fetchers.try_post([self = shared_from_this(), work] {
+    const auto done = within_memory([&]() -> Result<> { return ((*self).*work)(), Result<>(); });
+    if (!done) self->fail(done.error());
+  });
+  if (!taken) fail({ErrorCode::unavailable, "too many requests wait for MCP servers: retry later", {}});
+}
+
+void Session::prepare() {
+  auto ready = list_tools();
+  if (ready) ready = run_approved();
+  ready ? start_turn() : fail(ready.error());
+}
+
+// As in OpenAI's API, a list of an earlier response is used again.
+Result<> Session::list_tools() {
+  const json::array known = items();
+  for (std::size_t i = 0; i < servers_.all.size(); ++i) {
+    const Server& server = servers_.all[i];
+    const auto initialized = server.client->initialize();
+    if (!initialized)
+      return field_failure(server.field, initialized.error().code, "{}", initialized.error().message);
+    const auto listed = std::ranges::find_if(known, [&](const json::value& item) {
+      return item.is_object() && text_at(item.get_object(), "type") == "mcp_list_tools" &&
+             text_at(item.get_object(), "server_label") == server.label;
+    });
+    if (listed != known.end()) {
+      servers_.add_functions(i, listed->get_object());
+      continue;
+    }
+    const auto tools = server.client->list_tools();
+    if (!tools) return field_failure(server.field, tools.error().code, "{}", tools.error().message);
+    json::object item = tools_item(server.label, *tools);
+    servers_.add_functions(i, item);
+    prelude_.push_back(std::move(item));
+  }
+  return {};
+}
+
+// Runs the calls that the client has approved. A refused call gets a result that says so.
+Result<> Session::run_approved() {
+  const json::array known = items();
+  for (const json::value& value : input_) {
+    if (!value.is_object() || text_at(value.get_object(), "type") != "mcp_approval_response") continue;
+    const json::object& answer = value.get_object();
+    const std::string id = text_at(answer, "approval_request_id");
+    const auto asked = std::ranges::find_if(known, [&](const json::value& item) {
+      return item.is_object() && text_at(item.get_object(), "type") == "mcp_approval_request" &&
+             text_at(item.get_object(), "id") == id;
+    });
+    if (asked == known.end()) return invalid("input", "there is no approval request {}", id);
+    const json::object& call = asked->get_object();
+    const auto tool =
+        servers_.tools.find(openai::flat_tool_name(text_at(call, "server_label"), text_at(call, "name")));
+    if (tool == servers_.tools.end())
+      return invalid("tools", "{} of the MCP server {} is not among them", text_at(call, "name"),
+                     text_at(call, "server_label"));
+    json::object item{{"id", new_id("mcp")},
+                      {"type", "mcp_call"},
+                      {"status", "in_progress"},
+                      {"server_label", text_at(call, "server_label")},
+                      {"name", text_at(call, "name")},
+                      {"arguments", text_at(call, "arguments")},
+                      {"output", nullptr},
+                      {"error", nullptr},
+                      {"approval_request_id", id}};
+    const json::value* approve = answer.if_contains("approve");
+    if (approve && *approve == true) {
+      run(tool->second, item);
+    } else {
+      item["status"] = "failed";
+      item["error"] =
+          json::object{{"type", "mcp_tool_execution_error"}, {"content", "the user has refused this call"}};
+    }
+    prelude_.push_back(std::move(item));
+  }
+  return {};
+}
+
+json::array Session::items() const {
+  json::array all = history_.conversation;
+  for (const json::array* more : {&input_, counts_.turns == 0 ? &prelude_ : &output_})
+    all.insert(all.end(), more->begin(), more->end());
+  return all;
+}
+
+json::object Session::turn_body() const {
+  json::object body = body_;
+  for (const std::string_view field : {"previous_response_id", "conversation", "max_tool_calls"})
+    body.erase(field);
+  body["input"] = items();
+  body["store"] = false;
+  body["stream"] = true;
+  body["tools"] = servers_.functions;
+  // A forced call is made once. After the last allowed call the model must answer.
+  const bool last = counts_.turns >= kTurnsMax || counts_.runs >= counts_.runs_max;
+  if (counts_.turns > 0) body["tool_choice"] = last ? "none" : "auto";
+  if (const json::value* choice = body.if_contains("tool_choice");
+      choice && choice->is_object() && text_at(choice->get_object(), "type") == "mcp")
+    body["tool_choice"] =
+        json::object{{"type", "function"},
+                     {"name", openai::flat_tool_name(text_at(choice->get_object(), "server_label"),
+                                                     text_at(choice->get_object(), "name"))}};
+  return body;
+}
+
+void Session::start_turn() {
+  http::Request request = exchange_->request();
+  request.body = exact_json_text(turn_body());
+  ++counts_.turns;
+  now_ = {};
+  const auto self = shared_from_this();
+  const auto turn = std::make_shared<Turn>(
+      std::move(request), TurnEvents{.event = [self](json::object event) { self->take(std::move(event)); },
+                                     .ended = [self] { self->turn_ended(); },
+                                     .refused = [self](http::Response r) { self->refuse(std::move(r)); }});
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return turn->close();
+    turn_ = turn;
+  }
+  if (const auto begun = routes::create_response(service_, turn); !begun)
+    turn->respond(openai::error_response(begun.error()));
+}
+
+void Session::open(json::object response) {
+  response_ = std::move(response);
+  response_["tools"] = body_.at("tools");
+  response_["store"] = store_;
+  for (const std::string_view name : {"previous_response_id", "tool_choice", "max_tool_calls"})
+    if (const json::value* given = body_.if_contains(name)) response_[name] = *given;
+  if (!history_.conversation_id.empty())
+    response_["conversation"] = json::object{{"id", history_.conversation_id}};
+}
+
+void Session::take(json::object event) {
+  const std::string type = text_at(event, "type");
+  if (type == "response.created") {
+    if (counts_.turns > 1) return;
+    open(std::move(event["response"].as_object()));
+    return events_.write(type, {{"response", response_}});
+  }
+  if (type == "response.in_progress") {
+    response_["status"] = "in_progress";
+    response_["output"] = output_;
+    events_.write(type, {{"response", response_}});
+    for (json::value& item : std::exchange(prelude_, {})) {
+      events_.write_item(item.as_object(), next_index());
+      output_.push_back(std::move(item));
+      base_ = next_index();
+    }
+    return;
+  }
+  if (type == "response.completed" || type == "response.incomplete" || type == "response.failed") {
+    now_.end = type;
+    now_.response = std::move(event["response"].as_object());
+    return;
+  }
+  if (take_call(type, event)) return;
+  if (json::value* index = event.if_contains("output_index"))
+    *index = index->to_number<std::int64_t>() + base_;
+  if (type == "response.output_item.done") {
+    const std::string kind = text_at(event.at("item").as_object(), "type");
+    now_.waits_for_client = now_.waits_for_client || kind.ends_with("_call");
+    output_.push_back(event.at("item"));
+  }
+  events_.write(type, std::move(event));
+}
+
+// Converts the events of a function call to those of an MCP call. False: the event belongs to another item.
+bool Session::take_call(std::string_view type, const json::object& event) {
+  const json::value* item = event.if_contains("item");
+  if (type == "response.output_item.added" && servers_.tools.contains(text_at(item->as_object(), "name"))) {
+    begin_call(item->as_object());
+    return true;
+  }
+  if (!now_.call) return false;
+  if (type == "response.output_item.done") {
+    end_call(text_at(item->as_object(), "arguments"));
+    return true;
+  }
+  constexpr std::string_view kPrefix = "response.function_call_arguments.";
+  if (!type.starts_with(kPrefix)) return false;
+  if (now_.call->asks) return true;
+  json::object fields = event;
+  fields["item_id"] = now_.call->item.at("id");
+  fields["output_index"] = next_index();
+  events_.write(fmt::format("response.mcp_call_arguments.{}", type.substr(kPrefix.size())),
+                std::move(fields));
+  return true;
+}
+
+void Session::begin_call(const json::object& item) {
+  const ServerTool& tool = servers_.tools.find(text_at(item, "name"))->second;
+  const Server& server = servers_.all[tool.server];
+  Call call{.item = {}, .tool = tool, .asks = server.must_ask(tool.name)};
+  call.item = {{"id", new_id(call.asks ? "mcpr" : "mcp")},
+               {"type", call.asks ? "mcp_approval_request" : "mcp_call"},
+               {"server_label", server.label},
+               {"name", tool.name},
+               {"arguments", ""}};
+  if (!call.asks) {
+    call.item["status"] = "in_progress";
+    call.item["output"] = call.item["error"] = call.item["approval_request_id"] = nullptr;
+    events_.write("response.output_item.added", {{"output_index", next_index()}, {"item", call.item}});
+    events_.write("response.mcp_call.in_progress",
+                  {{"output_index", next_index()}, {"item_id", call.item.at("id")}});
+  }
+  now_.call = std::move(call);
+}
+
+void Session::end_call(const std::string& arguments) {
+  Call call = *std::exchange(now_.call, std::nullopt);
+  call.item["arguments"] = arguments;
+  if (call.asks) {
+    events_.write_item(call.item, next_index());
+    now_.waits_for_client = true;
+  }
+  output_.push_back(call.item);
+  if (!call.asks) now_.calls.push_back(std::move(call));
+}
+
+void Session::turn_ended() {
+  {
+    const std::lock_guard lock(mutex_);
+    turn_.reset();
+    if (closed_) return;
+  }
+  if (now_.end.empty()) return fail({ErrorCode::internal, "the turn ended without a response", {}});
+  if (const json::value* usage = now_.response.if_contains("usage"); usage && usage->is_object())
+    add_numbers(usage->get_object(), usage_);
+  if (now_.calls.empty() || now_.end != "response.completed") return finish();
+  post(&Session::run_calls);
+}
+
+void Session::run(const ServerTool& tool, json::object& item) {
+  boost::system::error_code broken;
+  json::value arguments = parse_exact_json(text_at(item, "arguments"), broken);
+  ++counts_.runs;
+  Result<CallResult> result = CallResult{.text = "the arguments are no JSON object", .failed = true};
+  if (!broken && arguments.is_object())
+    result = servers_.all[tool.server].client->call(tool.name, std::move(arguments.get_object()));
+  const bool failed = !result || result->failed;
+  const std::string text = result ? std::move(result->text) : result.error().message;
+  item["status"] = failed ? "failed" : "completed";
+  if (failed)
+    item["error"] = json::object{{"type", "mcp_tool_execution_error"}, {"content", text}};
+  else
+    item["output"] = text;
+}
+
+void Session::run_calls() {
+  for (Call& call : std::exchange(now_.calls, {})) {
+    std::int64_t index = 0;
+    while (output_[static_cast<std::size_t>(index)].at("id") != call.item.at("id")) ++index;
+    if (counts_.runs >= counts_.runs_max) {
+      call.item["status"] = "failed";
+      call.item["error"] =
+          json::object{{"type", "mcp_tool_execution_error"},
+                       {"content", fmt::format("max_tool_calls {} is reached", counts_.runs_max)}};
+    } else {
+      run(call.tool, call.item);
+    }
+    events_.write(fmt::format("response.mcp_call.{}", text_at(call.item, "status")),
+                  {{"output_index", index}, {"item_id", call.item.at("id")}});
+    events_.write("response.output_item.done", {{"output_index", index}, {"item", call.item}});
+    output_[static_cast<std::size_t>(index)] = std::move(call.item);
+  }
+  base_ = next_index();
+  now_.waits_for_client ? finish() : start_turn();
+}
+
+void Session::finish() {
+  for (const std::string_view name : {"status", "incomplete_details", "error"})
+    if (const json::value* value = now_.response.if_contains(name)) response_[name] = *value;
+  for (Call& call : std::exchange(now_.calls, {}))  // the answer was cut off in a call
+    for (std::size_t i = 0; i < output_.size(); ++i)
+      if (output_[i].at("id") == call.item.at("id")) {
+        output_[i].as_object()["status"] = "incomplete";
+        events_.write("response.output_item.done", {{"output_index", i}, {"item", output_[i]}});
+      }
+  response_["output"] = output_;
+  response_["usage"] = usage_;
+  const std::string text = exact_json_text(response_);
+  if (!history_.conversation_id.empty()) {
+    json::array news = input_;
+    news.insert(news.end(), output_.begin(), output_.end());
+    const auto added = service_->responses.conversations().add(history_.conversation_id, news);
+    if (!added) log_warning("conversation {}: {}", history_.conversation_id, added.error().message);
+  }
+  if (store_) service_->responses.finish(text_at(response_, "id"), text, exact_json_text(items()));
+  if (!events_.stream()) return exchange_->respond({.body = text});
+  events_.write(now_.end, {{"response", response_}});
+  events_.finish();
+}
+
+// Answers with an error; a stream that has begun ends with it.
+void Session::refuse(http::Response response) {
+  if (!events_.begun()) return exchange_->respond(std::move(response));
+  boost::system::error_code broken;
+  const json::value body = parse_exact_json(response.body, broken);
+  const json::value* error = !broken && body.is_object() ? body.get_object().if_contains("error") : nullptr;
+  response_["status"] = "failed";
+  response_["error"] = json::object{
+      {"code", "server_error"},
+      {"message", error && error->is_object() ? text_at(error->get_object(), "message") : response.body}};
+  events_.write("response.failed", {{"response", response_}});
+  events_.finish();
+}
+
+}  // namespace
+
+Result<> respond_with_servers(const std::shared_ptr<Service>& service,
+                              const std::shared_ptr<http::Exchange>& exchange, json::object body) {
+  openai::Fields fields(body);
+  bool stream = false;
+  TRY_VOID(fields.boolean("stream", stream));
+  return std::make_shared<Session>(service, exchange, std::move(body), stream)->start();
+}
+
+}  // namespace octavo::mcp

@@ -1,0 +1,181 @@
+#include "serve/mcp/tools.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.h"
+#include "openai/request_fields.h"
+#include "serve/openai/responses_tools.h"
+
+namespace octavo::mcp {
+
+namespace json = boost::json;
+using openai::Fields;
+
+namespace {
+
+constexpr std::size_t kServersMax = 16;
+constexpr std::size_t kLabelBytesMax = 64;
+
+bool is_mcp(const json::value& tool) {
+  const json::value* type = tool.is_object() ? tool.get_object().if_contains("type") : nullptr;
+  return type && *type == "mcp";
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// A label is part of a function's name.
+Result<> read_label(Fields& fields, std::string& label) {
+  TRY_VOID(fields.text("server_label", label));
+  const auto plain = [](unsigned char c) { return c == '_' || c == '-' || (c < 0x80 && std::isalnum(c)); };
+  if (label.empty() || label.size() > kLabelBytesMax || !std::ranges::all_of(label, plain))
+    return invalid(fields.full_name("server_label"), "must have 1 to {} letters, digits, _ and -",
+                   kLabelBytesMax);
+  return {};
+}
+
+Result<http::Url> read_url(Fields& fields, const Options& options) {
+  std::string text;
+  TRY_VOID(fields.text("server_url", text));
+  const std::string name = fields.full_name("server_url");
+  if (text.empty()) return invalid(name, "is missing: connectors and tunnels are not supported");
+  auto url = http::parse_url(text);
+  if (!url) return invalid(name, "{}", url.error().message);
+  const std::string with_port = fmt::format("{}:{}", url->host, url->port);
+  const bool allowed = std::ranges::any_of(options.allowed, [&](const std::string& host) {
+    return http::equal_ignoring_case(host, url->host) || http::equal_ignoring_case(host, with_port);
+  });
+  if (!allowed) return invalid(name, "{} is not among the hosts of --mcp-allow", with_port);
+  return *std::move(url);
+}
+
+Result<http::Headers> read_headers(Fields& fields) {
+  http::Headers headers;
+  TRY(const json::object* given, fields.object("headers"));
+  const std::string at = fields.full_name("headers");
+  const auto printable = [](unsigned char c) { return c >= 0x20 && c < 0x7f; };
+  if (given)
+    for (const auto& [name, value] : *given) {
+      const bool plain =
+          value.is_string() && std::ranges::all_of(value.get_string(), printable) &&
+          std::ranges::all_of(name, [&](unsigned char c) { return printable(c) && c != ':' && c != ' '; });
+      if (!plain || name.empty()) return invalid(at, "must map names to texts of printable ASCII characters");
+      headers.set(std::string(name), std::string(value.get_string()));
+    }
+  std::string token;
+  TRY_VOID(fields.text("authorization", token));
+  if (!std::ranges::all_of(token, printable))
+    return invalid(fields.full_name("authorization"), "must have printable ASCII characters only");
+  if (!token.empty()) headers.set("Authorization", "Bearer " + token);
+  return headers;
+}
+
+// A list of names, or {"tool_names": [..]}.
+Result<std::vector<std::string>> read_names(const json::value& given, const std::string& at) {
+  std::vector<std::string> names;
+  const json::object list = given.is_object() ? given.get_object() : json::object{{"tool_names", given}};
+  Fields fields(list, at + ".");
+  TRY_VOID(fields.texts("tool_names", names));
+  return names;
+}
+
+// "always", "never", or {"always": {"tool_names"}, "never": {"tool_names"}}.
+Result<> read_approval(Fields& fields, Server& server) {
+  const json::value* given = fields.any("require_approval");
+  if (!given) return {};
+  const std::string at = fields.full_name("require_approval");
+  if (given->is_object()) {
+    const json::object& object = given->get_object();
+    if (const json::value* always = object.if_contains("always")) {
+      TRY(server.unapproved, read_names(*always, at));
+    }
+    if (const json::value* never = object.if_contains("never")) {
+      TRY(server.approved, read_names(*never, at));
+    }
+    return {};
+  }
+  if (*given != "always" && *given != "never")
+    return invalid(at, "must be \"always\", \"never\" or an object with lists of tools");
+  server.needs_approval = *given == "always";
+  return {};
+}
+
+Result<Server> read_server(const json::object& tool, const std::string& at, const Options& options) {
+  Fields fields(tool, at + ".");
+  Server server{.field = at, .label = {}, .client = nullptr};
+  TRY_VOID(read_label(fields, server.label));
+  TRY(http::Url url, read_url(fields, options));
+  TRY(http::Headers headers, read_headers(fields));
+  if (const json::value* allowed = fields.any("allowed_tools")) {
+    TRY(server.allowed, read_names(*allowed, fields.full_name("allowed_tools")));
+  }
+  TRY_VOID(read_approval(fields, server));
+  server.client = std::make_shared<Client>(std::move(url), std::move(headers), options.timeout_ms);
+  return server;
+}
+
+}  // namespace
+
+bool Server::offers(std::string_view tool) const { return !allowed || contains(*allowed, tool); }
+
+bool Server::must_ask(std::string_view tool) const {
+  return contains(unapproved, tool) || (needs_approval && !contains(approved, tool));
+}
+
+bool names_servers(const json::object& body) {
+  const json::value* tools = body.if_contains("tools");
+  return tools && tools->is_array() && std::ranges::any_of(tools->get_array(), is_mcp);
+}
+
+Result<Servers> read_servers(const json::object& body, const Options& options) {
+  Servers servers;
+  const json::array& tools = body.at("tools").get_array();
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    if (!is_mcp(tools[i])) {
+      servers.functions.push_back(tools[i]);
+      continue;
+    }
+    const std::string at = fmt::format("tools[{}]", i);
+    TRY(Server server, read_server(tools[i].get_object(), at, options));
+    if (std::ranges::find(servers.all, server.label, &Server::label) != servers.all.end())
+      return invalid(at + ".server_label", "{} is the label of another server too", server.label);
+    servers.all.push_back(std::move(server));
+  }
+  if (servers.all.size() > kServersMax)
+    return invalid("tools", "must name at most {} MCP servers, got {}", kServersMax, servers.all.size());
+  return servers;
+}
+
+json::object tools_item(std::string_view label, const std::vector<Tool>& tools) {
+  json::array listed;
+  for (const Tool& tool : tools)
+    listed.push_back(json::object{{"name", tool.name},
+                                  {"description", tool.description},
+                                  {"input_schema", tool.schema},
+                                  {"annotations", nullptr}});
+  return {{"id", fmt::format("mcpl_{:016x}{:016x}", secret_seed(), secret_seed())},
+          {"type", "mcp_list_tools"},
+          {"server_label", label},
+          {"tools", std::move(listed)},
+          {"error", nullptr}};
+}
+
+void Servers::add_functions(std::size_t server, const json::object& item) {
+  const json::value* listed = item.if_contains("tools");
+  if (!listed || !listed->is_array()) return;
+  for (const json::value& value : listed->get_array()) {
+    const json::value* name = value.is_object() ? value.get_object().if_contains("name") : nullptr;
+    if (!name || !name->is_string() || !all[server].offers(name->get_string())) continue;
+    const json::object& tool = value.get_object();
+    std::string flat = openai::flat_tool_name(all[server].label, name->get_string());
+    json::object function{{"type", "function"}, {"name", flat}};
+    if (const json::value* text = tool.if_contains("description")) function["description"] = *text;
+    if (const json::value* schema = tool.if_contains("input_schema")) function["parameters"] = *schema;
+    functions.push_back(std::move(function));
+    tools.insert_or_assign(std::move(flat), ServerTool{server, std::string(name->get_string())});
+  }
+}
+
+}  // namespace octavo::mcp

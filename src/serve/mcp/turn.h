@@ -1,0 +1,52 @@
+// One turn of a session: a request to /v1/responses of this process, whose events are read as they are
+// written.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "http/exchange.h"
+#include "http/sse.h"
+
+namespace octavo::mcp {
+
+struct TurnEvents {
+  std::function<void(boost::json::object)> event;
+  std::function<void()> ended;                  // after the last event
+  std::function<void(http::Response)> refused;  // instead of events
+};
+
+class Turn final : public http::Exchange {
+ public:
+  Turn(http::Request request, TurnEvents events) : Exchange(std::move(request)), events_(std::move(events)) {}
+  ~Turn() override;
+
+  // Cancels the generation. Any thread.
+  void close();
+
+  std::size_t loop_number() const override { return 0; }
+  void respond(http::Response response) override;
+  void start_stream(http::Response) override {}
+  bool write(std::string_view piece) override;
+  bool wait_writable(std::function<void()>) override { return false; }
+  void finish() override;
+  std::size_t unsent_bytes() const override { return 0; }
+  void cut() override { close(); }
+  void on_close(std::function<void(http::CloseReason)> callback) override;
+
+ private:
+  // Returns the receivers once, since a turn ends once.
+  TurnEvents take_end();
+
+  http::SseReader reader_;  // used by the writing thread only
+  std::mutex mutex_;        // guards all members below
+  TurnEvents events_;
+  bool over_ = false;
+  bool closed_ = false;
+  std::vector<std::function<void(http::CloseReason)>> on_close_;
+};
+
+}  // namespace octavo::mcp

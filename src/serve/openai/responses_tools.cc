@@ -1,0 +1,195 @@
+#include "serve/openai/responses_tools.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+#include "base/exact_json.h"
+#include "serve/openai/chat_request.h"
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+// The only argument of a custom tool's function.
+constexpr std::string_view kInput = "input";
+
+class ToolConverter {
+ public:
+  explicit ToolConverter(std::vector<std::string>& ignored) : ignored_(ignored) {}
+
+  Result<> add(const json::value& tool, const std::string& at, std::string_view name_space = "") {
+    if (!tool.is_object()) return invalid(at, "must be an object");
+    Fields fields(tool.get_object(), at + ".");
+    std::string type;
+    TRY_VOID(fields.text("type", type));
+    if (type == "function") return add_function(fields, tool.get_object(), name_space);
+    if (type == "custom") return add_custom(fields, name_space);
+    if (type == "namespace" && name_space.empty()) return add_namespace(fields);
+    ignored_.push_back("tools.type=" + type);
+    return {};
+  }
+
+  json::array take_functions() { return std::move(functions_); }
+  ResponsesTools take_tools() { return std::move(tools_); }
+
+ private:
+  Result<> push(Fields& fields, json::object function, ResponsesTool tool) {
+    if (functions_.size() >= kToolsMax) return invalid("tools", "must contain at most {} tools", kToolsMax);
+    if (tool.custom || !tool.name_space.empty()) {
+      std::string flat = flat_tool_name(tool.name_space, tool.name);
+      function["name"] = flat;
+      if (!tools_.emplace(std::move(flat), std::move(tool)).second)
+        return invalid(fields.full_name("name"), "is the name of another tool too");
+    }
+    functions_.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
+    return {};
+  }
+
+  static Result<ResponsesTool> named(Fields& fields, std::string_view name_space) {
+    ResponsesTool tool{.name = {}, .name_space = std::string(name_space)};
+    TRY_VOID(fields.text("name", tool.name));
+    return tool;
+  }
+
+  Result<> add_function(Fields& fields, json::object function, std::string_view name_space) {
+    function.erase("type");
+    if (const json::value* strict = function.if_contains("strict"); strict && strict->is_null())
+      function.erase("strict");
+    if (name_space.empty()) {
+      functions_.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
+      return {};
+    }
+    TRY(ResponsesTool tool, named(fields, name_space));
+    if (tool.name.empty()) return invalid(fields.full_name("name"), "is missing");
+    return push(fields, std::move(function), std::move(tool));
+  }
+
+  // The grammar of the input is part of the description: the model must follow it, nothing enforces it.
+  Result<> add_custom(Fields& fields, std::string_view name_space) {
+    TRY(ResponsesTool tool, named(fields, name_space));
+    if (tool.name.empty()) return invalid(fields.full_name("name"), "is missing");
+    tool.custom = true;
+    std::string description, type = "text", syntax, definition;
+    TRY_VOID(fields.text("description", description));
+    TRY(const json::object* format, fields.object("format"));
+    if (format) {
+      Fields f(*format, fields.full_name("format") + ".");
+      TRY_VOID(f.text("type", type));
+      TRY_VOID(f.text("syntax", syntax));
+      TRY_VOID(f.text("definition", definition));
+      if (type != "text" && type != "grammar")
+        return invalid(f.full_name("type"), "must be \"text\" or \"grammar\", got \"{}\"", type);
+    }
+    if (type == "grammar")
+      description += fmt::format("\nThe input must match this {} grammar:\n{}", syntax, definition);
+    json::object parameters{{"type", "object"},
+                            {"properties", {{kInput, {{"type", "string"}}}}},
+                            {"required", json::array{kInput}},
+                            {"additionalProperties", false}};
+    return push(fields, {{"description", description}, {"parameters", std::move(parameters)}},
+                std::move(tool));
+  }
+
+  Result<> add_namespace(Fields& fields) {
+    std::string name;
+    TRY_VOID(fields.text("name", name));
+    if (name.empty()) return invalid(fields.full_name("name"), "is missing");
+    TRY(const json::array* tools, fields.array("tools"));
+    const std::string list = fields.full_name("tools");
+    for (std::size_t i = 0; tools && i < tools->size(); ++i)
+      TRY_VOID(add((*tools)[i], fmt::format("{}[{}]", list, i), name));
+    return {};
+  }
+
+  std::vector<std::string>& ignored_;
+  json::array functions_;
+  ResponsesTools tools_;
+};
+
+// Reads {"type", "name", "namespace"} of tool_choice; "": a tool that only the server could run.
+Result<std::string> chosen_name(const json::object& choice, const std::string& at) {
+  Fields fields(choice, at + ".");
+  std::string type, name, name_space;
+  TRY_VOID(fields.text("type", type));
+  TRY_VOID(fields.text("name", name));
+  TRY_VOID(fields.text("namespace", name_space));
+  return type == "function" || type == "custom" ? flat_tool_name(name_space, name) : "";
+}
+
+json::object named_function(std::string_view name) {
+  return {{"type", "function"}, {"function", {{"name", name}}}};
+}
+
+// Converts {"type": "allowed_tools", "mode", "tools"} to the format of chats.
+Result<json::value> convert_allowed(Fields& choice, std::vector<std::string>& ignored) {
+  std::string mode;
+  TRY_VOID(choice.text("mode", mode));
+  TRY(const json::array* tools, choice.array("tools"));
+  json::array functions;
+  for (std::size_t i = 0; tools && i < tools->size(); ++i) {
+    const std::string at = fmt::format("tool_choice.tools[{}]", i);
+    if (!(*tools)[i].is_object()) return invalid(at, "must be an object");
+    const json::object& tool = (*tools)[i].get_object();
+    TRY(const std::string name, chosen_name(tool, at));
+    if (!name.empty())
+      functions.push_back(named_function(name));
+    else
+      ignored.push_back("tool_choice.tools.type=" +
+                        json::serialize(tool.contains("type") ? tool.at("type") : ""));
+  }
+  return json::value{{"type", "allowed_tools"},
+                     {"allowed_tools", {{"mode", mode}, {"tools", std::move(functions)}}}};
+}
+
+Result<json::value> convert_choice(const json::value& choice, std::vector<std::string>& ignored) {
+  if (!choice.is_object()) return choice;
+  Fields fields(choice.get_object(), "tool_choice.");
+  std::string type;
+  TRY_VOID(fields.text("type", type));
+  if (type == "allowed_tools") return convert_allowed(fields, ignored);
+  if (type != "function" && type != "custom")
+    return invalid("tool_choice.type", "must be \"function\", \"custom\" or \"allowed_tools\", got \"{}\"",
+                   type);
+  TRY(const std::string name, chosen_name(choice.get_object(), "tool_choice"));
+  return json::value(named_function(name));
+}
+
+}  // namespace
+
+std::string flat_tool_name(std::string_view name_space, std::string_view name) {
+  return name_space.empty() ? std::string(name) : fmt::format("{}__{}", name_space, name);
+}
+
+std::string custom_tool_arguments(std::string_view input) {
+  return json::serialize(json::object{{kInput, input}});
+}
+
+std::string custom_tool_input(const std::string& arguments) {
+  boost::system::error_code broken;
+  const json::value read = parse_exact_json(arguments, broken);
+  const json::value* input = !broken && read.is_object() ? read.get_object().if_contains(kInput) : nullptr;
+  return input && input->is_string() ? std::string(input->get_string()) : arguments;
+}
+
+Result<ResponsesTools> convert_responses_tools(Fields& fields, json::object& chat,
+                                               std::vector<std::string>& ignored) {
+  TRY(const json::array* tools, fields.array("tools"));
+  ToolConverter converter(ignored);
+  for (std::size_t i = 0; tools && i < tools->size(); ++i)
+    TRY_VOID(converter.add((*tools)[i], fmt::format("tools[{}]", i)));
+  json::array functions = converter.take_functions();
+  const bool any = !functions.empty();
+  if (any) chat["tools"] = std::move(functions);
+  const json::value* choice = fields.any("tool_choice");
+  if (choice && (any || *choice != "auto")) {
+    TRY(chat["tool_choice"], convert_choice(*choice, ignored));
+  }
+  return converter.take_tools();
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,100 @@
+// Namespaces and custom tools of /v1/responses, as Codex sends them.
+#include <gmock/gmock.h>
+
+#include "serve/openai/responses_tools.h"
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kTools = R"("tools":[
+  {"type":"function","name":"close","parameters":{"type":"object","properties":{}}},
+  {"type":"namespace","name":"agents","description":"Sub-agents","tools":[
+    {"type":"function","name":"close","strict":null,"parameters":{"type":"object","properties":{"id":{"type":"integer"}}}}]},
+  {"type":"custom","name":"apply_patch","description":"Edits files",
+   "format":{"type":"grammar","syntax":"lark","definition":"start: \"*** Begin\""}},
+  {"type":"web_search"}])";
+
+class ResponsesToolsTest : public ServeTest {
+ protected:
+  json::object respond(std::string_view fields) {
+    return reply("/v1/responses", fmt::format(R"({{"input":"Hi",{},{}}})", kTools, fields));
+  }
+  static std::string call_of(std::string_view name, std::string_view arguments) {
+    return fmt::format(R"([{{"name":"{}","parameters":{}}}])", name, arguments);
+  }
+};
+
+TEST_F(ResponsesToolsTest, ToolsOfANamespaceHaveSeparateNames) {
+  serve_text(call_of("agents__close", R"({"id":7})"));
+  const json::object response = respond(R"("tool_choice":"required")");
+  const json::value& call = response.at("output").at(0);
+  EXPECT_EQ(call.at("type"), "function_call");
+  EXPECT_EQ(call.at("name"), "close");
+  EXPECT_EQ(call.at("namespace"), "agents");
+  EXPECT_EQ(json::parse(call.at("arguments").as_string()), json::parse(R"({"id":7})"));
+  EXPECT_THAT(engine_->last_request.grammar->text, HasSubstr("agents__close"));
+
+  serve_text(call_of("close", "{}"));
+  EXPECT_FALSE(respond(R"("tool_choice":"required")").at("output").at(0).as_object().contains("namespace"));
+}
+
+TEST_F(ResponsesToolsTest, TheInputOfACustomToolIsText) {
+  const std::string arguments = R"({"input":"*** Begin \"x\"\n"})";
+  serve_text(call_of("apply_patch", arguments));
+  const json::value call = respond(R"("tool_choice":"required")").at("output").at(0);
+  EXPECT_EQ(call.at("type"), "custom_tool_call");
+  EXPECT_EQ(call.at("name"), "apply_patch");
+  EXPECT_EQ(call.at("input"), "*** Begin \"x\"\n");
+  EXPECT_FALSE(call.as_object().contains("arguments"));
+
+  serve_text(arguments);
+  const json::value chosen =
+      respond(R"("tool_choice":{"type":"custom","name":"apply_patch"})").at("output").at(0);
+  EXPECT_EQ(chosen.at("input"), "*** Begin \"x\"\n");
+}
+
+TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
+  serve_text(R"({"input":"ab"})");
+  std::string input, done;
+  for (const std::string& event : events(post(
+           "/v1/responses",
+           fmt::format(
+               R"({{"input":"Hi","stream":true,{},"tool_choice":{{"type":"custom","name":"apply_patch"}}}})",
+               kTools)))) {
+    const json::value said = json::parse(event);
+    if (said.at("type") == "response.custom_tool_call_input.delta") input += said.at("delta").as_string();
+    if (said.at("type") == "response.custom_tool_call_input.done") done = said.at("input").as_string();
+    EXPECT_NE(said.at("type"), "response.function_call_arguments.delta");
+  }
+  EXPECT_EQ(input, "ab");
+  EXPECT_EQ(done, "ab");
+}
+
+TEST_F(ResponsesToolsTest, MalformedToolsAreRefused) {
+  serve_text("x");
+  const auto refused = [&](std::string_view tools) {
+    const http::Response response =
+        post("/v1/responses", fmt::format(R"({{"input":"Hi","tools":{}}})", tools));
+    EXPECT_EQ(response.status, 400) << response.body;
+    return std::string(json::parse(response.body).at("error").at("param").as_string());
+  };
+  EXPECT_EQ(refused(R"([{"type":"namespace","tools":[]}])"), "tools[0].name");
+  EXPECT_EQ(refused(R"([{"type":"namespace","name":"a","tools":[{"type":"function"}]}])"),
+            "tools[0].tools[0].name");
+  EXPECT_EQ(refused(R"([{"type":"custom"}])"), "tools[0].name");
+  EXPECT_EQ(refused(R"([{"type":"custom","name":"a","format":{"type":"x"}}])"), "tools[0].format.type");
+  const std::string twice = R"({"type":"custom","name":"a"})";
+  EXPECT_EQ(refused(fmt::format("[{},{}]", twice, twice)), "tools[1].name");
+}
+
+TEST(ResponsesTools, CustomInputSurvivesBrokenArguments) {
+  EXPECT_EQ(openai::custom_tool_input(openai::custom_tool_arguments("a\"\n")), "a\"\n");
+  EXPECT_EQ(openai::custom_tool_input("*** no JSON"), "*** no JSON");
+  EXPECT_EQ(openai::custom_tool_input(R"({"other":1})"), R"({"other":1})");
+}
+
+}  // namespace
+}  // namespace octavo

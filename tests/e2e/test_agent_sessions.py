@@ -1,0 +1,207 @@
+"""Two turns of each coding agent, with the fields that its requests have: a tool call arrives whole, the second turn finds the
+first one in the prefix cache, and no field is refused.
+
+Shapes: Codex CLI 0.171 (Responses), Claude Code 2.1 (Messages), OpenCode 1.18 (chats; Responses), Cline 3.0 and Aider 0.86
+(chats). The texts are ours.
+"""
+
+import copy
+import json
+
+import pytest
+from conftest import PATIENCE, http_client, serve
+
+RULES = ("You work in a terminal. Read files before you change them, run the tests after each change, and keep changes small. " * 6
+         + "Answer in one sentence.")
+TASK = "List the files of this folder."
+RESULT = "README.md\nmain.py\ntests\n"
+ARGUMENTS = {"type": "object", "properties": {"command": {"enum": ["ls -1 \"a b\""]}}, "required": ["command"],
+             "additionalProperties": False}
+CALLED = {"command": "ls -1 \"a b\""}
+DESCRIPTION = "Runs a command in a shell and returns its output. Commands of another folder need an absolute path."
+
+
+class Chats:
+    path = "/v1/chat/completions"
+    forced = {"tool_choice": {"type": "function", "function": {"name": "shell"}}, "max_tokens": 64}
+    short = {"tool_choice": "auto", "max_tokens": 4}
+
+    @staticmethod
+    def read(events):
+        """(tool call as the client sends it back, text, prompt tokens, cached tokens)"""
+        text, calls = "", []
+        for event in events:
+            for choice in event["choices"]:
+                delta = choice["delta"]
+                text += delta.get("content") or ""
+                for piece in delta.get("tool_calls") or []:
+                    if "id" in piece:
+                        calls.append({"id": piece["id"], "type": "function",
+                                      "function": {"name": piece["function"]["name"], "arguments": ""}})
+                    calls[piece["index"]]["function"]["arguments"] += piece["function"].get("arguments") or ""
+        usage = events[-1]["usage"]
+        return calls, text, usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+
+    @staticmethod
+    def arguments(call):
+        return call["function"]["name"], call["function"]["arguments"]
+
+    @staticmethod
+    def append(body, calls, text):
+        if not calls:
+            body["messages"] += [{"role": "assistant", "content": text}, {"role": "user", "content": "Continue."}]
+            return
+        body["messages"] += [{"role": "assistant", "content": None, "tool_calls": calls},
+                             {"role": "tool", "tool_call_id": calls[0]["id"], "content": RESULT}]
+
+
+class Messages:
+    path = "/v1/messages?beta=true"
+    forced = {"tool_choice": {"type": "tool", "name": "shell"}, "max_tokens": 64}
+    short = {"tool_choice": {"type": "auto"}, "max_tokens": 4}
+
+    @staticmethod
+    def read(events):
+        blocks = {}
+        for event in events:
+            if event["type"] == "content_block_start":
+                blocks[event["index"]] = dict(event["content_block"], input="")
+            if event["type"] == "content_block_delta" and event["delta"]["type"] == "input_json_delta":
+                blocks[event["index"]]["input"] += event["delta"]["partial_json"]
+        usage = next(event for event in events if event["type"] == "message_delta")["usage"]
+        calls = [block for block in blocks.values() if block["type"] == "tool_use"]
+        return calls, "", usage["input_tokens"] + usage["cache_read_input_tokens"], usage["cache_read_input_tokens"]
+
+    @staticmethod
+    def arguments(call):
+        return call["name"], call["input"]
+
+    @staticmethod
+    def append(body, calls, _):
+        call = calls[0]
+        body["messages"] += [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": call["id"], "name": call["name"],
+                                               "input": json.loads(call["input"])}]},
+            {"role": "user", "content": [{"tool_use_id": call["id"], "type": "tool_result", "content": RESULT, "is_error": False,
+                                          "cache_control": {"type": "ephemeral"}}]}]
+
+
+class Responses:
+    path = "/v1/responses"
+    forced = {"tool_choice": {"type": "function", "name": "shell"}, "max_output_tokens": 64}
+    short = {"tool_choice": "auto", "max_output_tokens": 4}
+
+    @staticmethod
+    def read(events):
+        response = events[-1]["response"]
+        calls = [event["item"] for event in events if event["type"] == "response.output_item.done"
+                 and event["item"]["type"].endswith("_call")]
+        for call in calls:
+            kind = "custom_tool_call_input" if call["type"] == "custom_tool_call" else "function_call_arguments"
+            said = "".join(event["delta"] for event in events if event["type"] == f"response.{kind}.delta")
+            assert said == call.get("arguments", call.get("input"))
+        usage = response["usage"]
+        return calls, "", usage["input_tokens"], usage["input_tokens_details"]["cached_tokens"]
+
+    @staticmethod
+    def arguments(call):
+        return call["name"], call["arguments"]
+
+    @staticmethod
+    def append(body, calls, _):
+        body["input"] += [calls[0], {"type": "function_call_output", "id": "fco_1", "call_id": calls[0]["call_id"],
+                                     "output": RESULT}]
+
+
+def function(name="shell", **more):
+    return {"name": name, "description": DESCRIPTION, "parameters": ARGUMENTS, **more}
+
+
+def chat_tools():
+    return [{"type": "function", "function": function()}, {"type": "function", "function": function("read")}]
+
+
+CODEX = {
+    "input": [{"type": "message", "id": "msg_1", "role": "developer", "content": [{"type": "input_text", "text": RULES}]},
+              {"type": "message", "id": "msg_2", "role": "user", "content": [
+                  {"type": "input_text", "text": "<environment_context><cwd>/src</cwd></environment_context>"}]},
+              {"type": "message", "id": "msg_3", "role": "user", "content": [{"type": "input_text", "text": TASK}]}],
+    "tools": [{"type": "function", **function(), "strict": False},
+              {"type": "namespace", "name": "agents", "description": "Sub-agents",
+               "tools": [{"type": "function", **function("close"), "strict": False}]},
+              {"type": "custom", "name": "apply_patch", "description": "Edits files",
+               "format": {"type": "grammar", "syntax": "lark", "definition": "start: \"***\""}},
+              {"type": "web_search", "external_web_access": True}],
+    "parallel_tool_calls": True, "reasoning": {"summary": "auto"}, "store": False, "stream": True,
+    "include": ["reasoning.encrypted_content"], "prompt_cache_key": "session", "client_metadata": {"session_id": "session"},
+}
+CLAUDE_CODE = {
+    "system": [{"type": "text", "text": "x-anthropic-billing-header: cc_version=2; cc_entrypoint=cli;"},
+               {"type": "text", "text": RULES, "cache_control": {"type": "ephemeral"}}],
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "<system-reminder>\nIt is Sunday.\n</system-reminder>\n"},
+                                              {"type": "text", "text": TASK, "cache_control": {"type": "ephemeral"}}]},
+                 {"role": "system", "content": "No other agents can be called."}],
+    "tools": [{"name": name, "description": DESCRIPTION,
+               "input_schema": {"$schema": "https://json-schema.org/draft/2020-12/schema", **ARGUMENTS}} for name in ("shell", "read")],
+    "metadata": {"user_id": "{\"session_id\":\"session\"}"}, "thinking": {"type": "adaptive"}, "output_config": {"effort": "high"},
+    "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}, "stream": True,
+}
+OPENCODE = {"messages": [{"role": "system", "content": RULES}, {"role": "user", "content": TASK}], "tools": chat_tools(),
+            "stream": True, "stream_options": {"include_usage": True}}
+OPENCODE_RESPONSES = {
+    "input": [{"role": "system", "content": RULES}, {"role": "user", "content": [{"type": "input_text", "text": TASK}]}],
+    "tools": [{"type": "function", **function(), "strict": False}], "store": False, "prompt_cache_key": "session", "stream": True}
+AIDER = {"messages": [{"role": "system", "content": RULES}, {"role": "user", "content": "Here are files:\n\nnotes.txt\n```\nhello\n```"},
+                      {"role": "assistant", "content": "Ok."}, {"role": "user", "content": TASK}],
+         "stream": True, "temperature": 0, "stream_options": {"include_usage": True}}
+
+SESSIONS = {"codex": (Responses, CODEX), "claude-code": (Messages, CLAUDE_CODE), "opencode": (Chats, OPENCODE),
+            "opencode-responses": (Responses, OPENCODE_RESPONSES), "cline": (Chats, OPENCODE), "aider": (Chats, AIDER)}
+
+
+@pytest.fixture(scope="module")
+def agents_server():
+    with serve("--enable-prompt-tokens-details") as base:
+        yield base
+
+
+def ask(base, protocol, body):
+    headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "interleaved-thinking-2025-05-14"}
+    answer = http_client.post(base + protocol.path, json=body, headers=headers, timeout=PATIENCE)
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_of_an_agent(agents_server, name):
+    protocol, shape = SESSIONS[name]
+    body = copy.deepcopy(shape) | {"model": "demo"}
+    tools = "tools" in body
+    # The first text names the session, so no other session has cached its prompt.
+    text = json.dumps(body).replace("terminal", f"terminal ({name})")
+    body = json.loads(text)
+    calls, said, first_prompt, _ = protocol.read(ask(agents_server, protocol, body | (protocol.forced if tools else {"max_tokens": 8})))
+    if tools:
+        assert len(calls) == 1
+        called, arguments = protocol.arguments(calls[0])
+        assert called == "shell" and json.loads(arguments) == CALLED
+    protocol.append(body, calls, said)
+    short = protocol.short if tools else {"max_tokens": 4}
+    _, _, prompt, cached = protocol.read(ask(agents_server, protocol, body | short))
+    assert prompt > first_prompt
+    assert cached >= 0.9 * first_prompt, f"{cached} of {first_prompt} tokens were cached"
+
+
+def test_calls_of_codex_keep_their_kind(agents_server):
+    """Calls keep namespace and type, and the next turn accepts their items."""
+    body = copy.deepcopy(CODEX) | {"model": "demo", "max_output_tokens": 64}
+    chosen = {"tool_choice": {"type": "function", "name": "close", "namespace": "agents"}}
+    [call], *_ = Responses.read(ask(agents_server, Responses, body | chosen))
+    assert (call["type"], call["name"], call["namespace"]) == ("function_call", "close", "agents")
+    assert json.loads(call["arguments"]) == CALLED
+    chosen = {"tool_choice": {"type": "custom", "name": "apply_patch"}}
+    [patch], *_ = Responses.read(ask(agents_server, Responses, body | chosen))
+    assert patch["type"] == "custom_tool_call" and patch["name"] == "apply_patch"
+    body["input"] += [call, {"type": "function_call_output", "call_id": call["call_id"], "output": "closed"},
+                      patch, {"type": "custom_tool_call_output", "call_id": patch["call_id"], "output": "Done"}]
+    ask(agents_server, Responses, body | Responses.short)

@@ -1,0 +1,143 @@
+"""Tools of MCP servers in /v1/responses, with the server of the `mcp` package and OpenAI's client."""
+
+import socket
+import subprocess
+import sys
+
+import openai
+import pytest
+from conftest import PATIENCE, eventually, free_port, serve
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+EVENT = TypeAdapter(ResponseStreamEvent)
+
+# The arguments are constants, so that the demo model can write only this call.
+SERVER = '''
+import sys
+from typing import Literal
+from mcp.server import MCPServer
+
+server = MCPServer("tools")
+
+@server.tool()
+def add(a: Literal[2], b: Literal[3]) -> str:
+    """Adds two numbers"""
+    return f"the sum is {a + b}"
+
+@server.tool()
+def broken(a: Literal[1]) -> str:
+    """Fails"""
+    raise ValueError("no such number")
+
+@server.tool()
+def long(a: Literal[1]) -> str:
+    """Returns a long text"""
+    return "x" * 100_000
+
+server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]), json_response=sys.argv[2] == "json")
+'''
+
+
+def accepts(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module", params=["events", "json"])
+def tools_port(request, tmp_path_factory):
+    program = tmp_path_factory.mktemp("mcp") / "server.py"
+    program.write_text(SERVER)
+    port = free_port()
+    process = subprocess.Popen([sys.executable, str(program), str(port), request.param], stderr=subprocess.DEVNULL)
+    try:
+        assert eventually(lambda: accepts(port), PATIENCE)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def mcp_client():
+    with serve("--mcp-allow", "127.0.0.1") as base:
+        yield openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+
+
+def ask(client, port, tool, **fields):
+    server = {"type": "mcp", "server_label": "math", "server_url": f"http://127.0.0.1:{port}/mcp", "allowed_tools": [tool],
+              "require_approval": "never"} | fields.pop("server", {})
+    return client.responses.create(**{"model": "demo", "input": "Add 2 and 3.", "tools": [server], "tool_choice": "required",
+                                      "temperature": 0, "max_output_tokens": 60} | fields)
+
+
+def test_the_server_runs_the_calls_of_the_model(mcp_client, tools_port):
+    response = ask(mcp_client, tools_port, "add")
+    Response.model_validate(response.to_dict())
+    listed, call, *rest = response.output
+    assert listed.type == "mcp_list_tools" and {tool.name for tool in listed.tools} == {"add", "broken", "long"}
+    assert (call.type, call.name, call.server_label, call.status) == ("mcp_call", "add", "math", "completed")
+    assert call.output == "the sum is 5" and call.error is None
+    assert rest and rest[-1].type == "message"
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens
+    assert response.tools[0].type == "mcp"
+    assert mcp_client.responses.retrieve(response.id).output == response.output
+    after = mcp_client.responses.create(model="demo", input="Thanks.", previous_response_id=response.id, max_output_tokens=4)
+    assert after.usage.input_tokens > response.usage.output_tokens
+
+
+def test_a_stream_has_the_events_of_calls(mcp_client, tools_port):
+    events = list(ask(mcp_client, tools_port, "add", stream=True))
+    for event in events:
+        EVENT.validate_python(event.to_dict())
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    types = [event.type for event in events]
+    assert types[:2] == ["response.created", "response.in_progress"] and types[-1] in ("response.completed", "response.incomplete")
+    order = ["response.mcp_list_tools.completed", "response.mcp_call.in_progress", "response.mcp_call_arguments.done",
+             "response.mcp_call.completed", "response.output_text.delta"]
+    assert [types.index(kind) for kind in order] == sorted(types.index(kind) for kind in order)
+    done = {event.output_index: event.item for event in events if event.type == "response.output_item.done"}
+    assert [done[i].to_dict() for i in range(len(done))] == [item.to_dict() for item in events[-1].response.output]
+    added = [event.output_index for event in events if event.type == "response.output_item.added"]
+    assert added == list(range(len(done)))
+
+
+def test_a_failed_call_is_a_result(mcp_client, tools_port):
+    call = ask(mcp_client, tools_port, "broken").output[1]
+    assert call.status == "failed" and call.output is None and "no such number" in str(call.error)
+
+
+def test_long_results_are_cut(mcp_client, tools_port):
+    with pytest.raises(openai.BadRequestError):  # the context of the demo model is shorter than the cut result
+        ask(mcp_client, tools_port, "long")
+
+
+def test_calls_wait_for_approval(mcp_client, tools_port):
+    always = {"require_approval": {"always": {"tool_names": ["add"]}}}
+    first = ask(mcp_client, tools_port, "add", server=always)
+    request = first.output[-1]
+    assert (request.type, request.name) == ("mcp_approval_request", "add") and '"a"' in request.arguments
+
+    def answer(approve):
+        return ask(mcp_client, tools_port, "add", server=always, tool_choice="auto", previous_response_id=first.id, max_output_tokens=8,
+                   input=[{"type": "mcp_approval_response", "approval_request_id": request.id, "approve": approve}])
+
+    call = answer(True).output[0]
+    assert (call.type, call.output, call.approval_request_id) == ("mcp_call", "the sum is 5", request.id)
+    refused = answer(False).output[0]
+    assert refused.status == "failed" and "refused" in str(refused.error)
+
+
+def test_only_allowed_hosts_are_used(mcp_client, tools_port):
+    with pytest.raises(openai.BadRequestError, match="--mcp-allow") as error:
+        ask(mcp_client, tools_port, "add", server={"server_url": f"http://localhost:{tools_port}/mcp"})
+    assert error.value.param == "tools[0].server_url"
+    with pytest.raises(openai.InternalServerError, match="MCP server 127.0.0.1:1 fails"):
+        ask(mcp_client, tools_port, "add", server={"server_url": "http://127.0.0.1:1/mcp"})
+    with pytest.raises(openai.BadRequestError, match="server_label"):
+        ask(mcp_client, tools_port, "add", server={"server_label": "a b"})
+
+
+def test_servers_are_off_by_default(client, tools_port):
+    response = ask(client, tools_port, "add", tool_choice="auto", max_output_tokens=4)
+    assert all(item.type == "message" for item in response.output)
