@@ -94,7 +94,7 @@ TEST_F(SamplerTest, DraftTokensCountAsOutput) {
   params.penalties.frequency = 0.7;
   params.penalties.presence = 0.3;
   params.min_tokens = 3;
-  params.bad_word_ids = {{39, 38}, {7, 38, 37}};
+  params.tokens.bad_word_ids = {{39, 38}, {7, 38, 37}};
   params.logprobs.output = 3;
   const Tokens text{39, 7, 38, 7, 39, 2};
   for (std::size_t drafts = 0; drafts <= text.size(); ++drafts) {

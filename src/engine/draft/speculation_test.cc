@@ -161,10 +161,10 @@ TEST(Speculation, HeadsDraftAfterPrefixesThatWereLoaded) {
     options.kv_transfer = host_options(std::int64_t{1} << 22);
     const auto engine = load_engine(options).value();
     for (int round = 0; round < 3; ++round) {
-      const std::int64_t before = engine->own_stats().draft_tokens,
+      const std::int64_t before = engine->own_stats().drafts.tokens,
                          hits = engine->own_stats().kv_transfer.hits;
       EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << "round " << round;
-      EXPECT_GT(engine->own_stats().draft_tokens, before) << "round " << round;
+      EXPECT_GT(engine->own_stats().drafts.tokens, before) << "round " << round;
       EXPECT_TRUE(round == 0 || engine->own_stats().kv_transfer.hits > hits) << "round " << round;
       EXPECT_TRUE(
           eventually([&] { return engine->own_stats().kv_host_tier.stored_blocks > 0 && at_rest(*engine); }));
@@ -202,11 +202,11 @@ TEST(Speculation, RequestsWithPenaltiesAndBansGetDrafts) {
       {"frequency and presence",
        [](SamplingParams& p) { p.penalties.frequency = 0.4, p.penalties.presence = 0.6; }},
       {"min_tokens", [](SamplingParams& p) { p.min_tokens = 4; }},
-      {"bad words", [](SamplingParams& p) { p.bad_word_ids = {{1, 2}, {2, 3, 4}, {9}}; }}};
+      {"bad words", [](SamplingParams& p) { p.tokens.bad_word_ids = {{1, 2}, {2, 3, 4}, {9}}; }}};
   for (const auto& [name, change] : kinds) {
-    const std::int64_t before = drafting->own_stats().draft_tokens;
+    const std::int64_t before = drafting->own_stats().drafts.tokens;
     EXPECT_EQ(answers_to(*drafting, with(change)), answers_to(*plain, with(change))) << name;
-    EXPECT_GT(drafting->own_stats().draft_tokens, before) << name;
+    EXPECT_GT(drafting->own_stats().drafts.tokens, before) << name;
   }
   EXPECT_GT(accepted(*drafting), 0);
 }

@@ -20,8 +20,8 @@ EngineOptions embeds_options(const std::string& model, const std::string& device
   options.model.dir = "tests/data/" + model;
   options.device.type = device;
   options.device.threads = 2;
-  options.num_blocks = 60;
-  options.max_num_batched_tokens = 48;  // long prompts take several steps
+  options.cache.num_blocks = 60;
+  options.schedule.max_num_batched_tokens = 48;  // long prompts take several steps
   options.model.prompt_embeds = true;
   return options;
 }
@@ -70,9 +70,9 @@ TEST_P(PromptEmbeds, AnswerAsTheIdsOfTheirTokens) {
 }
 
 int cached_of(Engine& engine, const Request& request) {
-  const std::int64_t before = engine.own_stats().prefix_hits;
+  const std::int64_t before = engine.own_stats().prefix_cache.hits;
   answers_to(engine, {request});
-  return static_cast<int>(engine.own_stats().prefix_hits - before);
+  return static_cast<int>(engine.own_stats().prefix_cache.hits - before);
 }
 
 TEST(PromptEmbedsCache, IsKeyedByTheRows) {
