@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "grammar/json_schema.h"
+#include "grammar/json_schema_cases.h"
 #include "grammar/schema_references.h"
 #include "grammar/string_format.h"
 #include "grammar/test_compile.h"
@@ -12,6 +12,8 @@ namespace octavo::grammar {
 namespace {
 
 using testing::accepts;
+using testing::Case;
+using testing::check;
 
 struct Case {
   std::string_view schema;
@@ -212,6 +214,19 @@ TEST(SchemaKeywords, AddressesOfALength) {
   for (const std::string_view yes : {"https://a/b", "../x?y#z", "#f", "?q", "/", "//h/p"})
     EXPECT_TRUE(accepts(reference, fmt::format("\"{}\"", yes))) << yes;
   EXPECT_FALSE(accepts(reference, R"("a:b c")"));
+}
+
+// As one automaton these patterns would need more states than the limit; their repetitions are counted.
+TEST(JsonSchema, PatternsOfManyCategories) {
+  const Case cases[] = {
+      {R"({"type":"string","pattern":"^[\\p{L}\\p{M}\\p{Zs}.'-]{1,64}$"})",
+       {R"("Élodie")", R"("王 小明")", R"("O'Neil-Smith")"},
+       {R"("")", R"("a1")"}},
+      {R"({"type":"string","pattern":"^\\p{L}[\\p{L}\\p{N}_]{2,200}$","maxLength":4})",
+       {R"("éa1")", R"("abcd")"},
+       {R"("ab")", R"("1ab")", R"("abcde")"}},
+  };
+  check(cases);
 }
 
 }  // namespace
