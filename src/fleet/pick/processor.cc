@@ -11,6 +11,7 @@
 #include "fleet/pick/choice_answer.h"
 #include "fleet/pick/gateway_metadata.h"
 #include "fleet/scan/request_scan.h"
+#include "http/inflate.h"
 #include "openai/routes.h"
 
 namespace octavo::fleet {
@@ -79,8 +80,12 @@ void add_request_body(std::string_view body, bool has_trailers, std::vector<Proc
 
 }  // namespace
 
-Processor::Processor(ProcessorContext& context)
-    : context_(context), arrived_us_(now_us()), body_share_(context.bodies), answer_(context.balancer) {
+Processor::Processor(ProcessorContext& context, std::string_view traceparent)
+    : context_(context),
+      arrived_us_(now_us()),
+      trace_(context.options.tracer, context.metrics.plugin_times(), traceparent),
+      body_share_(context.bodies),
+      answer_(context.balancer) {
   told_.status = 0;
   context_.metrics.stream_opened();
 }
@@ -136,6 +141,7 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
       request_.headers.add(header.key(), std::string(value_of(header)));
     }
   }
+  trace_.begin(request_);
   if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
     pick_any(answers);
   } else if (request_mode_ == BodyMode::buffered) {
@@ -182,6 +188,7 @@ void Processor::learn_subset(const ProcessingRequest& message) {
 void Processor::decide(bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
+  if (const auto refusal = expand_body()) return refuse(*refusal, answers);
   route_ = scan_request(request_, context_.balancer.headers());
   estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
@@ -208,6 +215,28 @@ void Processor::decide(bool has_trailers, Answers& answers) {
     waits_for_ = Wait::tokens;
   else
     wait_for_turn(answers);
+}
+
+// Expands a compressed body; the endpoint gets the expanded one.
+std::optional<Refusal> Processor::expand_body() {
+  const std::string_view coding = request_.headers.find("content-encoding").value_or("identity");
+  if (http::equal_ignoring_case(coding, "identity") || request_.body.empty()) return std::nullopt;
+  if (!http::equal_ignoring_case(coding, "gzip") && !http::equal_ignoring_case(coding, "deflate"))
+    return std::nullopt;  // the endpoint says whether it accepts this coding
+  std::string body;
+  const std::uint64_t compressed = request_.body.size(), limit = context_.options.body_bytes_max;
+  bool full = false;
+  const http::Inflated result = http::inflate(request_.body, limit, body, [&](std::uint64_t size) {
+    full = !body_share_.grow_to(compressed + size);
+    return !full;
+  });
+  if (full) return Refusal{503, "too many bytes of request bodies at a time"};
+  if (result == http::Inflated::too_large)
+    return Refusal{413, fmt::format("a request body has at most {} bytes, also without its {}", limit, coding)};
+  if (result == http::Inflated::malformed) return Refusal{400, "the body does not match its Content-Encoding"};
+  request_.body = std::move(body);
+  expanded_ = true;
+  return std::nullopt;
 }
 
 void Processor::wait(std::function<void()> resume) {
@@ -270,7 +299,7 @@ void Processor::pick(Answers& answers) {
       context_.balancer.choose(std::exchange(route_, {}), {.subset = &subset_,
                                                            .priority = flow_item().priority,
                                                            .burst_home = burst_home_,
-                                                           .timer = &context_.metrics.plugin_times()});
+                                                           .timer = &trace_});
   attempt.seconds = static_cast<double>(now_us() - begun) * 1e-6;
   if (choice) {
     attempt.endpoint = choice->endpoint->name;
@@ -340,29 +369,29 @@ std::optional<double> Processor::slo_seconds(std::string_view name, std::string_
 
 void Processor::hold(std::function<void()> resume) {
   FlowItem item = flow_item();
-  fairness_id_ = item.fairness_id;
-  priority_ = item.priority;
+  turn_.fairness_id = item.fairness_id;
+  turn_.priority = item.priority;
   item.id = context_.gate->new_id();
-  held_ = item.id;
+  turn_.held = item.id;
   context_.gate->enqueue(std::move(item), [this, resume = std::move(resume)](FlowOutcome outcome) {
-    outcome_ = outcome;
+    turn_.outcome = outcome;
     resume();
   });
-  if (cancelled_) context_.gate->cancel(held_);  // cancel() may have been called before held_ was set
+  if (turn_.cancelled) context_.gate->cancel(turn_.held);  // cancel() may have been called before turn_.held was set
 }
 
 void Processor::cancel() {
-  cancelled_ = true;
-  if (const std::uint64_t held = held_) context_.gate->cancel(held);
+  turn_.cancelled = true;
+  if (const std::uint64_t held = turn_.held) context_.gate->cancel(held);
 }
 
 bool Processor::begins() const {
-  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && answer_.picked() && held_ > 0;
+  return context_.gate && context_.gate->evicts() && begun_ && !turn_.evictable && answer_.picked() && turn_.held > 0;
 }
 
 void Processor::evictable(std::function<void()> evict) {
-  evictable_ = true;
-  context_.gate->runs(held_, priority_, std::move(evict));
+  turn_.evictable = true;
+  context_.gate->runs(turn_.held, turn_.priority, std::move(evict));
 }
 
 void Processor::evict(Answers& answers) {
@@ -372,7 +401,7 @@ void Processor::evict(Answers& answers) {
 }
 
 void Processor::take_turn(Answers& answers) {
-  switch (outcome_) {
+  switch (turn_.outcome) {
     case FlowOutcome::dispatched:
       return wait_for_burst(answers);
     case FlowOutcome::rejected_capacity:
@@ -395,7 +424,7 @@ void Processor::take_turn(Answers& answers) {
 void Processor::pick_any(Answers& answers) {
   decided_ = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
-                                         {.subset = &subset_, .bodiless = true});
+                                         {.subset = &subset_, .bodiless = true, .timer = &trace_});
   if (!choice) return refuse(choice.error(), answers);
   add_choice(*std::move(choice), answers);
 }
@@ -403,6 +432,7 @@ void Processor::pick_any(Answers& answers) {
 void Processor::add_choice(Choice choice, Answers& answers) {
   answer_.sent(std::move(choice));
   told_.split = split_of(answer_.choice());
+  trace_.end(told_.target_model, answer_.choice());
   const std::string request_id = request_.headers.find("x-request-id")
                                      ? ""
                                      : random_uuid(context_.balancer.draw(), context_.balancer.draw());
@@ -413,12 +443,15 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
                 // Envoy removes the length of a body that it streams to the picker and back.
                 .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
-                .changes_body = restorer_.active(),
+                .changes_body = restorer_.active() || expanded_,
+                .expands_body = expanded_,
+                .traceparent = trace_.traceparent(),
                 .request_id = request_id},
                answers.emplace_back());
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {
+  trace_.end(told_.target_model, refusal);
   end_with(refusal.status,
            fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
            refusal.dropped_reason, answers);
@@ -469,11 +502,11 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
 
 void Processor::response_ended() {
   answer_.ended(arrived_us_, told_);
-  if (evictable_) context_.gate->stopped(held_);
+  if (turn_.evictable) context_.gate->stopped(turn_.held);
   if (!std::exchange(begun_, false)) return;
   told_.seconds = seconds();
   if (context_.gate && told_.input_tokens >= 0)
-    context_.gate->ended(fairness_id_, told_.input_tokens, std::max<std::int64_t>(told_.output_tokens, 0));
+    context_.gate->ended(turn_.fairness_id, told_.input_tokens, std::max<std::int64_t>(told_.output_tokens, 0));
   context_.metrics.ended(told_);
 }
 

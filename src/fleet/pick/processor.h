@@ -17,6 +17,7 @@
 #include "fleet/balance/flow_gate.h"
 #include "fleet/discover/request_rules.h"
 #include "fleet/pick/burst_gate.h"
+#include "fleet/pick/decision_trace.h"
 #include "fleet/pick/model_rewriting.h"
 #include "fleet/pick/pick_metrics.h"
 #include "fleet/pick/picked_answer.h"
@@ -59,6 +60,7 @@ struct ProcessorOptions {
   int primary_port = 0;           // port to which the gateway sends all requests; 0: the endpoint's own port
   MediaTokens media_tokens = {};  // for estimates of a prompt's tokens
   std::vector<RequestAttribute> attributes = {};  // numbers that are reported to the gateway with each answer
+  std::shared_ptr<Tracer> tracer = {};            // null: no spans
   bool tells_served = false;  // answers contain the endpoint that served them, for conformance tests of
                               // gateways
 };
@@ -83,7 +85,8 @@ struct ProcessorContext {
 
 class Processor {
  public:
-  explicit Processor(ProcessorContext& context);
+  // traceparent: the gateway's trace context for this stream; "": none.
+  explicit Processor(ProcessorContext& context, std::string_view traceparent = {});
   ~Processor();  // ends the request, also if no end was reported
   Processor(const Processor&) = delete;
   Processor& operator=(const Processor&) = delete;
@@ -116,6 +119,15 @@ class Processor {
   // The reason for waiting. A request waits in this order: for its prompt's tokens, for capacity (flow
   // control), for other requests of its burst.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
+  // The request at the flow gate.
+  struct Turn {
+    std::string fairness_id = {};
+    int priority = 0;
+    FlowOutcome outcome = FlowOutcome::dispatched;
+    std::atomic<std::uint64_t> held = 0;  // id at the gate; 0: the request never entered it
+    bool evictable = false;
+    std::atomic<bool> cancelled = false;
+  };
   using Answers = std::vector<ext_proc::ProcessingResponse>;
 
   Result<> on_request_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
@@ -127,6 +139,7 @@ class Processor {
 
   // Reads the request and picks an endpoint. Answers headers and body with the choice or a refusal.
   void decide(bool has_trailers, Answers& answers);
+  std::optional<Refusal> expand_body();
   void render(std::function<void()> resume);
   void wait_for_turn(Answers& answers);
   void hold(std::function<void()> resume);
@@ -148,6 +161,7 @@ class Processor {
 
   ProcessorContext& context_;
   const std::int64_t arrived_us_;
+  DecisionTrace trace_;
   BodyMode request_mode_ = BodyMode::full_duplex;
   BodyMode response_mode_ = BodyMode::full_duplex;
   http::Request request_;  // method, path, headers, and the body received so far
@@ -155,17 +169,13 @@ class Processor {
   PickedAnswer answer_;
   PickedRequest told_;
   RouteRequest route_;            // valid until an endpoint is picked
-  std::string fairness_id_ = {};  // id with which the request waited
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
+  bool expanded_ = false;  // the request's body was compressed
   Wait waits_for_ = Wait::nothing;
-  FlowOutcome outcome_ = FlowOutcome::dispatched;  // outcome of the wait in the queue
-  EndpointId burst_home_ = kNoEndpoint;            // endpoint chosen for the burst of equal prompts
-  std::atomic<std::uint64_t> held_ = 0;            // id at the flow gate; 0: the request never entered it
-  int priority_ = 0;                               // priority at the flow gate
-  bool evictable_ = false;
-  std::atomic<bool> cancelled_ = false;
+  EndpointId burst_home_ = kNoEndpoint;  // endpoint chosen for the burst of equal prompts
+  Turn turn_;
   bool begun_ = false;
   bool decided_ = false;
   bool over_ = false;
