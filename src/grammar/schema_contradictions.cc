@@ -69,7 +69,7 @@ std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view 
     most = said_bound(facts, "maximum", high);
   } else {
     const bool string = thing == "string", array = thing == "array";
-    const auto [low, high] = string  ? CountRangefacts.length
+    const auto [low, high] = string  ? CountRange{facts.length.min, facts.length.max}
                              : array ? facts.item_count
                                      : facts.property_count;
     if (low <= high) return std::nullopt;

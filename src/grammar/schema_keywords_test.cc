@@ -15,21 +15,6 @@ using testing::accepts;
 using testing::Case;
 using testing::check;
 
-struct Case {
-  std::string_view schema;
-  std::vector<std::string_view> yes, no;
-};
-
-void check(std::span<const Case> cases) {
-  for (const Case& c : cases) {
-    const auto grammar = testing::compiled(json_schema_grammar(c.schema), c.schema);
-    ASSERT_TRUE(grammar);
-    for (const auto text : c.yes) EXPECT_TRUE(accepts(grammar, text)) << c.schema << "\n  must take " << text;
-    for (const auto text : c.no)
-      EXPECT_FALSE(accepts(grammar, text)) << c.schema << "\n  must not take " << text;
-  }
-}
-
 TEST(SchemaKeywords, UnknownOnesAreAnnotations) {
   const Case cases[] = {
       {R"({"type":"integer","_format":"x","self":{"a":1},"readonly":true,"links":[],"maxlength":3,"not":{"name":1,"minimum":5}})",

@@ -11,6 +11,7 @@
 #include "fleet/pick/choice_answer.h"
 #include "fleet/pick/gateway_metadata.h"
 #include "fleet/scan/request_scan.h"
+#include "http/inflate.h"
 #include "openai/routes.h"
 
 namespace octavo::fleet {
@@ -79,8 +80,12 @@ void add_request_body(std::string_view body, bool has_trailers, std::vector<Proc
 
 }  // namespace
 
-Processor::Processor(ProcessorContext& context)
-    : context_(context), arrived_us_(now_us()), body_share_(context.bodies), answer_(context.balancer) {
+Processor::Processor(ProcessorContext& context, std::string_view traceparent)
+    : context_(context),
+      arrived_us_(now_us()),
+      trace_(context.options.tracer, context.metrics.plugin_times(), traceparent),
+      body_share_(context.bodies),
+      answer_(context.balancer) {
   told_.status = 0;
   context_.metrics.stream_opened();
 }
@@ -136,6 +141,7 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
       request_.headers.add(header.key(), std::string(value_of(header)));
     }
   }
+  trace_.begin(request_);
   if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
     pick_any(answers);
   } else if (request_mode_ == BodyMode::buffered) {
@@ -182,6 +188,7 @@ void Processor::learn_subset(const ProcessingRequest& message) {
 void Processor::decide(bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
+  if (const auto refusal = expand_body()) return refuse(*refusal, answers);
   route_ = scan_request(request_, context_.balancer.headers());
   estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
@@ -208,6 +215,28 @@ void Processor::decide(bool has_trailers, Answers& answers) {
     waiting_.reason = Wait::tokens;
   else
     wait_for_turn(answers);
+}
+
+// Expands a compressed body; the endpoint gets the expanded one.
+std::optional<Refusal> Processor::expand_body() {
+  const std::string_view coding = request_.headers.find("content-encoding").value_or("identity");
+  if (http::equal_ignoring_case(coding, "identity") || request_.body.empty()) return std::nullopt;
+  if (!http::equal_ignoring_case(coding, "gzip") && !http::equal_ignoring_case(coding, "deflate"))
+    return std::nullopt;  // the endpoint says whether it accepts this coding
+  std::string body;
+  const std::uint64_t compressed = request_.body.size(), limit = context_.options.body_bytes_max;
+  bool full = false;
+  const http::Inflated result = http::inflate(request_.body, limit, body, [&](std::uint64_t size) {
+    full = !body_share_.grow_to(compressed + size);
+    return !full;
+  });
+  if (full) return Refusal{503, "too many bytes of request bodies at a time"};
+  if (result == http::Inflated::too_large)
+    return Refusal{413, fmt::format("a request body has at most {} bytes, also without its {}", limit, coding)};
+  if (result == http::Inflated::malformed) return Refusal{400, "the body does not match its Content-Encoding"};
+  request_.body = std::move(body);
+  expanded_ = true;
+  return std::nullopt;
 }
 
 void Processor::wait(std::function<void()> resume) {
@@ -270,7 +299,7 @@ void Processor::pick(Answers& answers) {
       context_.balancer.choose(std::exchange(route_, {}), {.subset = &subset_,
                                                            .priority = flow_item().priority,
                                                            .burst_home = burst_home_,
-                                                           .timer = &context_.metrics.plugin_times()});
+                                                           .timer = &trace_});
   attempt.seconds = static_cast<double>(now_us() - begun) * 1e-6;
   if (choice) {
     attempt.endpoint = choice->endpoint->name;
@@ -397,7 +426,7 @@ void Processor::take_turn(Answers& answers) {
 void Processor::pick_any(Answers& answers) {
   decided_ = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
-                                         {.subset = &subset_, .bodiless = true});
+                                         {.subset = &subset_, .bodiless = true, .timer = &trace_});
   if (!choice) return refuse(choice.error(), answers);
   add_choice(*std::move(choice), answers);
 }
@@ -405,6 +434,7 @@ void Processor::pick_any(Answers& answers) {
 void Processor::add_choice(Choice choice, Answers& answers) {
   answer_.sent(std::move(choice));
   told_.split = split_of(answer_.choice());
+  trace_.end(told_.target_model, answer_.choice());
   const std::string request_id = request_.headers.find("x-request-id")
                                      ? ""
                                      : random_uuid(context_.balancer.draw(), context_.balancer.draw());
@@ -415,12 +445,15 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
                 // Envoy removes the length of a body that it streams to the picker and back.
                 .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
-                .changes_body = restorer_.active(),
+                .changes_body = restorer_.active() || expanded_,
+                .expands_body = expanded_,
+                .traceparent = trace_.traceparent(),
                 .request_id = request_id},
                answers.emplace_back());
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {
+  trace_.end(told_.target_model, refusal);
   end_with(refusal.status,
            fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
            refusal.dropped_reason, answers);
