@@ -139,7 +139,6 @@ class Processor {
 
   // Reads the request and picks an endpoint. Answers headers and body with the choice or a refusal.
   void decide(bool has_trailers, Answers& answers);
-  std::optional<Refusal> expand_body();
   void render(std::function<void()> resume);
   void wait_for_turn(Answers& answers);
   void hold(std::function<void()> resume);
@@ -168,7 +167,7 @@ class Processor {
   http::BodyShare body_share_;
   PickedAnswer answer_;
   PickedRequest told_;
-  RouteRequest route_;            // valid until an endpoint is picked
+  RouteRequest route_;  // valid until an endpoint is picked
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;

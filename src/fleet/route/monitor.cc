@@ -80,8 +80,8 @@ void Monitor::probe(const Member& member) {
       note_failure(member, known->second, well ? "" : failure_of(answer));
       if (!well)
         known->second.probed_us =
-            now_us() - std::int64_t{1000} *
-                           std::max(0, options_.health_check_interval_ms - options_.startup_check_interval_ms);
+            now_us() - std::int64_t{1000} * std::max(0, options_.health_check_interval_ms -
+                                                            options_.startup_check_interval_ms);
     }
     balancer_.probed(member.id, *member.endpoint, well);
   });
