@@ -221,7 +221,8 @@ class Balancer {
   std::atomic<std::uint64_t> draws_ = 0;
   std::mutex caches_;  // guards changes of the indexes, so that decisions need not wait; lock it after mutex_
   std::vector<CachePosition> positions_;  // [EndpointId], guarded by caches_
-  std::set<std::string> other_block_sizes_;  // names of endpoints whose blocks differ in size; guarded by caches_
+  std::set<std::string>
+      other_block_sizes_;  // names of endpoints whose blocks differ in size; guarded by caches_
   mutable std::mutex mutex_;              // guards all members below
   std::vector<Pool> pools_;
   Inflight inflight_;

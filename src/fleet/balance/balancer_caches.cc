@@ -33,9 +33,11 @@ void Balancer::check_block_size(const Member& member, std::span<const CacheEvent
     const auto other = std::ranges::find_if(events, [&](const CacheEvent& event) {
       return event.kind == CacheEvent::Kind::stored && event.block_size > 0 && event.block_size != indexed;
     });
-    if (indexed == 0 || other == events.end() || !other_block_sizes_.insert(member.endpoint->name).second) continue;
+    if (indexed == 0 || other == events.end() || !other_block_sizes_.insert(member.endpoint->name).second)
+      continue;
     log_warning(
-        "the KV cache events of {} have blocks of {} tokens, those of other endpoints {}: its cached blocks are not "
+        "the KV cache events of {} have blocks of {} tokens, those of other endpoints {}: its cached blocks "
+        "are not "
         "counted; start all endpoints with the same block size",
         member.endpoint->name, other->block_size, indexed);
   }

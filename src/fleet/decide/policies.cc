@@ -54,7 +54,8 @@ PipelineConfig consistent_hashing(const PolicyOptions&) {
 }
 
 PipelineConfig manual(const PolicyOptions& o) {
-  return in_order({{"", "sticky-key-picker", {{"assignment", o.assignment_mode}, {"maxIdle", o.max_idle_secs}}}});
+  return in_order(
+      {{"", "sticky-key-picker", {{"assignment", o.assignment_mode}, {"maxIdle", o.max_idle_secs}}}});
 }
 
 PipelineConfig bucket(const PolicyOptions& o) {

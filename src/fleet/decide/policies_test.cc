@@ -200,8 +200,10 @@ TEST(Policies, CacheAwareLeavesABusyReplicaForAShorterPrefix) {
   Booking first = fleet.send(aware, prompt(shared + "one"));
   const EndpointId home = first.endpoint;
   fleet.inflight.free(first);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.send(aware, prompt(shared + "one")).endpoint, home) << "nothing is missing";
-  EXPECT_EQ(fleet.rank(aware, prompt(shared + std::string(100, 'x')))[0], 1 - home) << "100 missing bytes delay four requests";
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(fleet.send(aware, prompt(shared + "one")).endpoint, home) << "nothing is missing";
+  EXPECT_EQ(fleet.rank(aware, prompt(shared + std::string(100, 'x')))[0], 1 - home)
+      << "100 missing bytes delay four requests";
 }
 
 TEST(Policies, CacheAwareKeepsModelsAndSaltsApart) {

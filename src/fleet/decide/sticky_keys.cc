@@ -33,8 +33,7 @@ void StickyKeys::forget(EndpointId endpoint) {
 }
 
 void StickyKeys::expire(std::int64_t now_us) {
-  while (!recent_.empty() && now_us - recent_.back().used_us > idle_max_us)
-    drop(std::prev(recent_.end()));
+  while (!recent_.empty() && now_us - recent_.back().used_us > idle_max_us) drop(std::prev(recent_.end()));
 }
 
 void StickyKeys::drop(Recent::iterator home) {

@@ -18,7 +18,9 @@ class StickyKeys {
   std::int64_t keys_max = 1 << 20;  // if there are more, the least recently used key is dropped
 
   EndpointId find(std::string_view key) const;  // kNoEndpoint: unknown key
-  std::int64_t keys_of(EndpointId endpoint) const { return endpoint < counts_.size() ? counts_[endpoint] : 0; }
+  std::int64_t keys_of(EndpointId endpoint) const {
+    return endpoint < counts_.size() ? counts_[endpoint] : 0;
+  }
   void put(std::string_view key, EndpointId endpoint, std::int64_t now_us);
   void forget(EndpointId endpoint);
   void expire(std::int64_t now_us);

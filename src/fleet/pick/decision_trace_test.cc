@@ -20,14 +20,14 @@ constexpr std::string_view kGateway = "00-11111111111111111111111111111111-22222
 class DecisionTraceTest : public ProcessorTest {
  protected:
   DecisionTraceTest() {
-    collector_ = http::Server::start({.port = 0}, [this](std::shared_ptr<http::Exchange> e) {
-                   const std::lock_guard lock(mutex_);
-                   const json::value body = json::parse(e->request().body);
-                   for (const json::value& span :
-                        body.at_pointer("/resourceSpans/0/scopeSpans/0/spans").as_array())
-                     spans_.push_back(span);
-                   e->respond({.body = "{}"});
-                 }).value();
+    collector_ =
+        http::Server::start({.port = 0}, [this](std::shared_ptr<http::Exchange> e) {
+          const std::lock_guard lock(mutex_);
+          const json::value body = json::parse(e->request().body);
+          for (const json::value& span : body.at_pointer("/resourceSpans/0/scopeSpans/0/spans").as_array())
+            spans_.push_back(span);
+          e->respond({.body = "{}"});
+        }).value();
   }
   ~DecisionTraceTest() override { processor_.reset(); }
 
@@ -70,7 +70,8 @@ TEST_F(DecisionTraceTest, ADecisionIsASpanOfTheClientsTrace) {
   EXPECT_EQ(span.at("name"), "pick");
   EXPECT_EQ(span.at("traceId"), "4bf92f3577b34da6a3ce929d0e0e4736");
   EXPECT_EQ(span.at("parentSpanId"), "00f067aa0ba902b7");
-  EXPECT_THAT(sent, HasSubstr(span.at("spanId").as_string().c_str())) << "the engine's span is below this one";
+  EXPECT_THAT(sent, HasSubstr(span.at("spanId").as_string().c_str()))
+      << "the engine's span is below this one";
   EXPECT_THAT(attribute(span, "octavo.pick.endpoint"), HasSubstr("10.0.0.1:8000"));
   EXPECT_THAT(attribute(span, "gen_ai.request.model"), HasSubstr("\"m\""));
   EXPECT_THAT(attribute(span, "octavo.pick.Scorer.active-request-scorer.seconds"), HasSubstr("doubleValue"));

@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "ext_proc.pb.h"
 #include "fleet/pick/choice_answer.h"
+#include "fleet/pick/compressed_body.h"
 #include "fleet/pick/gateway_metadata.h"
 #include "fleet/scan/request_scan.h"
-#include "http/inflate.h"
 #include "openai/routes.h"
 
 namespace octavo::fleet {
@@ -188,7 +188,9 @@ void Processor::learn_subset(const ProcessingRequest& message) {
 void Processor::decide(bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
-  if (const auto refusal = expand_body()) return refuse(*refusal, answers);
+  const auto expanded = expand_body(request_, body_share_, context_.options.body_bytes_max);
+  if (!expanded) return refuse(expanded.error(), answers);
+  expanded_ = *expanded;
   route_ = scan_request(request_, context_.balancer.headers());
   estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
@@ -215,28 +217,6 @@ void Processor::decide(bool has_trailers, Answers& answers) {
     waiting_.reason = Wait::tokens;
   else
     wait_for_turn(answers);
-}
-
-// Expands a compressed body; the endpoint gets the expanded one.
-std::optional<Refusal> Processor::expand_body() {
-  const std::string_view coding = request_.headers.find("content-encoding").value_or("identity");
-  if (http::equal_ignoring_case(coding, "identity") || request_.body.empty()) return std::nullopt;
-  if (!http::equal_ignoring_case(coding, "gzip") && !http::equal_ignoring_case(coding, "deflate"))
-    return std::nullopt;  // the endpoint says whether it accepts this coding
-  std::string body;
-  const std::uint64_t compressed = request_.body.size(), limit = context_.options.body_bytes_max;
-  bool full = false;
-  const http::Inflated result = http::inflate(request_.body, limit, body, [&](std::uint64_t size) {
-    full = !body_share_.grow_to(compressed + size);
-    return !full;
-  });
-  if (full) return Refusal{503, "too many bytes of request bodies at a time"};
-  if (result == http::Inflated::too_large)
-    return Refusal{413, fmt::format("a request body has at most {} bytes, also without its {}", limit, coding)};
-  if (result == http::Inflated::malformed) return Refusal{400, "the body does not match its Content-Encoding"};
-  request_.body = std::move(body);
-  expanded_ = true;
-  return std::nullopt;
 }
 
 void Processor::wait(std::function<void()> resume) {
@@ -295,11 +275,9 @@ void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
   Attempt attempt{.target_model = told_.target_model,
                   .prompt_tokens = static_cast<std::int64_t>(route_.tokens.size())};
-  auto choice =
-      context_.balancer.choose(std::exchange(route_, {}), {.subset = &subset_,
-                                                           .priority = flow_item().priority,
-                                                           .burst_home = burst_home_,
-                                                           .timer = &trace_});
+  auto choice = context_.balancer.choose(
+      std::exchange(route_, {}),
+      {.subset = &subset_, .priority = flow_item().priority, .burst_home = burst_home_, .timer = &trace_});
   attempt.seconds = static_cast<double>(now_us() - begun) * 1e-6;
   if (choice) {
     attempt.endpoint = choice->endpoint->name;

@@ -138,7 +138,6 @@ class Processor {
 
   // Reads the request and picks an endpoint. Answers headers and body with the choice or a refusal.
   void decide(bool has_trailers, Answers& answers);
-  std::optional<Refusal> expand_body();
   void render(std::function<void()> resume);
   void wait_for_turn(Answers& answers);
   void hold(std::function<void()> resume);

@@ -242,8 +242,7 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
   if (is<Prefilling>()) return on_prefilled(attempt, result);
   if (!result) return back_.is_complete() ? finish() : on_lost(attempt, result.error());
   if (worth_a_retry(attempt.answer.status)) return on_refused(attempt);
-  const bool elsewhere =
-      attempt.answer.status == 404 && !in_.route().stored_id.empty() && owner_.empty();
+  const bool elsewhere = attempt.answer.status == 404 && !in_.route().stored_id.empty() && owner_.empty();
   if (elsewhere && !back_.begun()) {
     history_.refusal = for_client(attempt, std::move(attempt.answer));
     settle(attempt, Outcome::success);

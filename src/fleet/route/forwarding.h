@@ -159,7 +159,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   AttemptPointer prefill_half_;                     // prefill part of the current attempt; null without a
                                                     // bootstrap
   bool in_halves_ = false;                          // see forwarding_bootstrap.cc
-  std::string owner_;                        // name of the worker that has the stored id; "": unknown
+  std::string owner_;                               // name of the worker that has the stored id; "": unknown
   std::optional<std::uint64_t> draw_ = {};   // random bits for the next choice of a decode worker, if they
                                              // are reused
   bool admitted_;                            // counted in Admission

@@ -170,8 +170,8 @@ TEST_F(RouterTest, TenantsHaveLimitsAndSeeNothingOfTheFleet) {
     return *connect().request("GET", target, {}, headers);
   };
   wait([&] { return ask("/readiness", tenant).status == 200; });
-  for (const char* path : {"/workers", "/workers/", "/metrics/", "/engine_metrics", "/server_info", "/v1/loads/",
-                           "/get_server_info", "/is_sleeping", "/load"})
+  for (const char* path : {"/workers", "/workers/", "/metrics/", "/engine_metrics", "/server_info",
+                           "/v1/loads/", "/get_server_info", "/is_sleeping", "/load"})
     EXPECT_EQ(ask(path, tenant).status, 403) << path;
   EXPECT_EQ(ask("/workers", operators).status, 200);
   EXPECT_EQ(post("{}").status, 401);

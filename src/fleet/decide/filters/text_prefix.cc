@@ -1,6 +1,6 @@
-// text-prefix-filter: keeps the endpoints with the lowest cost, from the bytes of the prompt that they have not
-// received and their requests in flight. A prefix counts if it is a large enough fraction of the prompt (SGLang's
-// cache_aware, which looks only at the prefix). It compares text, so it needs no tokenizer.
+// text-prefix-filter: keeps the endpoints with the lowest cost, from the bytes of the prompt that they have
+// not received and their requests in flight. A prefix counts if it is a large enough fraction of the prompt
+// (SGLang's cache_aware, which looks only at the prefix). It compares text, so it needs no tokenizer.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -60,8 +60,8 @@ class TextPrefixFilter : public Filter {
   static constexpr double kNewestShare = 0.02;  // of the newest request in the mean
   static constexpr double kDelay = 4;           // as --kv-delay-weight
 
-  // missing: bytes of the prompt that the endpoint has not received. The cost of kv_aware, in bytes: to compute
-  // and to keep them, the delay of the requests in flight, and the work of those requests.
+  // missing: bytes of the prompt that the endpoint has not received. The cost of kv_aware, in bytes: to
+  // compute and to keep them, the delay of the requests in flight, and the work of those requests.
   double cost(double missing, int requests) const {
     return missing * (2 + kDelay * requests) + requests * mean_missed_;
   }

@@ -1,7 +1,7 @@
 // consistent-hashing-picker (SGLang's consistent_hashing): the hash of a key chooses the endpoint.
-// X-SMG-Target-Worker names a worker directly, by its index in GET /workers, its URL or its name; without that
-// worker, the request gets none. Otherwise the key is X-SMG-Routing-Key, else the client's identity, else
-// random.
+// X-SMG-Target-Worker names a worker directly, by its index in GET /workers, its URL or its name; without
+// that worker, the request gets none. Otherwise the key is X-SMG-Routing-Key, else the client's identity,
+// else random.
 #include <charconv>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -24,7 +24,8 @@ class ConsistentHashingPicker : public Picker {
       }
     const std::string_view target = cycle.request.header("x-smg-target-worker").value_or("");
     if (target.empty()) return;
-    std::erase_if(ranking, [&](const Score& score) { return !is_named(target, *cycle.view.find(score.endpoint)); });
+    std::erase_if(ranking,
+                  [&](const Score& score) { return !is_named(target, *cycle.view.find(score.endpoint)); });
   }
 
  private:
