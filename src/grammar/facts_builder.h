@@ -33,7 +33,7 @@ class FactsBuilder {
   // Handles unevaluatedProperties or unevaluatedItems of true within another schema.
   void evaluates_all(Facts& facts, std::string_view keyword);
   // The schema of items that no schema of the branch evaluates.
-  Json unevaluated_item(const Branch& branch, const Json& unevaluated) const;
+  Json unevaluated_item(const Branch& branch) const;
   Result<void> finish_unevaluated(Branch& branch);
   // Records the schemas that contribute facts, for error messages.
   static void speaks(Facts& facts, const Json& schema);

@@ -49,9 +49,9 @@ void FactsBuilder::evaluates_all(Facts& facts, std::string_view keyword) {
 }
 
 // In 2020-12 `contains` evaluates the items that match it.
-Json FactsBuilder::unevaluated_item(const Branch& branch, const Json& unevaluated) const {
+Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   Json choices = empty_array();
-  choices.items.push_back(unevaluated);
+  choices.items.push_back(*branch.facts.unevaluated_items->find("unevaluatedItems"));
   for (const Goal& goal : branch.done)
     if (const Json* matched = goal.kind == Kind::holds ? goal.schema->find("contains") : nullptr)
       choices.items.push_back(*matched);
@@ -100,8 +100,7 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     Json rest = empty_object(), prefix = empty_array();
     prefix.items.resize(reader_.prefix_size(facts), true_schema());
     rest.members.emplace_back("prefixItems", std::move(prefix));
-    rest.members.emplace_back("items",
-                              unevaluated_item(branch, *facts.unevaluated_items->find("unevaluatedItems")));
+    rest.members.emplace_back("items", unevaluated_item(branch));
     facts.arrays.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of;
   }

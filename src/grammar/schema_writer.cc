@@ -104,7 +104,9 @@ Result<ExprId> SchemaWriter::values(const Facts& facts) {
     const bool array = value->is(Json::Kind::array);
     if (!array && !value->is(Json::Kind::object)) continue;
     if (!value->items.empty() || !value->members.empty())
-      return reader_.refuse(value, "", "'not' of an array or object is supported for empty ones only");
+      return reader_.refuse(value, "",
+                            "a value that 'not' excludes may not be an array or object, except [] and {{}}; "
+                            "exclude other values");
     std::uint32_t& least = array ? left.items_min : left.properties_min;
     least = std::max(least, 1u);
   }
@@ -286,7 +288,7 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   const LengthRange wanted{facts.length_min, facts.length_max};
   auto found = reader_.contents(facts);
   if (!found) {
-    TRY(const auto counted, counted_string(facts, wanted));
+    TRY(const auto counted, counted_string(facts));
     return counted ? *counted : Result<ExprId>(std::unexpected(std::move(found.error())));
   }
   const Automaton* contents = *found;
@@ -303,14 +305,15 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
 }
 
 // A string whose pattern needs too many states as one automaton: its repetitions are counted.
-Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts, LengthRange wanted) {
+Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
   const auto pattern = reader_.only_pattern(facts);
   if (!pattern) return std::nullopt;
   TRY_VOID(reader_.work(2000, facts.about, ""));
   Grammar unspelled;
   TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
-  const bool any_length = wanted.min == 0 && wanted.max == kUnbounded;
-  const auto cut = any_length ? std::optional(whole) : of_length(unspelled, whole, wanted);
+  const bool any_length = facts.length_min == 0 && facts.length_max == kUnbounded;
+  const auto cut =
+      any_length ? std::optional(whole) : of_length(unspelled, whole, {facts.length_min, facts.length_max});
   const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
   return text ? std::optional(g_.call(g_.rule("", quoted(*text)))) : std::nullopt;
 }
