@@ -18,8 +18,7 @@ using openai::AnswerPart;
 
 namespace {
 
-constexpr std::size_t kPromptTail = 16;  // number of last prompt tokens that decide how the answer's first
-                                         // word is written
+constexpr std::size_t kPromptTail = 16;  // last prompt tokens: they decide how the first word is written
 
 std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   return std::span(ids).last(std::min(ids.size(), kPromptTail));
@@ -27,8 +26,7 @@ std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
 
 // Special tokens that mark tool calls, which the text must contain.
 std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
-  if (!request.tools.dialect) return {};
-  return service.options.tool_tokens;
+  return request.tools.dialect ? std::span(service.options.tool_tokens) : std::span<const TokenId>();
 }
 
 // Limit of bytes that a client has not read; beyond it the connection is closed.
