@@ -61,7 +61,7 @@ TEST(Metrics, ExposeWhatWasObserved) {
 
 // Loads of requests that never began (hits) are not in the tokens that answers used.
 TEST(Metrics, LoadedTokensCountWhenTheirAnswerBegins) {
-  Metrics metrics("demo");
+  Metrics metrics("demo", 2048);
   EngineStats engine;
   engine.tokens.prompt = 40;
   engine.tokens.prompt_cached = 32;
