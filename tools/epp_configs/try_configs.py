@@ -68,7 +68,9 @@ def filled(config, endpoints):
     """The configuration with values in place of <placeholders>, and with a file of endpoints that exists."""
     config = re.sub(r"(path: *)\S*endpoints\S*\.yaml\S*", rf"\g<1>{endpoints}", config)
     config = re.sub(r"(?<=//)<[\w-]+>(?:\.<[\w-]+>)?", "name", config)
-    return re.sub(r"(: *)(?:<[^>\n]+>|\$\{[^}\n]+\})", r"\g<1>8", config)
+    placeholder = r"(?:<[^>\n]+>|\$\{[^}\n]+\})"
+    config = re.sub(rf"(Name: *){placeholder}", r"\g<1>name", config)
+    return re.sub(rf"(: *){placeholder}", r"\g<1>8", config)
 
 
 def verdict(octavo, config, folder):

@@ -28,7 +28,8 @@ constexpr std::pair<std::string_view, std::string_view> kWithoutEffect[] = {
     {"latency-scorer", "affinityGateTau"},       {"latency-scorer", "affinityGateTauGlobal"},
     {"latency-scorer", "epsilonExploreNeg"},     {"latency-scorer", "epsilonExploreSticky"},
     {"latency-scorer", "negHeadroomTPOTWeight"}, {"latency-scorer", "negHeadroomTTFTWeight"},
-    {"latency-scorer", "selectionMode"},
+    {"latency-scorer", "selectionMode"},         {"queue-scorer", "hashBlockSize"},
+    {"queue-scorer", "lruCapacityPerServer"},    {"queue-scorer", "maxPrefixBlocksToMatch"},
 };
 
 json::object* object_in(json::object& holder, std::string_view name) {

@@ -240,6 +240,15 @@ schedulingProfiles:
   EXPECT_EQ(refused.error().field, "plugins[0].parameters.threshold");
 }
 
+TEST(OldConfig, TheQueueScorerIgnoredParametersOfThePrefixScorer) {
+  const auto config = read(R"(
+plugins:
+- {type: queue-scorer, parameters: {hashBlockSize: 5, maxPrefixBlocksToMatch: 256, lruCapacityPerServer: 31250}}
+)");
+  EXPECT_EQ(config.pipeline.plugins.at(0).type, "queue-scorer");
+  EXPECT_TRUE(config.pipeline.plugins.at(0).parameters.empty());
+}
+
 TEST(OldConfig, OnePrefixScorerHadTheParametersOfBoth) {
   const auto config = read(R"(
 plugins:
