@@ -310,10 +310,11 @@ Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
   if (!pattern) return std::nullopt;
   TRY_VOID(reader_.work(2000, facts.about, ""));
   Grammar unspelled;
-  TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
+  const auto whole = add_regex(unspelled, *pattern, RegexMatch::search, "");
+  if (!whole) return std::nullopt;  // the caller has an error with the position
   const bool any_length = facts.length_min == 0 && facts.length_max == kUnbounded;
   const auto cut =
-      any_length ? std::optional(whole) : of_length(unspelled, whole, {facts.length_min, facts.length_max});
+      any_length ? std::optional(*whole) : of_length(unspelled, *whole, {facts.length_min, facts.length_max});
   const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
   return text ? std::optional(g_.call(g_.rule("", quoted(*text)))) : std::nullopt;
 }
