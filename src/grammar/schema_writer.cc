@@ -288,8 +288,9 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   const LengthRange wanted{facts.length_min, facts.length_max};
   auto found = reader_.contents(facts);
   if (!found) {
-    TRY(const auto counted, counted_string(facts));
-    return counted ? *counted : Result<ExprId>(std::unexpected(std::move(found.error())));
+    const auto counted = counted_string(facts);  // its errors have no position
+    if (counted && *counted) return **counted;
+    return std::unexpected(std::move(found.error()));
   }
   const Automaton* contents = *found;
   if (!contents) {
@@ -310,11 +311,10 @@ Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
   if (!pattern) return std::nullopt;
   TRY_VOID(reader_.work(2000, facts.about, ""));
   Grammar unspelled;
-  const auto whole = add_regex(unspelled, *pattern, RegexMatch::search, "");
-  if (!whole) return std::nullopt;  // the caller has an error with the position
+  TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
   const bool any_length = facts.length_min == 0 && facts.length_max == kUnbounded;
   const auto cut =
-      any_length ? std::optional(*whole) : of_length(unspelled, *whole, {facts.length_min, facts.length_max});
+      any_length ? std::optional(whole) : of_length(unspelled, whole, {facts.length_min, facts.length_max});
   const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
   return text ? std::optional(g_.call(g_.rule("", quoted(*text)))) : std::nullopt;
 }
