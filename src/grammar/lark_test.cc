@@ -106,7 +106,7 @@ TEST(Lark, RefusesWithItsPlace) {
       {"start: /\xC3\xA9/i", "the flag i supports ASCII characters only"},
       {"start: \"z\"..\"a\"", "both ends of a range must be one character"},
       {"start: t{\"a\"}\nt{x}: x", "templates are not supported"},
-      {"start[lazy]: \"a\"", "attributes of rules are not supported"},
+      {"start[lazy]: \"a\"", "attributes of rules such as [lazy] are not supported"},
       {"%import python.NAME\nstart: NAME", "only terminals of 'common' can be imported"},
       {"%import common.NAME\nstart: NAME", "line 1, column 16: 'common' has no terminal 'NAME'"},
       {"%declare A\nstart: A", "line 1, column 1: the directive '%declare' is not supported; supported are"},

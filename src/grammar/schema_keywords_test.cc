@@ -210,6 +210,9 @@ TEST(JsonSchema, PatternsOfManyCategories) {
       {R"({"type":"string","pattern":"^\\p{L}[\\p{L}\\p{N}_]{2,200}$","maxLength":4})",
        {R"("éa1")", R"("abcd")"},
        {R"("ab")", R"("1ab")", R"("abcde")"}},
+      {R"_({"type":"string","pattern":"^(a|b)*a(a|b){30}$"})_",
+       {R"("baabababababababababababababababb")"},
+       {R"("ab")", R"("bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb")"}},
   };
   check(cases);
 }

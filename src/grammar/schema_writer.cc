@@ -288,8 +288,9 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   const LengthRange wanted = facts.length;
   auto found = reader_.contents(facts);
   if (!found) {
-    TRY(const auto counted, counted_string(facts));
-    return counted ? *counted : Result<ExprId>(std::unexpected(std::move(found.error())));
+    const auto counted = counted_string(facts);  // its errors have no position
+    if (counted && *counted) return **counted;
+    return std::unexpected(std::move(found.error()));
   }
   const Automaton* contents = *found;
   if (!contents) {
