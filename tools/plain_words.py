@@ -22,7 +22,7 @@ LIMITS = ROOT / "tools/plain_words_limits.json"
 COMMENT = {".cc": "//", ".h": "//", ".cu": "//", ".cuh": "//", ".c": "//", ".rs": "//", ".ts": "//", ".tsx": "//",
            ".py": "#", ".sh": "#", ".cmake": "#"}
 # Written by a program, or texts of others: data, built pages.
-SKIPPED = re.compile(r"^models/|(^|/)(data|node_modules|build)/|^web/dist/|^docs/reference/(flags|commands|metrics|json-schema-suite)\.md$")
+SKIPPED = re.compile(r"^models/|(^|/)(data|node_modules|build)/|^web/dist/|^docs/reference/(flags|commands|metrics|json-schema-suite|grammar-errors)\.md$")
 
 RULES = [(name, re.compile(pattern, re.I if name.islower() else 0)) for name, pattern in [
     # A rule whose name is lower case ignores case.

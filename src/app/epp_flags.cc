@@ -32,7 +32,7 @@ constexpr SwitchFlag kSwitches[] = {
     {"--enable-pprof", false, "there is no profiler in Go's format"},
     {"--health-checking", true, "gRPC health checks are always answered"},
     {"--metrics-endpoint-auth", false, "/metrics asks for no token: restrict its port where that matters"},
-    {"--tracing", false, "traces are not emitted"},
+    {"--tracing", false, "--otlp-traces-endpoint turns traces on"},
     {"--zap-devel", false, "the log has one form"}};
 
 struct TextFlag {

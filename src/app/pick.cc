@@ -12,6 +12,7 @@
 #include "app/kube_flags.h"
 #include "app/source_flags.h"
 #include "app/stop_signals.h"
+#include "app/tracing_flag.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
@@ -50,6 +51,7 @@ struct PickCommand {
   fleet::GrpcTls tls = {};
   std::string grpc_message_bytes;
   EppFlags epp;
+  std::string traces_endpoint;
 };
 
 using fleet::PickOptions;
@@ -126,6 +128,9 @@ constexpr PickFlag kPickServerFlags[] = {
      flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--drain-timeout", flag::to<&PickCommand::times, &PickTimes::drain>,
      "Time for streams to finish after a signal to stop"},
+    {kTracesFlag, flag::to<&PickCommand::traces_endpoint>,
+     "Send a span for each decision to this collector: OTLP over HTTP as JSON, as "
+     "http://HOST:4318/v1/traces"},
 };
 
 void add_pick_flags(CLI::App& command, PickCommand& c) {
@@ -241,6 +246,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
                    "no endpoints to pick among: give --endpoints, --pool-name, --endpoint-selector or a "
                    "source (--help), or file-discovery in the configuration");
   o.metrics.host = o.grpc.host;
+  TRY(o.processor.tracer, start_tracer(c.traces_endpoint, "octavo-pick"));
   return {};
 }
 

@@ -23,6 +23,8 @@ namespace {
 
 using fleet::PolicyOptions;
 
+std::vector<std::string> assignment_modes() { return {"random", "min_load", "min_group"}; }
+
 constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
     {"--cache-threshold", flag::to<&PolicyOptions::cache_threshold>,
      "cache_aware: minimum share of the prompt that a replica must have received before",
@@ -53,6 +55,10 @@ constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
      flag::range(1.0, 1000.0)},
     {"--max-idle-secs", flag::to<&PolicyOptions::max_idle_secs>,
      "manual: seconds until an unused routing key is forgotten", flag::range(1, 31'536'000)},
+    {"--assignment-mode", flag::to<&PolicyOptions::assignment_mode>,
+     "manual: replica of a new routing key; random; min_load: the one with the fewest unfinished requests; "
+     "min_group: the one with the fewest keys",
+     OneOfList{assignment_modes}},
     {"--bucket-adjust-interval-secs", flag::to<&PolicyOptions::bucket_adjust_interval_secs>,
      "bucket: seconds between two adjustments of the length bounds", flag::range(1, 86'400)},
     {"--max-tree-size", flag::to<&PolicyOptions::max_tree_size>,

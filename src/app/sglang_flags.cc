@@ -16,11 +16,16 @@ struct SglangFlag {
   std::string_view name;
   Takes takes;
   std::string_view instead;  // the replacement in Octavo, or the reason why none is needed
+  bool is_refused = false;   // the user relies on it for security, so the flag is an error
 };
 
 constexpr std::string_view kNoGrpc = "workers are reached over HTTP, and parse their own answers";
 constexpr std::string_view kWorkersStore =
     "workers keep responses, and each id goes to the worker that has it";
+
+constexpr std::string_view kTokenizes = "each prompt is tokenized once, on threads beside the event loops";
+constexpr std::string_view kOneKey =
+    "use --api-key for the operator and --tenants for others: tenants cannot change the fleet";
 
 constexpr SglangFlag kSglangFlags[] = {
     {"--eviction-interval", Takes::one, "each insertion keeps the prefix tree within --max-tree-size"},
@@ -43,14 +48,44 @@ constexpr SglangFlag kSglangFlags[] = {
     {"--enable-trace", Takes::nothing, "--otlp-traces-endpoint turns traces on"},
     {"--router-selector", Takes::several, "--router-peers names the other routers"},
     {"--router-mesh-port-annotation", Takes::one, "--router-peers names the other routers"},
+    {"--mini-lb", Takes::nothing, "--policy random chooses as it does"},
+    {"--tokenizer-cache-enable-l0", Takes::nothing, kTokenizes},
+    {"--tokenizer-cache-l0-max-entries", Takes::one, kTokenizes},
+    {"--tokenizer-cache-enable-l1", Takes::nothing, kTokenizes},
+    {"--tokenizer-cache-l1-max-memory", Takes::one, kTokenizes},
+    {"--prometheus-duration-buckets", Takes::several, "the histograms have fixed buckets"},
+    {"--control-plane-audit-enabled", Takes::nothing, "the log has a line for each change of the workers"},
+    {"--oracle-wallet-path", Takes::one, kWorkersStore},
+    {"--oracle-tns-alias", Takes::one, kWorkersStore},
+    {"--oracle-connect-descriptor", Takes::one, kWorkersStore},
+    {"--oracle-username", Takes::one, kWorkersStore},
+    {"--oracle-password", Takes::one, kWorkersStore},
+    {"--oracle-pool-min", Takes::one, kWorkersStore},
+    {"--oracle-pool-max", Takes::one, kWorkersStore},
+    {"--oracle-pool-timeout-secs", Takes::one, kWorkersStore},
+    {"--postgres-db-url", Takes::one, kWorkersStore},
+    {"--postgres-pool-max", Takes::one, kWorkersStore},
+    {"--redis-url", Takes::one, kWorkersStore},
+    {"--redis-pool-max", Takes::one, kWorkersStore},
+    {"--redis-retention-days", Takes::one, kWorkersStore},
+    {"--control-plane-api-keys", Takes::several, kOneKey, true},
+    {"--jwt-issuer", Takes::one, kOneKey, true},
+    {"--jwt-audience", Takes::one, kOneKey, true},
+    {"--jwt-jwks-uri", Takes::one, kOneKey, true},
+    {"--jwt-role-mapping", Takes::several, kOneKey, true},
 };
 
 }  // namespace
 
 void add_sglang_flags(CLI::App& command) {
   for (const SglangFlag& flag : kSglangFlags) {
-    const std::string name(flag.name), help = "No effect: " + std::string(flag.instead);
-    const auto note = [&flag] { log_warning("{} has no effect: {}", flag.name, flag.instead); };
+    const std::string name(flag.name),
+        help = fmt::format("{}: {}", flag.is_refused ? "Refused" : "No effect", flag.instead);
+    const auto note = [&flag] {
+      if (flag.is_refused)
+        throw CLI::ValidationError(std::string(flag.name), fmt::format("is not supported: {}", flag.instead));
+      log_warning("{} has no effect: {}", flag.name, flag.instead);
+    };
     if (flag.takes == Takes::nothing) {
       command.add_flag_callback(name, note, help)->group("Without effect");
       continue;

@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-// Adds the flags. Each accepts its values, and logs the replacement in Octavo.
+// Adds the flags. Each accepts its values and logs the replacement in Octavo, or is refused by name.
 void add_sglang_flags(CLI::App& command);
 
 }  // namespace octavo

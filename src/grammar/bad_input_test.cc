@@ -178,7 +178,7 @@ TEST(BadInput, ManyHardParts) {
     refused(GrammarKind::json_schema, patterns + R"("z":{}}})", "steps");
     refused(GrammarKind::json_schema, numbers + R"("z":{}}})", "steps");
     refused(GrammarKind::json_schema, branches + "]}", "601 branches");
-    refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "steps to build");
+    refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "steps to compile");
     refused(GrammarKind::regex, repeated("a", 300'000), "the limit is 262144");
   });
 }
@@ -219,12 +219,12 @@ TEST(BadInput, BudgetsNameThePlace) {
   for (int i = 0; i < 100; ++i)
     long_names += fmt::format(R"({}"{}{}":{{}})", i ? "," : "", i, repeated("x", 5000));
   refused(json, fmt::format(R"({{"properties":{{"deep":{{"properties":{{{}}}}}}}}})", long_names),
-          "they run out at #/properties/deep");
-  refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "at the regex");
+          "the limit is reached in #/properties/deep");
+  refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "in the regex");
   refused(GrammarKind::regex, repeated("\\p{L}", 1000), "ranges in total");
   std::string rules = "root ::= wide\nwide ::= \"a\"";
   for (int i = 0; i < 5000; ++i) rules += " | [a-z]{40}";
-  refused(GrammarKind::ebnf, rules, "at rule ");
+  refused(GrammarKind::ebnf, rules, "in rule ");
 }
 
 // Realistic schemas with many similar properties, or with many patterns and lengths, are within the limits.

@@ -11,7 +11,7 @@
 namespace octavo::grammar {
 
 inline Result<Grammar> choice_grammar(std::vector<std::string> texts) {
-  if (texts.empty()) return invalid("choice", "the list is empty");
+  if (texts.empty()) return invalid("choice", "the list is empty; give at least one text");
   if (trie_bytes(texts) > kListBytesMax)
     return invalid(
         "choice",

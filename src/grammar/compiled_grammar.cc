@@ -42,7 +42,7 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::begin(
   if (states.exhausted())
     return failure(
         ErrorCode::invalid_argument,
-        "the grammar has too many ways to begin a text: finding them takes more than {} units of work",
+        "finding the ways to begin a text takes more than {} units of work; use a less ambiguous grammar",
         kWorkMax);
   compiled->table_->look_ahead();
   compiled->learned_bytes_ = compiled->table_->byte_size();

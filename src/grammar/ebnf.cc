@@ -26,9 +26,11 @@ class EbnfParser : NotationReader {
     TRY_VOID(readable());
     for (skip(); at_ < text_.size(); skip()) TRY_VOID(definition());
     for (const auto& [name, rule] : rules_)
-      if (!rule.defined) return error_at(rule.first_use, "the rule '{}' is not defined", name);
+      if (!rule.defined)
+        return error_at(rule.first_use, "the rule '{0}' is not defined; add a line '{0} ::= ...'", name);
     const auto root = rules_.find("root");
-    if (root == rules_.end()) return error("there is no rule 'root'");
+    if (root == rules_.end())
+      return error("the rule 'root' is missing; a text begins with it: add a line 'root ::= ...'");
     return root->second.id;
   }
 
@@ -69,11 +71,13 @@ class EbnfParser : NotationReader {
   Result<void> definition() {
     const std::size_t position = at_;
     const std::string_view rule = name();
-    if (rule.empty()) return error("a rule name was expected");
+    if (rule.empty()) return expected("a rule name (letters, digits, '-', '_')");
     skip();
-    if (!take("::=")) return error("'::=' was expected");
+    if (!take("::=")) return expected(fmt::format("'::=' after the rule name '{}'", rule));
     Named& entry = named(rule, position);
-    if (entry.defined) return error_at(position, "the rule '{}' is defined twice", rule);
+    if (entry.defined)
+      return error_at(position, "the rule '{}' is defined a second time; join its definitions with '|'",
+                      rule);
     entry.defined = true;
     const RuleId id = entry.id;
     TRY(g_.rules[id].body, alternatives(0));
@@ -81,7 +85,8 @@ class EbnfParser : NotationReader {
   }
 
   Result<ExprId> alternatives(int depth) {
-    if (depth > kNestingMax) return error("groups nest more than {} deep", kNestingMax);
+    if (depth > kNestingMax)
+      return error("groups are nested more than {} deep; move the inner ones to rules", kNestingMax);
     std::vector<ExprId> branches;
     do {
       TRY(branches.emplace_back(), sequence(depth));
@@ -108,13 +113,13 @@ class EbnfParser : NotationReader {
     if (take("<")) return special_token();
     if (take("(")) {
       TRY(const ExprId body, alternatives(depth + 1));
-      if (!take(")")) return error("')' was expected");
+      if (!take(")")) return expected("')' or more of the group");
       return body;
     }
     const std::size_t position = at_;
     if (const std::string_view rule = name(); !rule.empty()) return g_.call(named(rule, position).id);
-    if (std::string_view("*+?{").contains(peek())) return error("a quantifier with nothing before it");
-    return error("an unexpected character");
+    if (std::string_view("*+?{").contains(peek())) return nothing_to_repeat();
+    return expected("a \"literal\", a [class], '.', a <token>, a (group) or a rule name");
   }
 
   Result<ExprId> quantified(ExprId part) {
@@ -133,30 +138,31 @@ class EbnfParser : NotationReader {
         max = number();
         skip();
       }
-      if (!take("}") || (!min && !max)) return error("a malformed repetition");
+      if (!take("}") || (!min && !max)) return expected("a repetition {m}, {m,}, {,n} or {m,n}");
     } else {
       return part;
     }
-    if (std::string_view("*+?{").contains(peek()) && peek() != '\0')
-      return error("a quantifier on a quantifier");
+    if (std::string_view("*+?{").contains(peek()) && peek() != '\0') return second_quantifier();
     return repeated(part, min, max);
   }
 
   Result<ExprId> char_class() {
+    const std::size_t opening = at_ - 1;
     const bool negated = take("^");
     CodePointSet set;
     while (!take("]")) {
-      if (at_ >= text_.size()) return error("a class without ']'");
+      if (at_ >= text_.size()) return error_at(opening, "the class has no closing ']'");
       TRY(const std::uint32_t low, character());
       std::uint32_t high = low;
       if (peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
         ++at_;
         TRY(high, character());
-        if (high < low) return error("a range that runs backwards");
+        if (high < low) return error("the range ends with a character before its first one; swap them");
       }
       set.add(low, high);
     }
-    if (set.ranges.empty()) return error("an empty class");
+    if (set.ranges.empty())
+      return error_at(opening, "the class is empty; list a character, or write \"\" for the empty text");
     return code_point_expr(g_, negated ? set.complement() : set);
   }
 

@@ -125,14 +125,23 @@ TEST(Ebnf, ATokenAskedForByNumberMayBeText) {
 
 TEST(Ebnf, RefusesWithPosition) {
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {"", "no rule 'root'"},          {"root ::= other", "'other' is not defined at line 1, column 10"},
-      {"root ::= \"a", "line 1"},      {"root ::= \"a\"\nroot ::= \"b\"", "twice at line 2, column 1"},
-      {"root ::= *", "quantifier"},    {"root ::= \"a\"**", "quantifier on"},
-      {"root ::= (\"a\"", "')'"},      {"root ::= \"a\")", "rule name"},
-      {"root ::= [z-a]", "backwards"}, {"root ::= []", "empty class"},
-      {"root ::= \"\\q\"", "escape"},  {"root ::= \"a\"{3,2}", "at least 3"},
-      {"root = \"a\"", "'::='"},       {"root ::= \"a\"{}", "malformed"},
-      {"root ::= <[x]>", "token"},     {"root ::= \"\xFF\"", "UTF-8"}};
+      {"", "line 1, column 1: the rule 'root' is missing"},
+      {"root ::= other", "line 1, column 10: the rule 'other' is not defined; add a line 'other ::= ...'"},
+      {"root ::= \"a", "line 1, column 10: the literal has no closing \""},
+      {"root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: the rule 'root' is defined a second time; join"},
+      {"root ::= *", "the quantifier '*' has nothing before it to repeat"},
+      {"root ::= \"a\"**", "a second quantifier '*'"},
+      {"root ::= (\"a\"", "expected ')' or more of the group, found the end of the text"},
+      {"root ::= \"a\")", "expected a rule name (letters, digits, '-', '_'), found ')'"},
+      {"root ::= [z-a]", "swap them"},
+      {"root ::= []", "line 1, column 10: the class is empty"},
+      {"root ::= \"\\q\"", "unknown escape \\ before 'q'; known are"},
+      {"root ::= \"a\"{3,2}", "the minimum 3 of the repetition exceeds its maximum 2"},
+      {"root = \"a\"", "line 1, column 6: expected '::=' after the rule name 'root', found '='"},
+      {"root ::= \"a\"{}", "expected a repetition {m}, {m,}, {,n} or {m,n}, found"},
+      {"root ::= <[x]>", "'[x]' is not a token number; write <[42]> or <name>"},
+      {"root ::= \"\xFF\"", "line 1, column 11: invalid UTF-8"},
+      {"# \u00e9\u00e9\nroot ::= \"\u00e9\" &", "line 2, column 14: expected a \"literal\""}};
   for (const auto& [text, part] : cases) {
     const auto grammar = ebnf_grammar(text);
     ASSERT_FALSE(grammar) << text;

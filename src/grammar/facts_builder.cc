@@ -80,6 +80,7 @@ Result<void> FactsBuilder::take(Branch& branch, const Goal& goal) {
       facts.forbidden.push_back(goal.keyword);
       return {};
     case Kind::has_property:
+      facts.types &= kObject;
       facts.required.push_back(goal.keyword);
       return {};
   }
@@ -248,13 +249,19 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
     for (std::size_t i = 0; i < value.members.size(); ++i)
       branch.todo.push_back({&schema, Kind::keyword_holds, keyword, i});
   } else if (keyword == "unevaluatedProperties" || keyword == "unevaluatedItems") {
-    if (value.is(Json::Kind::boolean) && value.boolean) return {};
-    if (std::ranges::find(whole_, &schema) == whole_.end())
-      return reader_.refuse(&schema, keyword, "is supported only where the schema is no part of another one");
+    const bool whole = std::ranges::find(whole_, &schema) != whole_.end();
+    if (value.is(Json::Kind::boolean) && value.boolean) {
+      if (!whole) evaluates_all(branch.facts, keyword);
+      return {};
+    }
+    if (!whole)
+      return reader_.refuse(&schema, keyword,
+                            "is not supported inside a schema that is a part of another one, such as a "
+                            "branch of 'allOf'; move it to the outer schema");
     Facts& facts = branch.facts;
     (keyword == "unevaluatedItems" ? facts.unevaluated.items : facts.unevaluated.properties) = &schema;
   } else {
-    return reader_.refuse(&schema, keyword, "is not a keyword that is supported");
+    return reader_.refuse(&schema, keyword, "is not supported; remove it");
   }
   return {};
 }
@@ -289,7 +296,8 @@ Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std:
 Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
   const std::size_t n = value.items.size();
   if (n > kAlternativesMax)
-    return reader_.refuse(&schema, "oneOf", "{} branches, the limit is {}", n, kAlternativesMax);
+    return reader_.refuse(&schema, "oneOf", "has {} branches, the limit is {}; use fewer", n,
+                          kAlternativesMax);
   std::vector<std::vector<bool>> apart(n, std::vector<bool>(n, false));
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < i; ++j) {
@@ -314,7 +322,8 @@ Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::strin
   }
   branches_ += choices.size() - 1;
   if (branches_ > kAlternativesMax)
-    return reader_.refuse(&schema, keyword, "more than {} combinations of alternatives", kAlternativesMax);
+    return reader_.refuse(&schema, keyword, "leads to more than {} combinations of alternatives; use fewer",
+                          kAlternativesMax);
   const auto extend = [](Branch& to, const Goals& goals) {
     for (const Goal& goal : goals)
       if (goal.kind == Kind::fails)
@@ -333,7 +342,7 @@ Result<std::uint32_t> FactsBuilder::count(const Json& schema, std::string_view k
   const Json& value = *schema.find(keyword);
   const auto decimal = value.is(Json::Kind::number) ? Decimal::parse(value.text) : std::nullopt;
   const auto n = decimal ? decimal->count() : std::nullopt;
-  if (!n) return reader_.refuse(&schema, keyword, "must be a non-negative integer");
+  if (!n) return reader_.refuse(&schema, keyword, "must be a whole number from 0 to 4294967294");
   return *n;
 }
 
@@ -347,7 +356,8 @@ Result<Decimal> FactsBuilder::number(const Json& schema, std::string_view keywor
   const Json& value = *schema.find(keyword);
   if (!value.is(Json::Kind::number)) return reader_.refuse(&schema, keyword, "must be a number");
   auto decimal = Decimal::parse(value.text);
-  if (!decimal) return reader_.refuse(&schema, keyword, "a number of more than {} digits", kNumberDigitsMax);
+  if (!decimal)
+    return reader_.refuse(&schema, keyword, "has more than {} digits; shorten it", kNumberDigitsMax);
   return *std::move(decimal);
 }
 

@@ -30,6 +30,10 @@ class FactsBuilder {
 
   // Follows references from the only goal to the schema they refer to.
   Result<void> find_whole(const Goals& goals);
+  // Handles unevaluatedProperties or unevaluatedItems of true within another schema.
+  void evaluates_all(Facts& facts, std::string_view keyword);
+  // The schema of items that no schema of the branch evaluates.
+  Json unevaluated_item(const Branch& branch) const;
   Result<void> finish_unevaluated(Branch& branch);
   // Records the schemas that contribute facts, for error messages.
   static void speaks(Facts& facts, const Json& schema);
@@ -50,6 +54,9 @@ class FactsBuilder {
   Result<void> choice_holds(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
   Result<void> one_of(Branch& branch, const Json& schema, const Json& value);
   Result<void> fails(Branch& branch, const Json& schema);
+  // Adds the ways in which `additionalProperties: false` can fail. False: others exist that cannot be
+  // written.
+  static bool additional_fails(const Facts& facts, const Json& schema, std::vector<Goals>& choices);
   Result<bool> can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                         std::size_t index) const;
   Result<void> combinator_fails(Branch& branch, const Json& schema, std::string_view keyword,

@@ -81,6 +81,31 @@ Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std:
   });
 }
 
+// A member must exist that the schema does not list. Only members that the other schemas list can be written;
+// if these schemas allow no others, that is exact.
+bool FactsBuilder::additional_fails(const Facts& facts, const Json& schema, std::vector<Goals>& choices) {
+  const Json* listed = schema.find("properties");
+  const auto outside = [&](std::string_view name) { return !listed || !listed->find(name); };
+  if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
+    choices.emplace_back();  // needs no goal
+    return true;
+  }
+  bool closed = false;
+  for (const Json* other : facts.objects) {
+    const Json *names = other->find("properties"), *rest = other->find("additionalProperties");
+    closed = closed ||
+             (rest && rest->is(Json::Kind::boolean) && !rest->boolean && !other->find("patternProperties"));
+    if (!names) continue;
+    for (const auto& [name, value] : names->members) {
+      Goals choice{{&schema, Kind::has_property, name}};
+      if (outside(name) && std::ranges::find(facts.forbidden, name) == facts.forbidden.end() &&
+          std::ranges::find(choices, choice) == choices.end())
+        choices.push_back(std::move(choice));
+    }
+  }
+  return closed;
+}
+
 // One of the keywords must fail. If the failure of a keyword cannot be expressed, the keyword is skipped if
 // there are others. This omits values, but never adds wrong ones.
 Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
@@ -98,6 +123,15 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     if (keyword.starts_with("exclusive") && value.is(Json::Kind::boolean)) continue;
     if (keyword == "format" && !is_enforced_format(value.text)) continue;
     if (keyword == "uniqueItems" && !value.boolean) continue;
+    if (keyword == "additionalProperties" && value.is(Json::Kind::boolean) &&
+        !schema.find("patternProperties")) {
+      if (value.boolean || (branch.facts.types & kObject) == 0) continue;
+      const bool exact = additional_fails(branch.facts, schema, choices);
+      if (!choices.empty() && choices.back().empty()) return {};  // fails in any case
+      if (!exact) left_out = keyword;
+      negatable = negatable || exact || !choices.empty();
+      continue;
+    }
     if (!is_negatable(schema, keyword)) {
       left_out = keyword;
       continue;
@@ -109,7 +143,9 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     }
   }
   if (left_out && !negatable)
-    return reader_.refuse(&schema, *left_out, "cannot be negated (by 'not', 'oneOf' or 'if')");
+    return reader_.refuse(
+        &schema, *left_out,
+        "cannot be negated by 'not', 'oneOf' or 'if'; remove it, or add 'required' or 'type' to its schema");
   // If there are too many ways to fail, uses only the missing member, which needs the fewest facts.
   if (branches_ + choices.size() > kAlternativesMax / 2 && choices.size() > 1) {
     const auto missing =

@@ -5,6 +5,29 @@
 
 namespace octavo::grammar {
 
+namespace {
+
+Json empty_object() {
+  Json json;
+  json.kind = Json::Kind::object;
+  return json;
+}
+
+Json empty_array() {
+  Json json;
+  json.kind = Json::Kind::array;
+  return json;
+}
+
+Json true_schema() {
+  Json json;
+  json.kind = Json::Kind::boolean;
+  json.boolean = true;
+  return json;
+}
+
+}  // namespace
+
 Result<void> FactsBuilder::find_whole(const Goals& goals) {
   if (goals.size() != 1 || goals[0].kind != Kind::holds) return {};
   for (const Json* schema = goals[0].schema;;) {
@@ -18,36 +41,49 @@ Result<void> FactsBuilder::find_whole(const Goals& goals) {
   }
 }
 
+void FactsBuilder::evaluates_all(Facts& facts, std::string_view keyword) {
+  const bool items = keyword == "unevaluatedItems";
+  Json all = empty_object();
+  all.members.emplace_back(items ? "items" : "additionalProperties", true_schema());
+  (items ? facts.arrays : facts.objects).push_back(reader_.made(std::move(all)));
+}
+
+// In 2020-12 `contains` evaluates the items that match it.
+Json FactsBuilder::unevaluated_item(const Branch& branch) const {
+  Json choices = empty_array();
+  choices.items.push_back(*branch.facts.unevaluated.items->find("unevaluatedItems"));
+  for (const Goal& goal : branch.done)
+    if (const Json* matched = goal.kind == Kind::holds ? goal.schema->find("contains") : nullptr)
+      choices.items.push_back(*matched);
+  if (choices.items.size() == 1 || reader_.dialect_ < Dialect::draft2020) return std::move(choices.items[0]);
+  Json item = empty_object();
+  item.members.emplace_back("anyOf", std::move(choices));
+  return item;
+}
+
 // Generates a schema for the unevaluated values. The schemas that hold in this branch evaluate some values.
-// Another branch of an anyOf, or `contains`, may also hold and evaluate more; such values are omitted.
+// Another branch of an anyOf may also hold and evaluate more; such values are omitted.
 // Schemas in a negation evaluate nothing.
 Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   Facts& facts = branch.facts;
   for (const auto& [schema, keyword] : {std::pair(facts.unevaluated.properties, "unevaluatedProperties"),
                                         std::pair(facts.unevaluated.items, "unevaluatedItems")})
     if (schema && branch.doubly_negated)
-      return reader_.refuse(schema, keyword, "is not supported beside a 'not' of a 'not' or 'if'");
+      return reader_.refuse(schema, keyword,
+                            "is not supported together with 'not' inside 'not' or 'if'; remove one of them");
   const auto speaks = [](const std::vector<const Json*>& schemas, std::string_view keyword) {
     return std::ranges::any_of(schemas, [&](const Json* s) { return s->find(keyword) != nullptr; });
   };
-  const auto object = [] {
-    Json json;
-    json.kind = Json::Kind::object;
-    return json;
-  };
-  Json yes;
-  yes.kind = Json::Kind::boolean;
-  yes.boolean = true;
   const bool any_of = std::ranges::any_of(
       branch.done, [](const Goal& g) { return g.kind == Kind::keyword_holds && g.keyword == "anyOf"; });
   if (facts.unevaluated.properties && !speaks(facts.objects, "additionalProperties")) {
-    Json rest = object();
+    Json rest = empty_object();
     for (const std::string_view keyword : {"properties", "patternProperties"}) {
-      Json evaluated = object();
+      Json evaluated = empty_object();
       for (const Json* schema : facts.objects)
         if (const Json* listed = schema->find(keyword))
           for (const auto& [name, value] : listed->members)
-            if (!evaluated.find(name)) evaluated.members.emplace_back(name, yes);
+            if (!evaluated.find(name)) evaluated.members.emplace_back(name, true_schema());
       if (!evaluated.members.empty()) rest.members.emplace_back(keyword, std::move(evaluated));
     }
     rest.members.emplace_back("additionalProperties",
@@ -61,13 +97,12 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     return items && (!items->is(Json::Kind::array) || s->find("additionalItems"));
   });
   if (facts.unevaluated.items && !all_items) {
-    Json rest = object(), prefix;
-    prefix.kind = Json::Kind::array;
-    prefix.items.resize(reader_.prefix_size(facts), yes);
+    Json rest = empty_object(), prefix = empty_array();
+    prefix.items.resize(reader_.prefix_size(facts), true_schema());
     rest.members.emplace_back("prefixItems", std::move(prefix));
-    rest.members.emplace_back("items", *facts.unevaluated.items->find("unevaluatedItems"));
+    rest.members.emplace_back("items", unevaluated_item(branch));
     facts.arrays.push_back(reader_.made(std::move(rest)));
-    reader_.narrowed_ = reader_.narrowed_ || any_of || !facts.contains.empty();
+    reader_.narrowed_ = reader_.narrowed_ || any_of;
   }
   return {};
 }

@@ -103,15 +103,17 @@ std::string rule_at(const Grammar& grammar, ExprId id) {
 Result<Grammar> within_limits(Grammar grammar) {
   if (grammar.exprs.size() > kExprsMax)
     return failure(ErrorCode::invalid_argument,
-                   "the grammar has {} expressions, the limit is {}: it is reached at {:.200}",
+                   "the grammar has {} expressions, the limit is {}; shorten the grammar (the limit is "
+                   "reached in {:.200})",
                    grammar.exprs.size(), kExprsMax, rule_at(grammar, kExprsMax));
   if (grammar.rules.size() > kRulesMax)
-    return failure(ErrorCode::invalid_argument, "the grammar has {} rules, the limit is {}",
+    return failure(ErrorCode::invalid_argument, "the grammar has {} rules, the limit is {}; use fewer",
                    grammar.rules.size(), kRulesMax);
   for (const Expr& expr : grammar.exprs)
     if (expr.depth > kExprDepthMax)
-      return failure(ErrorCode::invalid_argument, "the grammar's expressions nest {} deep, the limit is {}",
-                     expr.depth, kExprDepthMax);
+      return failure(ErrorCode::invalid_argument,
+                     "the expressions are nested {} deep, the limit is {}; flatten them", expr.depth,
+                     kExprDepthMax);
   return grammar;
 }
 

@@ -25,9 +25,10 @@ Result<Grammar> make_grammar(const GrammarSource& source) {
       break;
   }
   TRY(const Json list, parse_json(source.text, "choice"));
+  if (!list.is(Json::Kind::array)) return invalid("choice", "must be an array of strings");
   std::vector<std::string> texts;
   for (const Json& item : list.items) {
-    if (!item.is(Json::Kind::string)) return invalid("choice", "must be a list of strings");
+    if (!item.is(Json::Kind::string)) return invalid("choice", "each item must be a string");
     texts.push_back(item.text);
   }
   return choice_grammar(std::move(texts));

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "grammar/limits.h"
+#include "grammar/text_position.h"
 #include "grammar/unicode.h"
 
 namespace octavo::grammar {
@@ -29,20 +30,23 @@ class JsonParser {
 
   Result<Json> parse() {
     if (text_.size() > kJsonBytesMax)
-      return invalid(field_, "JSON: {} bytes, the limit is {}", text_.size(), kJsonBytesMax);
+      return invalid(field_, "JSON: the text has {} bytes, the limit is {}; shorten it", text_.size(),
+                     kJsonBytesMax);
     if (const auto bad = invalid_utf8(text_))
-      return invalid(field_, "JSON: invalid UTF-8 at offset {}", *bad);
+      return invalid(field_, "JSON, {}: invalid UTF-8; send the text as UTF-8", line_and_column(text_, *bad));
     Json value;
     TRY_VOID(read(value, 1));
     skip_space();
-    if (at_ != text_.size()) return error("text after the value");
+    if (at_ != text_.size())
+      return error("expected the end of the text after the value, found {}", found_at(text_, at_));
     return value;
   }
 
  private:
   template <class... Args>
   std::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
-    return invalid(field_, "JSON: {} at offset {}", fmt::format(text, std::forward<Args>(args)...), at_);
+    return invalid(field_, "JSON, {}: {}", line_and_column(text_, at_),
+                   fmt::format(text, std::forward<Args>(args)...));
   }
   void skip_space() {
     while (at_ < text_.size() && std::string_view(" \t\n\r").contains(text_[at_])) ++at_;
@@ -52,7 +56,8 @@ class JsonParser {
 
   Result<void> read(Json& value, int depth) {
     skip_space();
-    if (depth > kJsonDepthMax) return error("nesting beyond {} levels", kJsonDepthMax);
+    if (depth > kJsonDepthMax)
+      return error("values are nested more than {} deep; flatten them", kJsonDepthMax);
     value.offset = at_;
     if (take("{")) return read_object(value, depth);
     if (take("[")) return read_array(value, depth);
@@ -77,16 +82,16 @@ class JsonParser {
     do {
       skip_space();
       std::string key;
-      if (!take("\"")) return error("a key was expected");
+      if (!take("\"")) return error("expected a name in double quotes, found {}", found_at(text_, at_));
       TRY_VOID(read_string(key));
-      if (!keys.insert(key).second) return error("the key '{}' occurs twice", key);
+      if (!keys.insert(key).second) return error("the name '{}' occurs twice in an object; remove one", key);
       skip_space();
-      if (!take(":")) return error("':' was expected");
+      if (!take(":")) return error("expected ':' after the name, found {}", found_at(text_, at_));
       value.members.emplace_back(std::move(key), Json{});
       TRY_VOID(read(value.members.back().second, depth + 1));
       skip_space();
     } while (take(","));
-    if (!take("}")) return error("',' or '}}' was expected");
+    if (!take("}")) return error("expected ',' or '}}', found {}", found_at(text_, at_));
     return {};
   }
 
@@ -99,15 +104,20 @@ class JsonParser {
       TRY_VOID(read(value.items.back(), depth + 1));
       skip_space();
     } while (take(","));
-    if (!take("]")) return error("',' or ']' was expected");
+    if (!take("]")) return error("expected ',' or ']', found {}", found_at(text_, at_));
     return {};
+  }
+
+  std::unexpected<Error> half_pair() const {
+    return error("half of a surrogate pair; write \\uD800 to \\uDBFF and then \\uDC00 to \\uDFFF");
   }
 
   Result<void> read_string(std::string& out) {
     while (!take("\"")) {
-      if (at_ == text_.size()) return error("a string without end");
+      if (at_ == text_.size()) return error("a string has no closing double quote");
       const char c = text_[at_];
-      if (static_cast<unsigned char>(c) < 0x20) return error("a control character in a string");
+      if (static_cast<unsigned char>(c) < 0x20)
+        return error("a control character in a string; write it as an escape such as \\n or \\u0001");
       if (c != '\\') {
         out.push_back(c);
         ++at_;
@@ -120,15 +130,17 @@ class JsonParser {
         ++at_;
         continue;
       }
-      if (!take("u")) return error("an unknown escape");
+      if (!take("u"))
+        return error("unknown escape: \\ before {}; known are \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uHHHH",
+                     found_at(text_, at_));
       auto c1 = hex4();
-      if (!c1) return error("\\u without four hexadecimal digits");
+      if (!c1) return error("\\u needs 4 hexadecimal digits, found {}", found_at(text_, at_));
       if (*c1 >= 0xD800 && *c1 < 0xDC00 && take("\\u")) {
         const auto c2 = hex4();
-        if (!c2 || *c2 < 0xDC00 || *c2 > 0xDFFF) return error("a lone surrogate");
+        if (!c2 || *c2 < 0xDC00 || *c2 > 0xDFFF) return half_pair();
         c1 = 0x10000 + ((*c1 - 0xD800) << 10) + (*c2 - 0xDC00);
       }
-      if (*c1 >= 0xD800 && *c1 < 0xE000) return error("a lone surrogate");
+      if (*c1 >= 0xD800 && *c1 < 0xE000) return half_pair();
       append_utf8(out, *c1);
     }
     return {};
@@ -156,11 +168,11 @@ class JsonParser {
   Result<void> read_number(Json& value) {
     const std::size_t start = at_;
     take("-");
-    if (!take("0") && !digits()) return error("a value was expected");
-    if (take(".") && !digits()) return error("a digit was expected");
+    if (!take("0") && !digits()) return error("expected a value, found {}", found_at(text_, at_));
+    if (take(".") && !digits()) return error("expected a digit, found {}", found_at(text_, at_));
     if (take("e") || take("E")) {
       if (!take("+")) take("-");
-      if (!digits()) return error("a digit was expected");
+      if (!digits()) return error("expected a digit, found {}", found_at(text_, at_));
     }
     value.kind = Json::Kind::number;
     value.text = text_.substr(start, at_ - start);

@@ -36,10 +36,12 @@ class LarkParser : NotationReader {
     if (text_.contains("%ignore")) ignored_rule_ = g_.rule("%ignore");
     for (skip(true); !done(); skip(true)) TRY_VOID(statement());
     for (const auto& [name, entry] : names_)
-      if (!entry.defined) return error_at(entry.first_use, "'{}' is not defined", name);
+      if (!entry.defined)
+        return error_at(entry.first_use, "'{0}' is not defined; add a line '{0}: ...'", name);
     TRY_VOID(terminals_end());
     const auto start = names_.find("start");
-    if (start == names_.end() && !first_rule_) return error("there is no rule");
+    if (start == names_.end() && !first_rule_)
+      return error("the grammar has no rule; add a line 'start: ...' (names of rules are lower case)");
     const RuleId rule = start == names_.end() ? *first_rule_ : start->second.id;
     if (!ignored_rule_) return rule;
     g_.rules[*ignored_rule_].body = g_.repeat(g_.choice(ignored_), 0, kUnbounded);
@@ -86,7 +88,8 @@ class LarkParser : NotationReader {
   }
   Result<Named*> define(std::string_view name, std::size_t position) {
     Named& entry = named(name, position);
-    if (entry.defined) return error_at(position, "'{}' is defined twice", name);
+    if (entry.defined)
+      return error_at(position, "'{}' is defined a second time; join its definitions with '|'", name);
     entry.defined = true;
     entry.first_use = position;
     return &entry;
@@ -95,7 +98,7 @@ class LarkParser : NotationReader {
   Result<void> end_of_statement() {
     skip();
     if (done() || take("\n")) return {};
-    return error("an unexpected character");
+    return expected("the end of the line");
   }
 
   Result<void> statement() {
@@ -111,20 +114,21 @@ class LarkParser : NotationReader {
     }
     if (take("%")) {
       const std::string_view directive = name();
-      return error_at(position, "the directive '%{}' is not supported", directive);
+      return error_at(position, "the directive '%{}' is not supported; supported are %import and %ignore",
+                      directive);
     }
     while (take("?") || take("!")) {
     }
     const std::string_view defined = name();
-    if (defined.empty()) return error("a rule name was expected");
-    if (peek() == '{') return error("templates are not supported");
-    if (peek() == '[') return error("attributes of rules are not supported");
+    if (defined.empty()) return expected("a name of a rule or terminal, %import or %ignore");
+    if (peek() == '{') return error("templates are not supported; write a rule for each use");
+    if (peek() == '[') return error("attributes of rules such as [lazy] are not supported; remove them");
     if (take(".")) {
       take("-");
-      if (!number()) return error("a priority was expected");
+      if (!number()) return expected("a priority (a whole number) after '.'");
     }
     skip();
-    if (!take(":")) return error("':' was expected");
+    if (!take(":")) return expected(fmt::format("':' after the name '{}'", defined));
     TRY(Named* const entry, define(defined, position));
     in_terminal_ = is_terminal(defined) ? entry : nullptr;
     if (!in_terminal_ && !first_rule_) first_rule_ = entry->id;
@@ -137,13 +141,14 @@ class LarkParser : NotationReader {
   Result<void> import() {
     skip();
     const std::size_t position = at_;
-    if (name() != "common") return error_at(position, "only the library 'common' can be imported from");
+    if (name() != "common")
+      return error_at(position, "only terminals of 'common' can be imported, such as '%import common.INT'");
     if (take(".")) {
       TRY_VOID(import_one(true));
       return end_of_statement();
     }
     skip();
-    if (!take("(")) return error("'.' or '(' was expected");
+    if (!take("(")) return expected("'.' or '(' after 'common'");
     ++depth_;
     do {
       skip();
@@ -151,7 +156,7 @@ class LarkParser : NotationReader {
       skip();
     } while (take(","));
     --depth_;
-    if (!take(")")) return error("')' was expected");
+    if (!take(")")) return expected("',' or ')'");
     return end_of_statement();
   }
   Result<void> import_one(bool may_rename) {
@@ -159,12 +164,15 @@ class LarkParser : NotationReader {
     const std::string_view original = name();
     std::string_view known = original;
     const auto pattern = lark_common(original);
-    if (!pattern) return error_at(position, "the library 'common' has no '{}'", original);
+    if (!pattern)
+      return error_at(position, "'common' has no terminal '{}'; define it in the grammar", original);
     skip();
     if (may_rename && take("->")) {
       skip();
       known = name();
-      if (known.empty() || !is_terminal(known)) return error("the name of a terminal was expected");
+      if (known.empty() || !is_terminal(known))
+        return error_at(position, "the new name of '{}' must be a terminal (upper case), such as '-> NAME'",
+                        original);
     }
     TRY(Named* const entry, define(known, position));
     TRY(g_.rules[entry->id].body, add_regex(g_, *pattern, RegexMatch::full, field_));
@@ -189,7 +197,7 @@ class LarkParser : NotationReader {
     for (skip(); !done() && !std::string_view("|)]\n").contains(peek()); skip()) {
       if (take("->")) {
         skip();
-        if (name().empty()) return error("the name of an alias was expected");
+        if (name().empty()) return expected("the name of an alias after '->'");
         skip();
         break;
       }
@@ -206,11 +214,12 @@ class LarkParser : NotationReader {
   }
 
   Result<ExprId> group(std::string_view close) {
-    if (depth_ >= kNestingMax) return error("groups nest more than {} deep", kNestingMax);
+    if (depth_ >= kNestingMax)
+      return error("groups are nested more than {} deep; move the inner ones to rules", kNestingMax);
     ++depth_;
     TRY(const ExprId body, alternatives());
     --depth_;
-    if (!take(close)) return error("'{}' was expected", close);
+    if (!take(close)) return expected(fmt::format("'{}' or more of the group", close));
     return body;
   }
 
@@ -225,7 +234,8 @@ class LarkParser : NotationReader {
     if (peek() == '"' || peek() == '\'') return literal();
     if (take("/")) return regex(position);
     if (peek() == '<' || peek() == '%') {
-      if (inside) return error("a terminal can hold neither special tokens nor JSON");
+      if (inside)
+        return error("a terminal cannot contain a <token> or %json; use them in a rule (lower case)");
       if (take("<")) {
         TRY(const ExprId token, special_token());
         return terminal(token);
@@ -234,11 +244,13 @@ class LarkParser : NotationReader {
     }
     const std::string_view used = name();
     if (used.empty())
-      return std::string_view("*+?~{").contains(peek()) ? error("a quantifier with nothing before it")
-                                                        : error("an unexpected character");
+      return !done() && std::string_view("*+?~{").contains(peek())
+                 ? nothing_to_repeat()
+                 : expected("a \"literal\", a /regex/, a <token>, %json, a (group), an [option] or a name");
     if (peek() == '{' && at_ + 1 < text_.size() && !is_ascii_digit(text_[at_ + 1]) && text_[at_ + 1] != ',')
-      return error("templates are not supported");
-    if (inside && !is_terminal(used)) return error_at(position, "a terminal cannot use the rule '{}'", used);
+      return error("templates are not supported; write a rule for each use");
+    if (inside && !is_terminal(used))
+      return error_at(position, "a terminal cannot use the rule '{}'; make it a terminal (upper case)", used);
     const ExprId call = g_.call(named(used, position).id);
     if (in_terminal_) in_terminal_->uses.emplace_back(used);
     return is_terminal(used) ? terminal(call) : call;
@@ -251,13 +263,16 @@ class LarkParser : NotationReader {
     std::size_t at = 0;
     if (take("..")) {
       const char second = peek();
-      if (second != '"' && second != '\'') return error("the end of a range was expected");
+      if (second != '"' && second != '\'')
+        return expected("the last character of the range in quotes, as in \"a\"..\"z\"");
       ++at_;
       TRY(const std::string end, quoted(second));
       std::size_t end_at = 0;
       const auto low = next_code_point(content, at), high = next_code_point(end, end_at);
       if (!low || !high || at != content.size() || end_at != end.size() || *low > *high)
-        return error_at(position, "a range must go from one character to a later one");
+        return error_at(
+            position,
+            "both ends of a range must be one character, the smaller one first, as in \"a\"..\"z\"");
       return terminal(g_.code_points(*low, *high));
     }
     if (peek() != 'i' || (at_ + 1 < text_.size() && (is_letter(text_[at_ + 1]) || is_ascii_digit(text_[at_ + 1]))))
@@ -266,7 +281,8 @@ class LarkParser : NotationReader {
     std::vector<ExprId> parts;
     for (const char c : content) {
       if (static_cast<unsigned char>(c) > 0x7F)
-        return error_at(position, "characters beyond ASCII cannot be matched without case");
+        return error_at(position,
+                        "the suffix i supports ASCII letters only; write both cases of other letters");
       ByteSet either;
       either.add(static_cast<unsigned char>(c));
       if (is_letter(c) && c != '_') either.add(static_cast<unsigned char>(c) ^ 0x20u);
@@ -278,7 +294,9 @@ class LarkParser : NotationReader {
   Result<ExprId> regex(std::size_t position) {
     const std::size_t begin = at_;
     while (!done() && peek() != '/' && peek() != '\n') at_ += peek() == '\\' ? 2 : 1;
-    if (done() || peek() != '/') return error_at(position, "a regular expression without end");
+    if (done() || peek() != '/')
+      return error_at(position,
+                      "the regular expression has no closing '/' on its line; write a slash in it as \\/");
     const std::string_view pattern = text_.substr(begin, at_ - begin);
     RegexFlags flags;
     for (++at_; is_letter(peek()); ++at_) {
@@ -287,7 +305,8 @@ class LarkParser : NotationReader {
       else if (peek() == 's')
         flags.dot_all = true;
       else if (peek() != 'u')
-        return error("the flag '{}' of a regular expression is not supported", peek());
+        return error("the flag '{}' of a regular expression is not supported; supported are i, s and u",
+                     peek());
     }
     auto body = add_regex(g_, pattern, RegexMatch::full, field_, flags);
     if (!body) return error_at(position, "{}", body.error().message);
@@ -296,13 +315,13 @@ class LarkParser : NotationReader {
 
   // Reads %json {...}, as in llguidance.
   Result<ExprId> json(std::size_t position) {
-    if (!take("%json")) return error("an unexpected character");
+    if (!take("%json")) return expected("%json or a name");
     skip(true);
     const std::size_t begin = at_;
     int open = 0;
     bool string = false;
     do {
-      if (done()) return error_at(position, "a JSON Schema without end");
+      if (done()) return error_at(position, "the JSON Schema after %json has no closing '}}'");
       const char c = text_[at_++];
       if (c == '"') string = !string;
       if (string && c == '\\') ++at_;
@@ -328,15 +347,15 @@ class LarkParser : NotationReader {
       skip();
       min = max = number();
       if (take("..")) max = number();
-      if (!min || !max) return error("a malformed repetition");
+      if (!min || !max) return expected("a repetition ~n or ~n..m");
     } else if (take("{")) {
       min = max = number();
       if (take(",")) max = number();
-      if (!take("}") || (!min && !max)) return error("a malformed repetition");
+      if (!take("}") || (!min && !max)) return expected("a repetition {m}, {m,}, {,n} or {m,n}");
     } else {
       return part;
     }
-    if (std::string_view("*+?~{").contains(peek()) && !done()) return error("a quantifier on a quantifier");
+    if (std::string_view("*+?~{").contains(peek()) && !done()) return second_quantifier();
     return repeated(part, min, max);
   }
 
@@ -356,7 +375,8 @@ class LarkParser : NotationReader {
     for (const auto& [name, count] : open)
       if (count > 0) {
         const std::size_t position = names_.find(name)->second.first_use;
-        return error_at(position, "the terminal '{}' uses itself, or one that does; only rules may", name);
+        return error_at(position,
+                        "the terminal '{}' contains itself; only rules (lower case) may be recursive", name);
       }
     return {};
   }

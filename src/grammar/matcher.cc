@@ -98,7 +98,7 @@ Result<void> Matcher::fill(std::span<std::int32_t> mask) {
   const auto used = mask.first(words);
   if (terminated_) {
     std::ranges::fill(used, 0);
-    return failure(ErrorCode::internal, "the text has ended, no token may follow");
+    return failure(ErrorCode::internal, "the text has ended: no token may follow");
   }
   const std::optional<bool> any = grammar_->table_->fill(current(), used);
   if (!any) return too_ambiguous();

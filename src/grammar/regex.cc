@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "grammar/limits.h"
+#include "grammar/text_position.h"
 #include "grammar/unicode.h"
 #include "grammar/word_boundaries.h"
 
@@ -17,8 +18,9 @@ namespace {
 // match: any text in a search, none after an anchor.
 class Writer {
  public:
-  Writer(Grammar& grammar, const RegexTree& tree, RegexMatch match, std::string_view field)
-      : grammar_(grammar), tree_(tree), match_(match), field_(field) {
+  Writer(Grammar& grammar, std::string_view pattern, const RegexTree& tree, RegexMatch match,
+         std::string_view field)
+      : grammar_(grammar), pattern_(pattern), tree_(tree), match_(match), field_(field) {
     anchors_.resize(tree.nodes.size());
     for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children come before their parents
       const RegexNode& node = tree.nodes[i];
@@ -98,8 +100,9 @@ class Writer {
     ranges_ += count;
     if (ranges_ > kClassRangesMax)
       return invalid(field_,
-                     "regex: the character classes have more than {} ranges in total (reached at offset {})",
-                     kClassRangesMax, node.position);
+                     "regex, {}: the classes up to here have more than {} ranges of characters in total; use "
+                     "simpler classes",
+                     line_and_column(pattern_, node.position), kClassRangesMax);
     if (count <= kFewRanges) return known->second = code_point_expr(grammar_, node.set);
     Grammar apart;
     auto automaton = regular_automaton(apart, code_point_expr(apart, node.set), kDfaStatesMax);
@@ -107,9 +110,11 @@ class Writer {
   }
 
   std::unexpected<Error> misplaced(std::uint32_t id) const {
-    return invalid(field_,
-                   "regex: anchor at offset {}: anchors are supported only at the edges of the pattern",
-                   tree_.nodes[id].position);
+    return invalid(
+        field_,
+        "regex, {}: the anchors ^ and $ are supported only at the two ends of the pattern; to match "
+        "the character, write a backslash before it",
+        line_and_column(pattern_, tree_.nodes[id].position));
   }
 
   ExprId anything() {
@@ -122,6 +127,7 @@ class Writer {
   }
 
   Grammar& grammar_;
+  const std::string_view pattern_;
   const RegexTree& tree_;
   const RegexMatch match_;
   const std::string_view field_;
@@ -138,13 +144,16 @@ Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch 
   TRY(const RegexTree tree, parse_regex(pattern, field, flags));
   if (has_boundaries(tree)) {
     Grammar marked;
-    TRY(const ExprId expr, Writer(marked, tree, match, field).write(tree.root, true, true));
+    TRY(const ExprId expr, Writer(marked, pattern, tree, match, field).write(tree.root, true, true));
     auto automaton = without_marks(marked, expr);
     if (!automaton)
-      return invalid(field, "regex: with its word boundaries the pattern has more than {} states", kDfaStatesMax);
+      return invalid(field,
+                     "regex: the pattern with its word boundaries needs more than {} states; remove a \\b, "
+                     "or shorten the pattern",
+                     kDfaStatesMax);
     return grammar.leaf(*std::move(automaton));
   }
-  return Writer(grammar, tree, match, field).write(tree.root, true, true);
+  return Writer(grammar, pattern, tree, match, field).write(tree.root, true, true);
 }
 
 Result<Grammar> regex_grammar(std::string_view pattern) {

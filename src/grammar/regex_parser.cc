@@ -5,6 +5,7 @@
 #include <string>
 
 #include "grammar/limits.h"
+#include "grammar/text_position.h"
 
 namespace octavo::grammar {
 
@@ -86,12 +87,14 @@ class PatternParser {
 
   Result<RegexTree> parse() {
     if (text_.size() > kRegexBytesMax)
-      return invalid(field_, "regex: {} bytes, the limit is {}", text_.size(), kRegexBytesMax);
+      return invalid(field_, "regex: the pattern has {} bytes, the limit is {}; shorten it", text_.size(),
+                     kRegexBytesMax);
     if (const auto bad = invalid_utf8(text_))
-      return invalid(field_, "regex: invalid UTF-8 at offset {}", *bad);
+      return invalid(field_, "regex, {}: invalid UTF-8; send the pattern as UTF-8",
+                     line_and_column(text_, *bad));
     TRY_VOID(leading_flags());
     TRY(tree_.root, alternatives(0));
-    if (!done()) return error("unmatched ')'");
+    if (!done()) return error("')' without a '(' before it; to match the character, write \\)");
     return std::move(tree_);
   }
 
@@ -104,8 +107,21 @@ class PatternParser {
   bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
 
   template <class... Args>
+  std::unexpected<Error> error_at(std::size_t offset, fmt::format_string<Args...> text,
+                                  Args&&... args) const {
+    return invalid(field_, "regex, {}: {}", line_and_column(text_, offset),
+                   fmt::format(text, std::forward<Args>(args)...));
+  }
+  template <class... Args>
   std::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
-    return invalid(field_, "regex: {} at offset {}", fmt::format(text, std::forward<Args>(args)...), at_);
+    return error_at(at_, text, std::forward<Args>(args)...);
+  }
+  std::unexpected<Error> nothing_to_repeat() const {
+    return error("the quantifier '{0}' has nothing before it to repeat; to match the character, write \\{0}",
+                 text_[at_]);
+  }
+  std::unexpected<Error> back_reference() const {
+    return error("back references are not supported; repeat the group's pattern, or list the texts with '|'");
   }
 
   static bool is_single(const CodePointSet& s) {
@@ -118,7 +134,8 @@ class PatternParser {
   }
 
   Result<std::uint32_t> alternatives(int depth) {
-    if (depth > kNestingMax) return error("groups nest more than {} deep", kNestingMax);
+    if (depth > kNestingMax)
+      return error("groups are nested more than {} deep; flatten the pattern", kNestingMax);
     const std::size_t position = at_;
     std::vector<std::uint32_t> branches;
     do {
@@ -142,12 +159,12 @@ class PatternParser {
     const std::size_t position = at_;
     if (take('^')) return add({Kind::begin, {}, {}, 0, 0, position});
     if (take('$')) return add({Kind::end, {}, {}, 0, 0, position});
-    if (next_is('*') || next_is('+') || next_is('?')) return error("a quantifier with nothing before it");
+    if (next_is('*') || next_is('+') || next_is('?')) return nothing_to_repeat();
     std::uint32_t min, max;
     const std::size_t before = at_;
     if (next_is('{') && braces(min, max)) {
       at_ = before;
-      return error("a quantifier with nothing before it");
+      return nothing_to_repeat();
     }
     if (take('(')) return group(depth);
     if (take('.')) {
@@ -167,7 +184,10 @@ class PatternParser {
   // The characters that a range matches with the current flags.
   Result<CodePointSet> cased(CodePointRange range) const {
     if (!flags_.ignore_case) return set_of({range});
-    if (range.high > 0x7F) return error("characters beyond ASCII cannot be matched without case");
+    if (range.high > 0x7F)
+      return error(
+          "the flag i supports ASCII characters only; write both cases of other characters, as in "
+          "[\u00c4\u00e4]");
     return without_case(set_of({range}));
   }
 
@@ -176,8 +196,8 @@ class PatternParser {
     if (take('Z') || take('z')) return add({Kind::end, {}, {}, 0, 0, position});
     if (take('b')) return add({Kind::boundary, {}, {}, 0, 0, position});
     if (take('B')) return add({Kind::no_boundary, {}, {}, 0, 0, position});
-    if (!done() && text_[at_] >= '1' && text_[at_] <= '9') return error("back references are not supported");
-    if (next_is('k')) return error("back references are not supported");
+    if (!done() && text_[at_] >= '1' && text_[at_] <= '9') return back_reference();
+    if (next_is('k')) return back_reference();
     TRY(CodePointSet set, escape());
     if (is_single(set)) {
       TRY(set, cased(set.ranges[0]));
@@ -193,7 +213,7 @@ class PatternParser {
       else if (text_[at_] == 's')
         flags_.dot_all = true;
       else
-        return error("the flag '{}' is not supported, only i and s are", text_[at_]);
+        return error("the flag '{}' is not supported; supported are i and s", text_[at_]);
     }
     return {};
   }
@@ -216,32 +236,40 @@ class PatternParser {
   }
 
   Result<std::uint32_t> group(int depth) {
+    const std::size_t opening = at_ - 1;
     const RegexFlags outside = flags_;
     if (take("?:")) {
     } else if (next_is('?') && is_flag_group(text_.substr(at_ + 1))) {
       ++at_;
       TRY_VOID(flag_letters());
-      if (!take(':')) return error("flags are supported at the beginning of the pattern, or as (?i:...)");
+      if (!take(':'))
+        return error("flags are supported at the beginning of the pattern, or for a group: (?i:...)");
     } else if (take("?=") || take("?!") || take("?<=") || take("?<!")) {
-      return error("lookaround is not supported");
+      return error(
+          "lookaround is not supported here, only a lookahead at the beginning of a schema's pattern; "
+          "rewrite the pattern without it");
     } else if (take("?P=")) {
-      return error("back references are not supported");
+      return back_reference();
     } else if (take("?P<") || take("?<")) {
       const std::size_t end = text_.find('>', at_);
-      if (end == std::string_view::npos || end == at_) return error("a group name without end");
+      if (end == std::string_view::npos || end == at_)
+        return error("a group name needs a closing '>', as in (?<name>...)");
       for (; at_ < end; ++at_) {
         const char c = text_[at_];
         const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
         if (!letter && !is_digit(c))
-          return error("a group name with a character other than letters and digits");
+          return error("{} in a group name; use letters, digits, '_' and '$'", found_at(text_, at_));
       }
       ++at_;
     } else if (next_is('?')) {
-      return error("this kind of group is not supported");
+      return error(
+          "groups of this kind are not supported; supported are (...), (?:...), (?<name>...), (?i:...) and "
+          "(?s:...)");
     }
     TRY(const std::uint32_t body, alternatives(depth + 1));
     flags_ = outside;
-    if (!take(')')) return error("a group without ')'");
+    if (!take(')'))
+      return error_at(opening, "the group has no closing ')'; to match the character '(', write \\(");
     return body;
   }
 
@@ -284,17 +312,22 @@ class PatternParser {
       max = 1;
     } else if (next_is('{') && braces(min, max)) {
       if (min > kRepeatMax || (!unbounded_ && max > kRepeatMax))
-        return error("a repetition beyond {}", kRepeatMax);
-      if (min > max) return error("a repetition of at least {} and at most {}", min, max);
+        return error_at(position, "a repetition count exceeds the limit of {}; lower it", kRepeatMax);
+      if (min > max)
+        return error_at(position, "the minimum {} of the repetition exceeds its maximum {}; swap them", min,
+                        max);
     } else {
       return part;
     }
     const Kind kind = tree_.nodes[part].kind;
     if (kind == Kind::begin || kind == Kind::end || kind == Kind::boundary || kind == Kind::no_boundary)
-      return error("a quantifier on an anchor");
+      return error_at(position, "a quantifier after an anchor or word boundary; remove one of the two");
     take('?');  // a lazy quantifier matches the same texts, only in another order
-    if (next_is('+')) return error("a quantifier on a quantifier, or a possessive one");
-    if (next_is('*') || next_is('?')) return error("a quantifier on a quantifier");
+    if (next_is('+'))
+      return error("possessive quantifiers and second quantifiers are not supported; remove this '+'");
+    if (next_is('*') || next_is('?'))
+      return error("a second quantifier '{}'; remove it, or write (?:...) around the repeated part",
+                   text_[at_]);
     return add({Kind::repeat, {part}, {}, min, max, position});
   }
 
@@ -319,53 +352,59 @@ class PatternParser {
     if (take('{')) {
       const std::size_t end = text_.find('}', at_);
       if (end != std::string_view::npos && end > at_ && end - at_ <= 6) c = hex(end - at_);
-      if (!c || !take('}')) return error("a malformed \\u{{...}}");
+      if (!c || !take('}')) return error("\\u{{...}} needs 1 to 6 hexadecimal digits");
     } else {
       c = hex(4);
-      if (!c) return error("\\u without four hexadecimal digits");
+      if (!c) return error("\\u needs 4 hexadecimal digits, found {}", found_at(text_, at_));
       if (*c >= 0xD800 && *c < 0xDC00 && take("\\u")) {
         const auto low = hex(4);
-        if (!low || *low < 0xDC00 || *low > 0xDFFF) return error("a surrogate without its partner");
+        if (!low || *low < 0xDC00 || *low > 0xDFFF)
+          return error("\\uD800 to \\uDBFF needs a second half \\uDC00 to \\uDFFF; or write \\u{{...}}");
         c = 0x10000 + ((*c - 0xD800) << 10) + (*low - 0xDC00);
       }
     }
-    if (*c > kCodePointMax || (*c >= 0xD800 && *c < 0xE000)) return error("an escape that is no code point");
+    if (*c > kCodePointMax || (*c >= 0xD800 && *c < 0xE000))
+      return error("U+{:04X} is not a character; write a code point up to U+10FFFF outside U+D800 to U+DFFF",
+                   *c);
     return *c;
   }
 
   // Reads \p{NAME} or \P{NAME} from the letter on.
   Result<CodePointSet> category_escape() {
     const char c = text_[at_];
-    if (flags_.ignore_case) return error("\\{}{{...}} cannot be matched without case", c);
+    if (flags_.ignore_case)
+      return error("\\{}{{...}} is not supported with the flag i; write the characters as a class", c);
     ++at_;
     const std::size_t end = take('{') ? text_.find('}', at_) : std::string_view::npos;
-    if (end == std::string_view::npos) return error("\\{} without {{...}}", c);
+    if (end == std::string_view::npos) return error("\\{0} needs a category in braces, as in \\{0}{{L}}", c);
     std::string_view name = text_.substr(at_, end - at_);
     for (const std::string_view prefix : {"General_Category=", "gc="})
       if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
     const auto set = general_category(name);
-    if (!set) return error("\\{}{{{}}}: only general categories are supported", c, name);
+    if (!set)
+      return error("\\{}{{{}}} is not supported; supported are general categories such as L, Lu, Nd and P", c,
+                   name);
     at_ = end + 1;
     ranges_ += set->ranges.size();
     if (ranges_ > kCategoryRangesMax)
-      return error("Unicode categories of more than {} ranges in total", kCategoryRangesMax);
+      return error("the Unicode categories have more than {} ranges in total; use fewer", kCategoryRangesMax);
     return c == 'p' ? *set : set->complement();
   }
 
   // Reads the escape after a backslash, inside or outside of classes.
   Result<CodePointSet> escape() {
-    if (done()) return error("a backslash with nothing after it");
+    if (done()) return error("a backslash at the end of the pattern; to match the character, write \\\\");
     const char c = text_[at_];
     if (const auto set = letter_class(c)) {
       ++at_;
       return *set;
     }
     if (c == '0' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))
-      return error("octal escapes are not supported");
+      return error("octal escapes are not supported; write \\xHH");
     if (c == 'p' || c == 'P') return category_escape();
     if (take('x')) {
       const auto value = hex(2);
-      if (!value) return error("\\x without two hexadecimal digits");
+      if (!value) return error("\\x needs 2 hexadecimal digits, found {}", found_at(text_, at_));
       return single(*value);
     }
     if (take('u')) {
@@ -373,7 +412,9 @@ class PatternParser {
       return single(value);
     }
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (letter || (is_digit(c) && c != '0')) return error("the escape \\{} is not supported", c);
+    if (letter || (is_digit(c) && c != '0'))
+      return error("the escape \\{} is not supported; to match the character, write it without the backslash",
+                   c);
     if (take('0')) return single(0);
     return single(*next_code_point(text_, at_));
   }
@@ -389,11 +430,13 @@ class PatternParser {
   }
 
   Result<CodePointSet> char_class() {
+    const std::size_t opening = at_ - 1;
     const bool negated = take('^');
-    if (next_is(']')) return error("an empty class");
+    if (next_is(']')) return error_at(opening, "the class is empty; list a character (a literal ']' is \\])");
     CodePointSet set;
     while (!take(']')) {
-      if (done()) return error("a class without ']'");
+      if (done())
+        return error_at(opening, "the class has no closing ']'; to match the character '[', write \\[");
       TRY(CodePointSet low, class_member());
       if (!next_is('-') || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
         if (is_single(low)) {
@@ -404,8 +447,11 @@ class PatternParser {
       }
       ++at_;
       TRY(const CodePointSet high, class_member());
-      if (!is_single(low) || !is_single(high)) return error("a range whose end is itself a class");
-      if (low.ranges[0].low > high.ranges[0].low) return error("a range that runs backwards");
+      if (!is_single(low) || !is_single(high))
+        return error("a range needs one character at each end; put a literal '-' last in the class");
+      if (low.ranges[0].low > high.ranges[0].low)
+        return error(
+            "the range ends with a character before its first one; swap them, or put a literal '-' last");
       TRY(const CodePointSet range, cased({low.ranges[0].low, high.ranges[0].low}));
       set.add(range);
     }

@@ -38,7 +38,8 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   const std::size_t prefix = reader_.prefix_size(facts);
   std::uint32_t min = facts.item_count.min, max = facts.item_count.max;
   if (prefix > kGraphNodesMax)
-    return reader_.refuse(facts.arrays[0], "prefixItems", "more than {} items", kGraphNodesMax);
+    return reader_.refuse(facts.arrays[0], "prefixItems", "lists more than {} items; list fewer",
+                          kGraphNodesMax);
   std::vector<RuleId> items;
   for (std::size_t i = 0; i < prefix && i < max; ++i) {
     const Goals goals = reader_.item_goals(facts, i);
@@ -79,9 +80,11 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
                              facts.item_count.max == kUnbounded ? 0 : facts.item_count.max}));
   constexpr std::uint32_t kCountedMax = 200, kNodesMax = 4000;
   const auto refuse = [&] {
-    return reader_.refuse(facts.contains[0].goal.schema, "",
-                          "'contains' with more than {} counted items, 3 conditions or {} states is not supported",
-                          kCountedMax, kNodesMax);
+    return reader_.refuse(
+        facts.contains[0].goal.schema, "",
+        "'contains' is supported with at most {} counted items, 3 conditions and {} states; lower "
+        "'minContains' or 'maxContains'",
+        kCountedMax, kNodesMax);
   };
   if (wanted > 3 || levels > kCountedMax) return refuse();
   // For each condition: the number from which more matching items make no difference, or are not allowed.
@@ -142,10 +145,11 @@ Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
     return g_.sequence({g_.literal("["), space(), some, g_.literal("]")});
   }
   if (options_.refuse_unique)
-    return reader_.refuse(facts.unique_items, "uniqueItems",
-                          "is supported for items out of at most {} listed values, without 'prefixItems' and "
-                          "'contains' beside it",
-                          kAnyOrderMax);
+    return reader_.refuse(
+        facts.unique_items, "uniqueItems",
+        "is supported if 'items' lists at most {} values ('enum'), without 'prefixItems' and "
+        "'contains'; otherwise remove it",
+        kAnyOrderMax);
   Facts some = facts;
   if (values) some.item_count.max = std::min(some.item_count.max, static_cast<std::uint32_t>(prefix + count));
   TRY(const ExprId array, array_of_any(some));

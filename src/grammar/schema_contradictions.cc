@@ -121,7 +121,8 @@ Result<std::optional<Error>> SchemaReader::missing_member(const Facts& facts) {
                       "'{}' is required, but '{}' at {} does not allow it: add it to 'properties'", name,
                       closed.keyword, path(closed.schema, closed.keyword))
             .error();
-      return refuse(required, "required", "'{}' is required, but its schema in 'properties' is false", name)
+      return refuse(required, "required",
+                    "'{}' is required, but its schema in 'properties' is false; remove one of the two", name)
           .error();
     }
     Json key;
@@ -131,8 +132,8 @@ Result<std::optional<Error>> SchemaReader::missing_member(const Facts& facts) {
       TRY(const bool fits, satisfies(key, Goals{{names}}));
       if (!fits)
         return refuse(required, "required",
-                      "'{}' is required, but 'propertyNames' at {} does not allow the name", name,
-                      path(names, ""))
+                      "'{}' is required, but 'propertyNames' at {} does not allow the name; allow it there",
+                      name, path(names, ""))
             .error();
     }
   }
@@ -173,16 +174,20 @@ Result<Error> SchemaReader::explain(const Goals& goals) {
   TRY(const std::vector<Facts> alternatives, builder.build(goals));
   if (!alternatives.empty()) return contradiction(alternatives.front());
   if (!builder.death())
-    return refuse(goals.empty() ? &document_ : goals[0].schema, "", "no value is valid").error();
+    return refuse(goals.empty() ? &document_ : goals[0].schema, "", "no value is valid; remove a keyword")
+        .error();
   const Goal& goal = *builder.death();
   if (goal.kind != Goal::Kind::holds)
     return refuse(goal.schema, goal.keyword,
-                  "must not hold here (by 'not', 'oneOf' or 'if'), but every value left satisfies it")
+                  "'not', 'oneOf' or 'if' excludes all values of this schema, and no other values are left; "
+                  "allow some")
         .error();
   if (goal.schema->is(Json::Kind::boolean))
-    return refuse(goal.schema, "", "the schema is false: no value is valid").error();
+    return refuse(goal.schema, "",
+                  "the schema is false: no value is valid; replace it, or make what contains it optional")
+        .error();
   return refuse(goal.schema, goal.schema->find("type") ? "type" : "",
-                "allows no type that the other schemas of the same value allow")
+                "allows no type that the other schemas of the same value allow; change one of them")
       .error();
 }
 
@@ -197,7 +202,7 @@ Result<void> SchemaWriter::refuse_if_empty(RuleId root) {
   if (chain.endless)
     return reader_.refuse(
         last->front().schema, "",
-        "each value must contain another one of the same schema, without end: make the member "
+        "each value must contain another value of the same schema, without end; make the member "
         "optional, or allow another type");
   TRY(Error why, reader_.explain(*last));
   return std::unexpected(std::move(why));

@@ -40,7 +40,7 @@ TEST(JsonSchema, SaysWhyNoValueIsValid) {
       {R"({"type":"array","items":false,"minItems":1})", "no array satisfies all of", "'minItems'"},
       {R"({"anyOf":[false,{"type":"string","maxLength":0,"minLength":1}]})",
        "'maxLength' at #/anyOf/1/maxLength: 0", "'minLength' 1"},
-      {R"({"not":{}})", "must not hold", ""},
+      {R"({"not":{}})", "excludes all values", ""},
       {R"({"type":"object","properties":{"b":{"enum":[]},"a":{"$ref":"#/$defs/x"}},"required":["a"],)"
        R"("$defs":{"x":{"type":"array","minItems":1,"items":{"minLength":9,"maxLength":2,"type":"string"}}}})",
        "'maxLength' at #/$defs/x/items/maxLength: 2", "'minLength' 9"},

@@ -177,7 +177,9 @@ class SchemaWriter::MembersInOrder {
 Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectShape& shape) {
   auto graph = MembersInOrder(*this, shape).graph();
   if (!graph)
-    return reader_.refuse(facts.about, "properties", "more than {} states of one object", kGraphNodesMax);
+    return reader_.refuse(facts.about, "properties",
+                          "the members of one object need more than {} states; list fewer optional members",
+                          kGraphNodesMax);
   TRY_VOID(reader_.work(15 * graph->arcs.size(), facts.about, "properties"));
   return g_.graph(*std::move(graph));
 }

@@ -92,8 +92,8 @@ Result<std::vector<SchemaWriter::NamePattern>> SchemaWriter::name_patterns(const
   }
   if (patterns.size() > static_cast<std::size_t>(kPatternGroupsMax))
     return reader_.refuse(patterns[0].schema, "patternProperties",
-                          "{} patterns constrain one object, the limit is {}", patterns.size(),
-                          kPatternGroupsMax);
+                          "{} patterns constrain one object, the limit is {}; join some with '|'",
+                          patterns.size(), kPatternGroupsMax);
   return patterns;
 }
 
@@ -168,9 +168,10 @@ Result<std::optional<RuleId>> SchemaWriter::names_matching(const Facts& facts,
   if (names && is_empty(*names)) return std::optional<RuleId>{};
   auto text = names ? spelled(*names) : std::nullopt;
   if (!text)
-    return reader_.refuse(facts.about, keyword,
-                          "the automaton of the names that are not listed has more than {} states",
-                          kDfaStatesMax);
+    return reader_.refuse(
+        facts.about, keyword,
+        "the names that are not listed need more than {} states; list fewer names, or shorter ones",
+        kDfaStatesMax);
   return std::optional(g_.rule("", quoted(g_.leaf(*std::move(text)))));
 }
 
@@ -186,7 +187,10 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   const std::size_t bytes = trie_bytes(taken);
   TRY_VOID(reader_.work(bytes, facts.about, "properties"));
   if (bytes > kListBytesMax)
-    return reader_.refuse(facts.about, "properties", "the names differ in more than {} bytes", kListBytesMax);
+    return reader_.refuse(
+        facts.about, "properties",
+        "the names have more than {} bytes after their common beginnings; list fewer or shorter names",
+        kListBytesMax);
   if (!taken.empty())
     keys = combine(*keys, automaton_of(std::move(taken)), Combine::difference, kDfaStatesMax);
   for (const Json* names : facts.property_names) {
@@ -194,7 +198,8 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
     if (keys) keys = combine(*keys, allowed, Combine::intersection, kDfaStatesMax);
   }
   if (!keys)
-    return reader_.refuse(facts.about, "", "the automaton of the other names has more than {} states",
+    return reader_.refuse(facts.about, "",
+                          "the names of other members need more than {} states; use simpler patterns",
                           kDfaStatesMax);
   return keys;
 }
@@ -224,7 +229,7 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
   }
   auto all = regular_automaton(grammar, grammar.choice(std::move(branches)), kPatternStatesMax);
   if (!all)
-    return reader_.refuse(names, "", "the automaton of these names has more than {} states",
+    return reader_.refuse(names, "", "these names need more than {} states; use simpler patterns",
                           kPatternStatesMax);
   return *std::move(all);
 }

@@ -86,7 +86,7 @@ Result<const Json*> SchemaReader::resolve(const Json* schema, std::string_view k
 Result<void> SchemaReader::check(const Json* schema) {
   if (!checked_.insert(schema).second) return {};
   if (schema->is(Json::Kind::boolean)) return {};
-  if (!schema->is(Json::Kind::object)) return refuse(schema, "", "a schema must be an object or a boolean");
+  if (!schema->is(Json::Kind::object)) return refuse(schema, "", "a schema must be an object, true or false");
   for (const auto& [keyword, value] : schema->members) {
     const KeywordRole role = role_of(keyword, dialect_);
     if (role == KeywordRole::unknown) TRY_VOID(unknown(schema, "keyword", keyword));
@@ -97,12 +97,12 @@ Result<void> SchemaReader::check(const Json* schema) {
       const Json::Kind wanted = applicator->holds == Holds::map ? Json::Kind::object : Json::Kind::array;
       if (applicator->holds == Holds::schema && !tuple) {
         if (!value.is(Json::Kind::object) && !value.is(Json::Kind::boolean))
-          return refuse(schema, keyword, "must be a schema");
+          return refuse(schema, keyword, "must be a schema: an object, true or false");
       } else if (!value.is(wanted)) {
         return refuse(schema, keyword, "must be {}", wanted == Json::Kind::object ? "an object" : "an array");
       }
       if (applicator->holds == Holds::schemas && value.items.empty())
-        return refuse(schema, keyword, "must not be empty");
+        return refuse(schema, keyword, "must not be empty; add a schema, or remove the keyword");
     }
     if (keyword == "required" || keyword == "enum") {
       if (!value.is(Json::Kind::array)) return refuse(schema, keyword, "must be an array");
@@ -143,9 +143,10 @@ Result<void> SchemaReader::check_loops(const Json* root) {
   std::set<const Json*> open;
   const auto enter = [&](const Json* schema) -> Result<void> {
     if (loop_free_.contains(schema)) return {};
-    if (!open.insert(schema).second) return refuse(schema, "$ref", "the schema refers to itself without end");
+    if (!open.insert(schema).second)
+      return refuse(schema, "$ref", "the schema refers only to itself; refer to another schema");
     if (stack.size() > static_cast<std::size_t>(kSchemaDepthMax))
-      return refuse(schema, "", "more than {} subschemas inside one another apply to one value",
+      return refuse(schema, "", "more than {} nested subschemas apply to one value; flatten them",
                     kSchemaDepthMax);
     Frame frame{schema, {}};
     for (const Applicator& a : kApplicators) {
@@ -183,8 +184,9 @@ Result<void> SchemaReader::check_loops(const Json* root) {
 
 Result<std::vector<Facts>> SchemaReader::read(const Goals& goals) {
   if (depth_ > 8)
-    return invalid(field_, "JSON Schema: 'oneOf' at {}: the branches are nested too deeply to be compared",
-                   path(goals[0].schema, ""));
+    return invalid(
+        field_, "JSON Schema: 'oneOf' at {}: the branches are nested too deeply to be compared; flatten them",
+        path(goals[0].schema, ""));
   TRY_VOID(work(1 + goals.size(), goals.empty() ? &document_ : goals[0].schema, ""));
   ++depth_;
   auto facts = FactsBuilder(*this).build(goals);
@@ -314,7 +316,7 @@ Result<void> SchemaReader::work(std::size_t steps, const Json* schema, std::stri
   steps_ += steps;
   if (steps_ > kSchemaWorkMax)
     return refuse(schema, keyword,
-                  "reading the schema up to here takes more than {} steps: too many properties, values or "
+                  "reading the schema up to here takes more than {} steps; use fewer properties, values or "
                   "combinations",
                   kSchemaWorkMax);
   return {};

@@ -32,8 +32,8 @@ struct Goal {
     fails,
     keyword_holds,   // a keyword that leaves a choice holds, or its part `index`
     keyword_fails,   // `keyword` of the schema does not hold (for keywords with several parts: part `index`)
-    lacks_property,  // the value is an object without the property `keyword`
-    has_property,    // the value is not an object, or has the property `keyword`
+    lacks_property,  // the value is not an object, or has no property `keyword`
+    has_property,    // the value is an object with the property `keyword`
   };
   const Json* schema;
   Kind kind = Kind::holds;

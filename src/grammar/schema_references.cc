@@ -104,20 +104,20 @@ void References::index(const Json& schema, const std::string& base) {
 std::expected<const Json*, std::string> References::target(const Json& schema,
                                                            std::string_view keyword) const {
   const Json* value = schema.find(keyword);
-  if (!value->is(Json::Kind::string)) return std::unexpected("must be a string");
+  if (!value->is(Json::Kind::string)) return std::unexpected("must be a string such as '#/$defs/name'");
   const std::string_view text = value->text;
   const auto base = base_of_.find(&schema);
   const auto hash = std::min(text.find('#'), text.size());
   const std::string uri = resolved_uri(base == base_of_.end() ? "" : *base->second, text.substr(0, hash));
   const auto resource = resources_.find(uri);
   if (resource == resources_.end())
-    return std::unexpected(fmt::format("'{}' is outside of this schema", text));
+    return std::unexpected(fmt::format("'{}' is another document; copy its schema into '$defs'", text));
   const auto fragment = percent_decoded(text.substr(std::min(hash + 1, text.size())));
   if (!fragment) return std::unexpected(fmt::format("'{}' is malformed", text));
   const Json* found = resource->second;
   if (keyword == "$recursiveRef") {
     if (recursive_anchors_ > 1 && found->find("$recursiveAnchor"))
-      return std::unexpected("several schemas with '$recursiveAnchor' could be meant");
+      return std::unexpected("several schemas have '$recursiveAnchor'; leave it in one of them");
     return found;
   }
   if (fragment->starts_with('/')) {
@@ -127,12 +127,14 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
     if (!found) return std::unexpected(fmt::format("'{}' points nowhere", text));
   } else if (!fragment->empty()) {
     const auto anchor = anchors_.find(fmt::format("{}#{}", uri, *fragment));
-    if (anchor == anchors_.end()) return std::unexpected(fmt::format("'{}' is defined nowhere", text));
+    if (anchor == anchors_.end())
+      return std::unexpected(
+          fmt::format("'{}' is not defined in this schema; add it, or correct the reference", text));
     found = anchor->second;
     if (keyword == "$dynamicRef" && text_of(*found, "$dynamicAnchor") == *fragment &&
         dynamic_anchors_.count(*fragment) > 1)
       return std::unexpected(
-          fmt::format("several schemas with the '$dynamicAnchor' '{}' could be meant", *fragment));
+          fmt::format("several schemas have the '$dynamicAnchor' '{}'; leave it in one of them", *fragment));
   }
   return found;
 }

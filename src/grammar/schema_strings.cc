@@ -65,7 +65,8 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     auto both = combine(*rest, *ahead, lookahead->negative ? Combine::difference : Combine::intersection,
                         kPatternStatesMax);
     if (!both)
-      return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
+      return refuse(schema, keyword,
+                    "'{}' needs more than {} states; lower its counts, or use simpler classes", text,
                     kPatternStatesMax);
     TRY_VOID(work(100 * both->states.size(), schema, keyword));
     it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(both))).first;
@@ -76,7 +77,8 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     std::size_t cost = 0;
     auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
     if (!automaton)
-      return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
+      return refuse(schema, keyword,
+                    "'{}' needs more than {} states; lower its counts, or use simpler classes", text,
                     kPatternStatesMax);
     TRY_VOID(work(cost / 6 + 100 * automaton->states.size(), schema, keyword));
     it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(automaton))).first;
@@ -118,9 +120,10 @@ Result<const Automaton*> SchemaReader::contents(const Facts& facts) {
                           std::string_view keyword) -> Result<void> {
     all = combine(*all, other, how, kDfaStatesMax);
     if (!all)
-      return refuse(schema, keyword,
-                    "with all else that is said of the string its automaton has more than {} states",
-                    kDfaStatesMax);
+      return refuse(
+          schema, keyword,
+          "together with the other keywords of the string it needs more than {} states; remove one of them",
+          kDfaStatesMax);
     return work(60 * all->states.size(), schema, keyword);
   };
   for (const Facts::Pattern& p : facts.patterns) {
@@ -136,8 +139,7 @@ Result<const Automaton*> SchemaReader::contents(const Facts& facts) {
     TRY_VOID(work(trie_bytes(excluded), first, ""));
     const Automaton words = automaton_of(std::move(excluded));
     if (words.states.size() > kDfaStatesMax)
-      return refuse(first, "", "the texts excluded here have an automaton of more than {} states",
-                    kDfaStatesMax);
+      return refuse(first, "", "the excluded texts need more than {} states; exclude fewer", kDfaStatesMax);
     TRY_VOID(narrow(words, Combine::difference, first, ""));
   }
   return contents_.emplace(std::move(key), std::make_unique<const Automaton>(*std::move(all)))
@@ -158,9 +160,10 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
 std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
   std::string_view keyword = facts.length.max == kUnbounded ? "minLength" : "maxLength";
   if (!facts.about->find(keyword)) keyword = "";  // the keyword is in another schema that applies
-  return refuse(facts.about, keyword,
-                "beside what else is said of the string its automaton has more than {} states",
-                kDfaStatesMax);
+  return refuse(
+      facts.about, keyword,
+      "together with the other keywords of the string it needs more than {} states; remove one of them",
+      kDfaStatesMax);
 }
 
 }  // namespace octavo::grammar

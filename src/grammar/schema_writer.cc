@@ -68,7 +68,8 @@ Result<RuleId> SchemaWriter::rule_for(Goals goals) {
   const auto it = rules_.find(goals);
   if (it != rules_.end()) return it->second;
   if (rules_.size() >= static_cast<std::size_t>(kSubschemasMax))
-    return reader_.refuse(goals[0].schema, "", "more than {} different combinations of subschemas",
+    return reader_.refuse(goals[0].schema, "",
+                          "more than {} different combinations of subschemas; use fewer alternatives",
                           kSubschemasMax);
   const RuleId rule = goals.empty() ? any_value() : g_.rule(reader_.path(goals[0].schema, ""));
   const auto entry = rules_.emplace(std::move(goals), rule).first;
@@ -103,7 +104,9 @@ Result<ExprId> SchemaWriter::values(const Facts& facts) {
     const bool array = value->is(Json::Kind::array);
     if (!array && !value->is(Json::Kind::object)) continue;
     if (!value->items.empty() || !value->members.empty())
-      return reader_.refuse(value, "", "'not' of an array or object is supported for empty ones only");
+      return reader_.refuse(value, "",
+                            "a value that 'not' excludes may not be an array or object, except [] and {{}}; "
+                            "exclude other values");
     std::uint32_t& least = array ? left.item_count.min : left.property_count.min;
     least = std::max(least, 1u);
   }
@@ -149,8 +152,10 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   const std::size_t bytes = trie_bytes(texts);
   TRY_VOID(reader_.work(bytes, facts.about, ""));
   if (bytes > kListBytesMax)
-    return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes",
-                          kListBytesMax);
+    return reader_.refuse(
+        (*facts.values)[0], "",
+        "the values have more than {} bytes after their common beginnings; list fewer or shorter values",
+        kListBytesMax);
   if (!texts.empty()) branches.push_back(g_.leaf(automaton_of(std::move(texts))));
   return g_.choice(std::move(branches));
 }
@@ -225,10 +230,13 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
     return reader_.refuse(facts.says("multipleOf"), "multipleOf",
-                          "is supported up to {} (without its decimal point)", kMultipleOfMax);
+                          "may be at most {}, without its decimal point; use a smaller value or remove it",
+                          kMultipleOfMax);
   if (!text)
-    return reader_.refuse(facts.says("multipleOf"), "multipleOf",
-                          "with its limits the automaton has more than {} states", kDfaStatesMax);
+    return reader_.refuse(
+        facts.says("multipleOf"), "multipleOf",
+        "together with the limits of the number it needs more than {} states; use a simpler value",
+        kDfaStatesMax);
   return without_numbers(*text, excluded, limits.fractions);
 }
 
@@ -269,7 +277,8 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
   }
   narrow(scratch.choice(std::move(equal_texts)), Combine::difference);
   if (!left)
-    return reader_.refuse(first, "", "the numbers left have an automaton of more than {} states",
+    return reader_.refuse(first, "",
+                          "the numbers without the excluded ones need more than {} states; exclude fewer",
                           kDfaStatesMax);
   return g_.leaf(*std::move(left));
 }
@@ -277,7 +286,12 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
 Result<ExprId> SchemaWriter::string(const Facts& facts) {
   if (facts.length.min > facts.length.max) return g_.nothing();
   const LengthRange wanted = facts.length;
-  TRY(const Automaton* contents, reader_.contents(facts));
+  auto found = reader_.contents(facts);
+  if (!found) {
+    TRY(const auto counted, counted_string(facts));
+    return counted ? *counted : Result<ExprId>(std::unexpected(std::move(found.error())));
+  }
+  const Automaton* contents = *found;
   if (!contents) {
     if (wanted.min == 0 && wanted.max == kUnbounded) return g_.call(any_string());
     return quoted(g_.repeat(string_character(g_), wanted.min, wanted.max));
@@ -288,6 +302,20 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
     known->second = g_.rule("", text);
   }
   return g_.call(known->second);
+}
+
+// A string whose pattern needs too many states as one automaton: its repetitions are counted.
+Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
+  const auto pattern = reader_.only_pattern(facts);
+  if (!pattern) return std::nullopt;
+  TRY_VOID(reader_.work(2000, facts.about, ""));
+  Grammar unspelled;
+  TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
+  const bool any_length = facts.length.min == 0 && facts.length.max == kUnbounded;
+  const auto cut =
+      any_length ? std::optional(whole) : of_length(unspelled, whole, facts.length);
+  const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
+  return text ? std::optional(g_.call(g_.rule("", quoted(*text)))) : std::nullopt;
 }
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {

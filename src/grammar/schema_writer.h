@@ -55,6 +55,7 @@ class SchemaWriter {
   Result<ExprId> number(const Facts& facts, const std::vector<const Json*>& excluded);
   Result<ExprId> without_numbers(ExprId text, const std::vector<const Json*>& excluded, bool fractions);
   Result<ExprId> string(const Facts& facts);
+  Result<std::optional<ExprId>> counted_string(const Facts& facts);
   Result<ExprId> string_text(const Facts& facts, const Automaton& contents);
 
   Result<ExprId> array(const Facts& facts);

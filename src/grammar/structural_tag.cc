@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +65,14 @@ class Writer {
  public:
   Writer(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
 
+  // An error about the value at this JSON pointer; "": the whole structural tag.
+  template <class... Args>
+  static std::unexpected<Error> refuse(std::string_view path, fmt::format_string<Args...> text,
+                                       Args&&... args) {
+    return invalid(kField, "structural tag{}{}: {}", path.empty() ? "" : ", at ", path,
+                   fmt::format(text, std::forward<Args>(args)...));
+  }
+
   Result<ExprId> legacy(const Json& spec) {
     TRY(const Json* structures, member(spec, "structures", Json::Kind::array, ""));
     std::vector<Tag> tags;
@@ -72,8 +81,7 @@ class Writer {
       const std::string path = fmt::format("/structures/{}", i);
       TRY(const Json* begin, member(item, "begin", Json::Kind::string, path));
       TRY(const Json* end, member(item, "end", Json::Kind::string, path));
-      const Json* schema = item.find("schema");
-      if (!schema) return invalid(kField, "structural tag: 'schema' is missing at {}", path);
+      TRY(const Json* schema, member(item, "schema", path));
       TRY(const RuleId content, add_json_schema(g_, to_text(*schema), options_, kField));
       tags.push_back({begin->text, g_.sequence({g_.call(content), g_.literal(end->text)}), {}});
     }
@@ -84,7 +92,7 @@ class Writer {
   // end: the text after the format, before which free text stops.
   Result<ExprId> format(const Json& f, const std::string& path, const std::string& end, int depth) {
     if (depth > kNestingMax)
-      return invalid(kField, "structural tag: more than {} levels at {}", kNestingMax, path);
+      return refuse(path, "formats are nested more than {} deep; flatten them", kNestingMax);
     TRY(const Json* type, member(f, "type", Json::Kind::string, path));
     const std::string& name = type->text;
     TRY_VOID(nothing_unknown(f, name, path));
@@ -93,8 +101,7 @@ class Writer {
       return g_.literal(value->text);
     }
     if (name == "json_schema") {
-      const Json* schema = f.find("json_schema");
-      if (!schema) return invalid(kField, "structural tag: 'json_schema' is missing at {}", path);
+      TRY(const Json* schema, member(f, "json_schema", path));
       TRY(const RuleId rule, add_json_schema(g_, to_text(*schema), options_, kField));
       return g_.call(rule);
     }
@@ -110,8 +117,7 @@ class Writer {
     if (name == "any_text") return free_text(end);
     if (name == "token") return token(f, path);
     if (name == "optional" || name == "star" || name == "plus") {
-      const Json* content = f.find("content");
-      if (!content) return invalid(kField, "structural tag: 'content' is missing at {}", path);
+      TRY(const Json* content, member(f, "content", path));
       TRY(const ExprId body, format(*content, path + "/content", name == "optional" ? end : "", depth + 1));
       return g_.repeat(body, name == "plus" ? 1 : 0, name == "optional" ? 1 : kUnbounded);
     }
@@ -123,7 +129,7 @@ class Writer {
         TRY(parts.emplace_back(),
             format(elements->items[i], fmt::format("{}/elements/{}", path, i), last ? end : "", depth + 1));
       }
-      if (parts.empty()) return invalid(kField, "structural tag: 'elements' is empty at {}", path);
+      if (parts.empty()) return refuse(path, "'elements' is empty; add a format");
       return name == "or" ? g_.choice(std::move(parts)) : g_.sequence(std::move(parts));
     }
     if (name == "tag") {
@@ -150,7 +156,8 @@ class Writer {
           g_.sequence({one, g_.repeat(g_.sequence({g_.literal(separator->text), one}), 0, more)});
       return flag(f, "at_least_one") ? list : g_.optional(list);
     }
-    return invalid(kField, "structural tag: the format '{}' at {} is not supported", name, path);
+    return refuse(path, "the type '{}' is not supported; supported are {}", name,
+                  fmt::join(std::views::keys(members_by_type()), ", "));
   }
 
  private:
@@ -166,7 +173,22 @@ class Writer {
   // Refuses unknown members, which would otherwise be ignored constraints. Members without effect are
   // accepted.
   Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
-    static const std::map<std::string_view, std::vector<std::string_view>> kMembers = {
+    const auto known = members_by_type().find(name);
+    if (known == members_by_type().end()) return {};  // the error is reported for its name
+    for (const auto& [key, value] : f.members) {
+      const bool silent =
+          value.is(Json::Kind::null) || (value.is(Json::Kind::array) && value.items.empty()) ||
+          (value.is(Json::Kind::boolean) && !value.boolean) || (key == "style" && value.text == "json");
+      if (key == "type" || silent || std::ranges::find(known->second, key) != known->second.end()) continue;
+      return refuse(path, "the type '{}' has no member '{}'; remove it (members: type{}{})", name, key,
+                    known->second.empty() ? "" : ", ", fmt::join(known->second, ", "));
+    }
+    return {};
+  }
+
+  using Members = std::map<std::string_view, std::vector<std::string_view>>;
+  static const Members& members_by_type() {
+    static const Members kMembers = {
         {"const_string", {"value"}},
         {"json_schema", {"json_schema"}},
         {"regex", {"pattern"}},
@@ -183,17 +205,7 @@ class Writer {
         {"token_triggered_tags", {"trigger_tokens", "tags", "at_least_one", "stop_after_first"}},
         {"tags_with_separator", {"tags", "separator", "at_least_one", "stop_after_first"}},
     };
-    const auto known = kMembers.find(name);
-    if (known == kMembers.end()) return {};  // the error is reported for its name
-    for (const auto& [key, value] : f.members) {
-      const bool silent =
-          value.is(Json::Kind::null) || (value.is(Json::Kind::array) && value.items.empty()) ||
-          (value.is(Json::Kind::boolean) && !value.boolean) || (key == "style" && value.text == "json");
-      if (key != "type" && !silent && std::ranges::find(known->second, key) == known->second.end())
-        return invalid(kField, "structural tag: '{}' of the format '{}' at {} is not supported", key, name,
-                       path);
-    }
-    return {};
+    return kMembers;
   }
 
   static std::optional<TokenAtom> atom(const Json& value) {
@@ -207,7 +219,7 @@ class Writer {
   Result<TokenAtom> token_atom(const Json& f, const std::string& path) const {
     const Json* value = f.find("token");
     const auto found = value ? atom(*value) : std::nullopt;
-    if (!found) return invalid(kField, "structural tag: 'token' at {} must be a text or a number", path);
+    if (!found) return refuse(path, "'token' must be the text or the number of a token");
     return *found;
   }
   Result<ExprId> token(const Json& f, const std::string& path) {
@@ -224,8 +236,7 @@ class Writer {
                                return atom(trigger) == t.begin_token;
                              });
       if (!triggered)
-        return invalid(kField, "structural tag: a tag at {} does not begin with one of 'trigger_tokens'",
-                       path);
+        return refuse(path, "a tag does not begin with a token of 'trigger_tokens'; add its token there");
       branches.push_back(whole(t));
     }
     const ExprId text = free_text("");
@@ -235,14 +246,16 @@ class Writer {
     return g_.sequence({text, g_.repeat(g_.sequence({one, text}), least, kUnbounded)});
   }
 
-  Result<const Json*> member(const Json& object, std::string_view key, Json::Kind kind,
-                             const std::string& path) const {
-    const Json* value = object.find(key);
-    if (!value)
-      return invalid(kField, "structural tag: '{}' is missing at {}", key, path.empty() ? "/" : path);
+  static Result<const Json*> member(const Json& object, std::string_view key, const std::string& path) {
+    if (!object.is(Json::Kind::object)) return refuse(path, "must be an object with the member '{}'", key);
+    if (const Json* value = object.find(key)) return value;
+    return refuse(path, "the member '{}' is missing; add it", key);
+  }
+  static Result<const Json*> member(const Json& object, std::string_view key, Json::Kind kind,
+                                    const std::string& path) {
+    TRY(const Json* value, member(object, key, path));
     if (!value->is(kind))
-      return invalid(kField, "structural tag: '{}' at {} must be {}", key, path.empty() ? "/" : path,
-                     kind == Json::Kind::string ? "a string" : "an array");
+      return refuse(path, "'{}' must be {}", key, kind == Json::Kind::string ? "a string" : "an array");
     return value;
   }
   static bool flag(const Json& f, std::string_view key) {
@@ -255,18 +268,16 @@ class Writer {
     std::vector<std::string> out;
     for (const Json& item : list->items) {
       if (!item.is(Json::Kind::string) || item.text.empty())
-        return invalid(kField, "structural tag: '{}' at {} must hold non-empty strings", key,
-                       path.empty() ? "/" : path);
+        return refuse(path, "each item of '{}' must be a string that is not empty", key);
       out.push_back(item.text);
     }
-    if (out.empty())
-      return invalid(kField, "structural tag: '{}' is empty at {}", key, path.empty() ? "/" : path);
+    if (out.empty()) return refuse(path, "'{}' is empty; add a string", key);
     return out;
   }
 
   Result<Tag> tag(const Json& f, const std::string& path, int depth) {
-    const Json *begin = f.find("begin"), *end = f.find("end"), *content = f.find("content");
-    if (!content) return invalid(kField, "structural tag: 'content' is missing at {}", path);
+    TRY(const Json* content, member(f, "content", path));
+    const Json *begin = f.find("begin"), *end = f.find("end");
     Tag out;
     if (begin && begin->is(Json::Kind::object)) {
       TRY(out.begin_token, token_atom(*begin, path + "/begin"));
@@ -295,7 +306,7 @@ class Writer {
     for (std::size_t i = 0; i < list->items.size(); ++i) {
       TRY(out.emplace_back(), tag(list->items[i], fmt::format("{}/tags/{}", path, i), depth + 1));
     }
-    if (out.empty()) return invalid(kField, "structural tag: 'tags' is empty at {}", path);
+    if (out.empty()) return refuse(path, "'tags' is empty; add a tag");
     return out;
   }
 
@@ -355,16 +366,14 @@ class Writer {
         if (!t.begin_token && t.begin.starts_with(trigger))
           branches.push_back(g_.sequence({g_.literal(t.begin.substr(trigger.size())), t.rest}));
       if (branches.empty())
-        return invalid(kField, "structural tag: no tag begins with the trigger '{}' at {}", trigger,
-                       path.empty() ? "/" : path);
+        return refuse(path, "no tag begins with the trigger '{}'; add one, or remove the trigger", trigger);
       graph.arcs.push_back({n, after, g_.call(g_.rule("", g_.choice(std::move(branches))))});
     }
     for (const Tag& t : tags)
       if (t.begin_token || std::ranges::none_of(triggers, [&](const std::string& trigger) {
             return t.begin.starts_with(trigger);
           }))
-        return invalid(kField, "structural tag: no trigger begins the tag '{}' at {}", t.begin,
-                       path.empty() ? "/" : path);
+        return refuse(path, "the tag '{}' begins with no trigger; add a trigger for it", t.begin);
     return g_.graph(std::move(graph));
   }
 

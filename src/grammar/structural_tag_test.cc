@@ -50,15 +50,31 @@ TEST(StructuralTag, Formats) {
   EXPECT_FALSE(accepts(twice, "x"));
 }
 
-TEST(StructuralTag, Refuses) {
-  for (const std::string_view spec :
-       {"{}", R"({"structures":[],"triggers":[]})",
-        R"({"structures":[{"begin":"<a>","schema":{},"end":"x"}],"triggers":["<b"]})",
-        R"({"format":{"type":"unheard"}})", R"({"format":{"type":"tag","begin":"a","end":"b"}})",
-        R"({"format":{"type":"sequence","elements":[]}})",
-        R"({"format":{"type":"json_schema","json_schema":{"type":1}}})", "[]", "{"}) {
+TEST(StructuralTag, RefusesWithPointerAndRemedy) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"{}", "structural tag: the member 'structures' is missing; add it"},
+      {R"({"structures":[],"triggers":[]})", "structural tag: 'triggers' is empty; add a string"},
+      {R"({"structures":[{"begin":"<a>","schema":{},"end":"x"}],"triggers":["<b"]})",
+       "structural tag: no tag begins with the trigger '<b'; add one, or remove the trigger"},
+      {R"({"structures":[{"begin":"<a>","end":"x"}],"triggers":["<a"]})",
+       "at /structures/0: the member 'schema' is missing"},
+      {R"({"format":{"type":"unheard"}})",
+       "at /format: the type 'unheard' is not supported; supported are any_text, "},
+      {R"({"format":{"type":"regex","pattern":"a","flags":"i"}})",
+       "at /format: the type 'regex' has no member 'flags'; remove it (members: type, pattern)"},
+      {R"({"format":{"type":"tag","begin":"a","end":"b"}})", "at /format: the member 'content' is missing"},
+      {R"({"format":{"type":"const_string","value":1}})", "at /format: 'value' must be a string"},
+      {R"({"format":{"type":"sequence","elements":[]}})", "at /format: 'elements' is empty; add a format"},
+      {R"({"format":{"type":"sequence","elements":[{"type":"regex","pattern":"a("}]}})",
+       "regex, line 1, column 2: the group has no closing ')'"},
+      {R"({"format":{"type":"json_schema","json_schema":{"type":1}}})", "'type' at #/type: must be one of"},
+      {"[]", "structural tag: must be an object with the member 'structures'"},
+      {"{", "JSON, line 1, column 2: expected a name in double quotes, found the end of the text"}};
+  for (const auto& [spec, part] : cases) {
     const auto grammar = structural_tag_grammar(spec);
-    EXPECT_FALSE(grammar) << spec;
+    ASSERT_FALSE(grammar) << spec;
+    EXPECT_NE(grammar.error().message.find(part), std::string::npos)
+        << spec << ": " << grammar.error().message;
   }
 }
 

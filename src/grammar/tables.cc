@@ -66,15 +66,16 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
     const StateId start = builder.nfa.add(), accept = builder.nfa.add();
     if (!builder.build(rule.body, start, accept))
       return failure(ErrorCode::invalid_argument,
-                     "the grammar needs more than {} automaton states: they run out at {:.200}",
+                     "the grammar needs more than {} states; shorten it (the limit is reached in {:.200})",
                      kNfaStatesMax, rule.name);
     nfa_states += builder.nfa.nodes.size();
     auto automaton = determinize(builder.nfa, start, accept,
                                  kDfaGrowthMax * builder.nfa.nodes.size() + kDfaSlackStates, work);
     if (!automaton)
-      return failure(ErrorCode::invalid_argument,
-                     "the automata of the grammar take more than {} steps to build: they run out at {:.200}",
-                     kDeterminizeWorkMax, rule.name);
+      return failure(
+          ErrorCode::invalid_argument,
+          "the grammar takes more than {} steps to compile; shorten it (the limit is reached in {:.200})",
+          kDeterminizeWorkMax, rule.name);
     append(*std::move(automaton));
   }
   return flat;
@@ -178,10 +179,14 @@ Result<std::vector<TokenId>> resolve(const std::vector<TokenAtom>& atoms, const 
     const TokenId id = atom.text.empty() ? atom.id : vocabulary.special_named(atom.text);
     if (!vocabulary.contains(id)) {
       if (atom.text.empty())
-        return failure(ErrorCode::invalid_argument, "the grammar asks for token {}, the vocabulary has {}",
-                       atom.id, vocabulary.size());
-      return failure(ErrorCode::invalid_argument,
-                     "the grammar asks for the special token '{}', which the vocabulary lacks", atom.text);
+        return failure(
+            ErrorCode::invalid_argument,
+            "the grammar uses token number {}, but the vocabulary has {} tokens; correct the number", atom.id,
+            vocabulary.size());
+      return failure(
+          ErrorCode::invalid_argument,
+          "the grammar uses the special token '{}', which the vocabulary does not have; correct its name",
+          atom.text);
     }
     ids.push_back(id);
   }
@@ -232,7 +237,10 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
 
   const ReachesEnd ends(flat, [](const Edge&) { return true; });
   const std::vector<bool>&live = ends.live, &productive = ends.rule_ends;
-  if (!productive[grammar.root]) return failure(ErrorCode::invalid_argument, "no text matches the grammar");
+  if (!productive[grammar.root])
+    return failure(
+        ErrorCode::invalid_argument,
+        "no text matches the grammar, since no text of it ends; add an alternative without recursion");
   const ReachesEnd without_reading(flat, [](const Edge& edge) { return edge.symbol == Symbol::call; });
   const std::vector<bool>& nullable = without_reading.rule_ends;
 

@@ -307,11 +307,13 @@ TEST(ToolCalls, ListsAndArguments) {
   EXPECT_TRUE(takes(tool_arguments_schema(tools()[0]), R"({"city":"x","unit":"C"})"));
   EXPECT_FALSE(takes(tool_arguments_schema(tools()[0]), R"({"city":"x","unit":"K"})"));
   // Arguments are an object, even if the schema has no type.
-  for (const char* schema : {"", "{}", "true", R"({"new_string":{"type":"string"}})", R"({"properties":{}})"}) {
+  for (const char* schema :
+       {"", "{}", "true", R"({"new_string":{"type":"string"}})", R"({"properties":{}})"}) {
     const Tool untyped{.name = "f", .parameters = schema};
     EXPECT_TRUE(takes(tool_arguments_schema(untyped), "{}")) << schema;
     EXPECT_FALSE(takes(tool_arguments_schema(untyped), "4")) << schema;
-    EXPECT_FALSE(takes(tool_list_schema(std::vector{untyped}, true), R"([{"name":"f","parameters":4}])")) << schema;
+    EXPECT_FALSE(takes(tool_list_schema(std::vector{untyped}, true), R"([{"name":"f","parameters":4}])"))
+        << schema;
   }
 }
 

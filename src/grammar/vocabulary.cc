@@ -20,12 +20,14 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(std::vector<std::stri
   for (const std::string& token : v->tokens_)
     v->token_bytes_max_ = std::max(v->token_bytes_max_, token.size());
   if (v->token_bytes_max_ > kTokenBytesMax)
-    return invalid("tokens", "a token of {} bytes, the limit is {}", v->token_bytes_max_, kTokenBytesMax);
+    return invalid("tokens", "a token has {} bytes, the limit is {}", v->token_bytes_max_, kTokenBytesMax);
   for (const TokenId id : special)
     if (!v->contains(id))
-      return invalid("special", "token {} is outside the vocabulary of {}", id, v->size());
+      return invalid("special", "token number {} is not in the vocabulary, which has {} tokens", id,
+                     v->size());
   for (const TokenId id : eos)
-    if (!v->contains(id)) return invalid("eos", "token {} is outside the vocabulary of {}", id, v->size());
+    if (!v->contains(id))
+      return invalid("eos", "token number {} is not in the vocabulary, which has {} tokens", id, v->size());
   for (const TokenId id : special) v->special_[static_cast<std::size_t>(id)] = true;
   for (const TokenId id : eos) v->special_[static_cast<std::size_t>(id)] = true;
   v->special_ids_ = std::move(special);

@@ -52,6 +52,9 @@ class Call {
  public:
   explicit Call(std::weak_ptr<Host> host) : host_(std::move(host)) {}
 
+  // W3C trace context from the call's metadata; "": none.
+  const std::string& traceparent() const { return traceparent_; }
+
   // Appends a message of `bytes` bytes to the output; the caller fills the returned memory at once.
   char* send(std::size_t bytes);
   void finish(Status status, std::string_view message = {});
@@ -68,7 +71,7 @@ class Call {
   Session* session_ = nullptr;  // null after the call has ended
   std::int32_t stream_ = 0;
   std::shared_ptr<Receiver> receiver_;  // null: the call was refused or has ended
-  std::string method_, path_, content_type_;
+  std::string method_, path_, content_type_, traceparent_;
   std::string in_;              // received bytes that are not delivered yet
   std::size_t held_bytes_ = 0;  // bytes not yet returned to the flow-control window; the receiver must resume
                                 // first

@@ -99,6 +99,7 @@ struct Session::Callbacks {
     if (key == ":method") call->method_ = text(value, value_size);
     if (key == ":path") call->path_ = text(value, value_size);
     if (key == "content-type") call->content_type_ = text(value, value_size);
+    if (key == "traceparent") call->traceparent_ = text(value, value_size);
     return 0;
   }
 

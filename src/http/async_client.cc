@@ -457,10 +457,10 @@ std::string Address::text() const {
 std::string Address::url() const { return (tls ? "https://" : "http://") + text(); }
 
 Result<Address> parse_base_url(std::string_view text) {
-  TRY(const Url url, parse_url(text));
-  if (!text.contains("://") || url.target != "/")
+  const auto url = parse_url(text);
+  if (!url || !text.contains("://") || url->target != "/")
     return invalid("url", "must be http://host:port or https://host:port, got {}", quoted_text(text));
-  return Address{url.host, url.port, url.tls};
+  return Address{url->host, url->port, url->tls};
 }
 
 struct AsyncClient::State {

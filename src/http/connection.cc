@@ -245,7 +245,8 @@ bool Connection::accept_header() {
   in_.parser->eager(true);
   enter(Phase::body, options.body_ms_max);
   const auto expect = message.find(beast_http::field::expect);
-  if (expect != message.end() && message.version() == 11 && !in_.parser->is_done()) {
+  const bool waits = expect != message.end() && boost::beast::iequals(expect->value(), "100-continue");
+  if (waits && message.version() == 11 && !in_.parser->is_done()) {
     const std::lock_guard lock(mutex_);
     outgoing_ += "HTTP/1.1 100 Continue\r\n\r\n";
     request_flush();

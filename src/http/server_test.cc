@@ -332,6 +332,10 @@ TEST_F(ServerTest, AnswersExpectContinue) {
   EXPECT_EQ(c.receive_raw().value(), "HTTP/1.1 100 Continue\r\n\r\n");
   ASSERT_TRUE(c.send_raw("hi").has_value());
   EXPECT_THAT(c.receive_raw().value(), HasSubstr("POST /  hi"));
+  ASSERT_TRUE(
+      c.send_raw("POST / HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 2\r\n\r\n").has_value());
+  ASSERT_TRUE(c.send_raw("ho").has_value());
+  EXPECT_THAT(c.receive_raw().value(), HasSubstr("POST /  ho")) << "no other expectation is defined";
 }
 
 TEST_F(ServerTest, RefusesTooManyConnections) {

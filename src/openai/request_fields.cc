@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/json_encoding.h"
+#include "openai/json_problem.h"
 
 namespace octavo::openai {
 
@@ -44,9 +45,11 @@ Result<json::object> parse_body(std::string_view sent) {
   json::value value = parse_exact_json(body, error, taken);
   if (error == json::error::too_deep)
     return failure(ErrorCode::invalid_argument, "the body is nested deeper than {} levels", kJsonDepthMax);
-  if (error)
+  if (error) {
+    const std::string problem = json_problem(body, taken);
     return failure(ErrorCode::invalid_argument, "the body is not valid JSON near byte {}: {}", taken,
-                   error.message());
+                   problem.empty() ? error.message() : problem);
+  }
   if (body.find_first_not_of(" \t\r\n", taken) != std::string_view::npos)
     return failure(ErrorCode::invalid_argument, "the body is not valid JSON near byte {}: extra data", taken);
   if (!value.is_object()) return failure(ErrorCode::invalid_argument, "the body must be a JSON object");

@@ -24,7 +24,8 @@ struct Route {
   bool renders = false;            // PATH/render exists and returns the prompt's exact tokens
   bool resumable = false;          // another replica can continue an interrupted stream
   bool pooled = false;             // the answer is vectors or scores
-  bool stored_id = false;          // the rest of the path is the id of a stored response
+  bool stored_id = false;          // the path continues with the id of a stored response or conversation
+  std::string_view creates = {};   // prefix of the ids that the route creates and its server stores
 
   bool generates() const { return !limit.empty(); }
 };

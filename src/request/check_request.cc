@@ -10,7 +10,7 @@ namespace {
 Result<> check_ids(std::string_view field, std::span<const TokenId> ids, int vocab_size) {
   for (const TokenId id : ids)
     if (id < 0 || id >= vocab_size)
-      return invalid(field, "token id must be in [0, {}), got {}", vocab_size, id);
+      return invalid(field, "token id {} is out of vocabulary: must be in [0, {})", id, vocab_size);
   return {};
 }
 

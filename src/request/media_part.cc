@@ -36,7 +36,7 @@ Result<> check_source(std::span<const MediaPart> sources, const EngineInfo& engi
   std::memcpy(ids.data(), source.bytes.data(), bytes);
   for (const TokenId id : ids)
     if (id < 0 || id >= engine.vocab_size)
-      return invalid("prompt", "token id must be in [0, {}), got {}", engine.vocab_size, id);
+      return invalid("prompt", "token id {} is out of vocabulary: must be in [0, {})", id, engine.vocab_size);
   return {};
 }
 

@@ -15,7 +15,7 @@ Result<> at_most(std::string_view field, std::size_t count, int limit) {
 
 Result<> in_vocabulary(std::string_view field, TokenId id, int vocab_size) {
   if (id >= 0 && id < vocab_size) return {};
-  return invalid(field, "token id must be in [0, {}), got {}", vocab_size, id);
+  return invalid(field, "token id {} is out of vocabulary: must be in [0, {})", id, vocab_size);
 }
 
 Result<> valid_logprobs(std::string_view field, std::optional<int> count, const SamplingLimits& limits) {

@@ -18,8 +18,8 @@ using openai::AnswerPart;
 
 namespace {
 
-constexpr std::size_t kPromptTail = 16;  // number of last prompt tokens that decide how the answer's first
-                                         // word is written
+// Number of last prompt tokens that decide how the answer's first word is written.
+constexpr std::size_t kPromptTail = 16;
 
 std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   return std::span(ids).last(std::min(ids.size(), kPromptTail));
@@ -27,8 +27,7 @@ std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
 
 // Special tokens that mark tool calls, which the text must contain.
 std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
-  if (!request.tools.dialect) return {};
-  return service.options.tool_tokens;
+  return request.tools.dialect ? std::span(service.options.tool_tokens) : std::span<const TokenId>();
 }
 
 // Limit of bytes that a client has not read; beyond it the connection is closed.
@@ -38,8 +37,7 @@ constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // maximum size of o
 std::size_t bytes_of(const Output& output) {
   std::size_t bytes = sizeof(output) + output.token_ids.size() * sizeof(TokenId);
   for (const auto* logprobs : {&output.logprobs, &output.prompt_logprobs})
-    for (const TokenLogprobs& row : *logprobs)
-      bytes += sizeof(row) + row.top.size() * sizeof(row.top.front());
+    for (const auto& row : *logprobs) bytes += sizeof(row) + row.top.size() * sizeof(row.top.front());
   return bytes;
 }
 
@@ -90,9 +88,9 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
 Generation::~Generation() { service_->generations.remove(this); }
 
 bool Generation::shows_prompt_ids() const {
-  const openai::GenerationRequest& asked = plan_.request;
   if (!plan_.sources.empty() && plan_.sources[0].embeds) return false;
-  return asked.report.token_ids || (!plan_.echo_texts.empty() && asked.sampling.logprobs.output);
+  const bool echoes = !plan_.echo_texts.empty() && plan_.request.sampling.logprobs.output;
+  return plan_.request.report.token_ids || echoes;
 }
 
 std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, GenerationPlan plan,

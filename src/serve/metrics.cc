@@ -221,12 +221,19 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   write_media_cache(engines, out);
   out.counter("generation_tokens", "Tokens generated.", engines,
               member_path<&Stats::tokens, &TokenStats::generation>);
-  out.histogram("iteration_tokens_total", "Tokens that a step computed.", engines, &Stats::step_tokens);
+  out.histogram("iteration_tokens_total",
+                "Prompt tokens that a step computed, and output tokens that it added.", engines,
+                &Stats::step_tokens);
   write_drafts(engines, out);
   out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
-  for (std::size_t i = 0; i < engines.size(); ++i)
-    out.line("vllm:cache_config_info{{{},block_size=\"{}\",num_gpu_blocks=\"{}\"}} 1\n", out.labels(i),
-             info.block_size, engines[i].blocks.total);
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    const std::int64_t tokens = std::int64_t{engines[i].blocks.total} * info.block_size;
+    const double requests = info.max_model_len > 0 ? static_cast<double>(tokens) / info.max_model_len : 0;
+    out.line(
+        "vllm:cache_config_info{{{},block_size=\"{}\",num_gpu_blocks=\"{}\",kv_cache_size_tokens=\"{}\","
+        "kv_cache_max_concurrency=\"{:.2f}\"}} 1\n",
+        out.labels(i), info.block_size, engines[i].blocks.total, tokens, requests);
+  }
 }
 
 // The labels are names of adapters with unfinished answers; the value is the current time.

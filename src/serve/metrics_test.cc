@@ -32,11 +32,13 @@ TEST(Metrics, ExposeWhatWasObserved) {
   engine.tokens.prompt_cached = 16;
   for (const int tokens : {1, 8, 9, 20'000}) engine.step_tokens.observe(tokens);
   engine.grammars.cache_hits = 5;
-  const std::string text = metrics.text({&engine, 1}, {.block_size = 32});
+  const std::string text = metrics.text({&engine, 1}, {.block_size = 32, .max_model_len = 128});
   const std::string labels = R"(model_name="a \"model\"",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc{" + labels + "} 0.25\n"));
-  EXPECT_THAT(text, HasSubstr("vllm:cache_config_info{" + labels + ",block_size=\"32\",num_gpu_blocks=\"8\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:cache_config_info{" + labels +
+                              ",block_size=\"32\",num_gpu_blocks=\"8\","
+                              "kv_cache_size_tokens=\"256\",kv_cache_max_concurrency=\"2.00\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total{" +
                               labels + "} 99\n"));
   EXPECT_THAT(text,

@@ -149,7 +149,7 @@ Result<std::vector<TokenId>> tokens_of(const Service& service, const openai::Tex
   const int vocabulary = service.options.rules.limits.vocab_size;
   for (const TokenId id : ids)
     if (id < 0 || id >= vocabulary)
-      return invalid("prompt", "token id must be in [0, {}), got {}", vocabulary, id);
+      return invalid("prompt", "token id {} is out of vocabulary: must be in [0, {})", id, vocabulary);
   return ids;
 }
 
@@ -314,7 +314,12 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
 }
 
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request) {
-  return prepare_chat_as(service, std::move(request), "chatcmpl-", openai::chat_reply);
+  std::string echo = std::move(request.prompt.echo);
+  const ReplyMaker reply = [&echo](const Tokenizer& tokenizer, openai::ReplyOptions options) {
+    options.echo = std::move(echo);
+    return openai::chat_reply(tokenizer, std::move(options));
+  };
+  return prepare_chat_as(service, std::move(request), "chatcmpl-", reply);
 }
 
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,

@@ -98,7 +98,7 @@ struct ServeOptions {
   ContentFormat content_format{};      // format of contents for the chat template
   std::string root_path{};             // path prefix that a proxy does not remove
   std::string version{};
-  std::string model_root{};  // `root` in /v1/models
+  std::string model_root{};  // the model as the user named it: `root` in /v1/models
   std::string system_fingerprint{};
   std::string response_role = "assistant";
   std::int64_t keep_alive_us = 0;  // time without output after which a stream sends a keep-alive; 0: never

@@ -314,6 +314,8 @@ TEST_F(ServeTest, AReplyTellsItsTimesOnWish) {
     EXPECT_GE(metrics.at("time_to_first_token_ms").as_double(), 0.0);
     EXPECT_GE(metrics.at("mean_itl_ms").as_double(), 0.0);
     EXPECT_TRUE(metrics.contains("queue_time_ms") && metrics.contains("tokens_per_second"));
+    const json::object one = json::parse(post(path, body + R"(,"max_tokens":1})").body).as_object();
+    EXPECT_FALSE(one.at("metrics").as_object().contains("mean_itl_ms")) << "one token has no gap";
 
     const std::string stream =
         post(path, body + R"(,"stream":true,"stream_options":{"include_usage":true}})").body;

@@ -28,6 +28,22 @@ TEST_F(ServeTest, FieldsThatARequestDidNotAskForAreNull) {
     EXPECT_TRUE(completion.at("choices").at(0).at(name).is_null()) << name;
 }
 
+TEST_F(ServeTest, AnEchoedMessageBeginsTheAnswer) {
+  serve_text(" a day");
+  const std::string body = R"({"model":"demo","messages":[{"role":"user","content":"Hi"},)"
+                           R"({"role":"assistant","content":"An apple"}],"add_generation_prompt":false,)"
+                           R"("continue_final_message":true,"echo":true)";
+  EXPECT_EQ(reply("/v1/chat/completions", body + "}").at("choices").at(0).at("message").at("content"),
+            "An apple a day");
+  std::string streamed;
+  for (const std::string& event : events(post("/v1/chat/completions", body + R"(,"stream":true})"))) {
+    if (event == "[DONE]") continue;
+    const json::object& delta = json::parse(event).at("choices").at(0).at("delta").as_object();
+    if (delta.contains("content")) streamed += delta.at("content").as_string();
+  }
+  EXPECT_EQ(streamed, "An apple a day");
+}
+
 TEST_F(ServeTest, InvocationsAreChatsOrCompletions) {
   serve_text("Hi");
   EXPECT_EQ(reply("/invocations", kChat + "}").at("object"), "chat.completion");

@@ -86,6 +86,23 @@ def test_a_completion_in_two_legs_is_that_of_one_server(plain, pair, temperature
     assert 'source="external_kv_transfer"' in text
 
 
+def test_simulated_executors_hand_over_as_well():
+    """Behind the router and behind the sidecar, where a prefill worker's blocks are numbers without a tensor."""
+    simulated = "--executor=simulated"
+    with (serve(NAME, simulated, config("kv_producer")) as producer, serve(NAME, simulated, config("kv_consumer")) as consumer,
+          running(f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {producer} --decode {consumer}") as (_, routed),
+          running(f"build/release/octavo sidecar --port {{port}} --model-server-port {consumer.rsplit(':', 1)[1]} "
+                  "--kv-connector nixlv2") as (_, aside)):
+        for count, base in enumerate((routed, aside), 1):
+            done = httpx.post(base + "/v1/completions", headers={"x-prefiller-host-port": producer.removeprefix("http://")},
+                              json={"model": "demo", "prompt": f"{count}: {PROMPT}", "max_tokens": 4}, timeout=60)
+            assert done.status_code == 200, done.text
+            assert eventually(lambda: metric(consumer, "vllm:nixl_bytes_transferred_count") == count)
+        assert metric(consumer, "vllm:external_prefix_cache_hits_total") > 100
+        assert failures(consumer) == 0
+        assert eventually(lambda: metric(producer, "vllm:kv_transfer_held_blocks") == 0)
+
+
 TENSOR, STAGES = ("--device=cpu", "--tensor-parallel-size=2"), ("--device=cpu", "--pipeline-parallel-size=2")
 LARGER = ("--block-size=48",)
 

@@ -1,7 +1,10 @@
 """The package octavo.grammar. OCTAVO_GRAMMAR_LIBRARY: the liboctavo_grammar to test (default: build/release)."""
 
+import copy
+import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -184,25 +187,64 @@ def test_logits_processor_keeps_a_batch_to_the_grammar(vocabulary, tokenizer):
     random, processor = numpy.random.default_rng(7), GrammarLogitsProcessor(
         compile_json_schema({"type": "object", "properties": {"kind": {"enum": ["a", "bb"]}, "n": {"type": "boolean"}},
                              "required": ["n", "kind"]}, vocabulary, Options(any_whitespace=False)))
-    ids = numpy.array([[5, 6, 7]] * 4)
-    for _ in range(60):
-        scores = processor(ids, random.normal(size=(4, vocabulary.size)))
-        ids = numpy.concatenate([ids, scores.argmax(axis=1)[:, None]], axis=1)
-    for row in ids[:, 3:].tolist():
-        end = min(row.index(token) for token in vocabulary.eos if token in row)
-        value = json.loads(tokenizer.decode(row[:end], skip_special_tokens=False))
-        assert set(value) == {"n", "kind"} and value["kind"] in ("a", "bb")
+    for prompt in ([5, 6, 7], [5, 6, 7], [5, 6, 8], [1] * 90):  # each is another call of generate()
+        ids = numpy.array([prompt] * 4)
+        for _ in range(60):
+            scores = processor(ids, random.normal(size=(4, vocabulary.size)))
+            ids = numpy.concatenate([ids, scores.argmax(axis=1)[:, None]], axis=1)
+        for row in ids[:, len(prompt):].tolist():
+            end = min(row.index(token) for token in vocabulary.eos if token in row)
+            value = json.loads(tokenizer.decode(row[:end], skip_special_tokens=False))
+            assert set(value) == {"n", "kind"} and value["kind"] in ("a", "bb")
+
+
+def test_copies_live_longer_than_their_originals(vocabulary):
+    """copy and deepcopy give objects that stay valid; what cannot be sent to another process says so."""
+    grammar = compile_regex("ab+", vocabulary)
+    matcher = Matcher(grammar)
+    assert matcher.accept_text("a") >= 0
+    copies = [copy.copy(matcher), copy.deepcopy(matcher), Matcher(copy.copy(grammar))]
+    del matcher
+    gc.collect()
+    assert copies[0].accept_text("b") >= 0 and not copies[1].can_terminate and copies[2].accepted == 0
+    assert copy.deepcopy(vocabulary) is vocabulary
+    for thing in (grammar, copies[0], vocabulary):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(thing)
+
+
+def test_token_numbers_beyond_32_bits_are_unknown(vocabulary):
+    matcher, mask = Matcher(compile_regex("ab+", vocabulary)), allocate_bitmask(1, vocabulary)
+    matcher.fill(mask[0])
+    token = allowed_tokens(mask[0])[0]
+    assert not matcher.accept(token + 2**32) and not matcher.accept(-1) and not matcher.accept(vocabulary.size)
+    assert matcher.accept(numpy.int64(token))
+
+
+def test_classes_of_pydantic_are_schemas(vocabulary):
+    class Model:
+        @staticmethod
+        def model_json_schema():
+            return {"type": "integer"}
+
+    assert Matcher(compile_json_schema(Model, vocabulary)).accept_text("12") >= 0
 
 
 def test_mistakes_are_named(vocabulary):
-    with pytest.raises(GrammarError, match="'maxLength' at #/properties/a/maxLength: must be a non-negative integer"):
+    with pytest.raises(GrammarError, match="'maxLength' at #/properties/a/maxLength: must be a whole number"):
         compile_json_schema({"properties": {"a": {"maxLength": -1}}}, vocabulary)
     with pytest.raises(GrammarError, match="regex"):
         compile_regex("(", vocabulary)
     with pytest.raises(GrammarError, match="dialect"):
         compile_tools([{"name": "f"}], vocabulary, dialect="none")
-    with pytest.raises(GrammarError, match="outside the vocabulary"):
+    with pytest.raises(GrammarError, match="is not in the vocabulary"):
         Vocabulary([b"a"], eos=[1])
+    with pytest.raises(TypeError, match=r"tokens\[1\] must be bytes, not str"):
+        Vocabulary([b"a", "b"], eos=[0])
+    with pytest.raises(TypeError, match="a list of texts, not one text"):
+        compile_choice("abc", vocabulary)
+    with pytest.raises(TypeError, match="regex: a text, not NoneType"):
+        compile_regex(None, vocabulary)
     assert issubclass(LimitReached, GrammarError)
 
 

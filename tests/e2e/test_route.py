@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import shlex
+import subprocess
 import threading
 import time
 import urllib.request
@@ -147,6 +148,17 @@ def test_the_command_line_of_sglangs_router_starts(replicas):
         assert len(answer["workers"]) == 3, "each worker was asked"
 
 
+def test_flags_of_sglangs_router_for_other_parts_are_named(replicas):
+    command = (f"build/release/octavo route --port {{port}} --worker-urls {replicas[0]} --policy manual --assignment-mode min_group "
+               "--history-backend postgres --postgres-db-url postgres://x --tokenizer-cache-enable-l0 --prometheus-duration-buckets 1 2")
+    with running(command) as (_, base):
+        assert httpx.get(base + "/v1/loads").json()["workers"]
+    for flags in (["--jwt-issuer", "https://a"], ["--control-plane-api-keys", "k:n:admin:s"], ["--assignment-mode", "most"]):
+        done = subprocess.run(["build/release/octavo", "route", "--worker-urls", "http://a:1", *flags], capture_output=True, text=True,
+                              timeout=60)
+        assert done.returncode == 2 and flags[0] in done.stderr, done.stderr
+
+
 def test_a_client_that_leaves_ends_its_request_at_the_replica(replica):
     with running(ROUTE + replica) as (_, base):
         assert eventually(lambda: workers(base)[0]["models"])
@@ -186,8 +198,6 @@ def test_no_request_is_lost_when_a_replica_is_killed(replica):
 
 
 def test_wrong_configuration_is_one_line_that_names_the_field():
-    import subprocess
-
     for flags, field in (("--worker-urls ftp://x", "worker-urls"), ("--worker-urls http://a --policy best", "policy"),
                          ("--worker-urls http://a --kv-events 5557", "kv-events"),
                          ("--worker-urls http://a --kv-events none none", "kv-events")):

@@ -25,7 +25,7 @@ from random_grammars import Case, why_narrower
 
 # Errors of grammars without texts, and of schemas without values.
 EMPTY = ["no text matches", "no instance", "leaves no ", "satisfies all of", "lists no value", "has no value that", "is required, but", "allows no type",
-         "must not hold here", "is false", "without end"]
+         "excludes all values", "is false", "without end"]
 
 
 def some(rng, ids, count):

@@ -53,7 +53,6 @@ Result<bool> StepLoop::run_in_stages() {
 Result<StepLoop::Flight> StepLoop::launch() {
   const std::int64_t began_us = now_us();
   StepRecord record = StepRecords::of_plan(plan_, answers_);
-  records_.launched(plan_.tokens);
   if (log_enabled(LogLevel::debug)) log(LogLevel::debug, "{}", plan_text(plan_));
   note_scheduled();
   pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
@@ -122,10 +121,13 @@ Result<> StepLoop::commit() {
   for (std::size_t i = 0; i < results.size(); ++i)
     if (rows_[i].drafts == 0 && results[i].id < 0) fail_broken(rows_[i], now);
   scheduler_.collect(flying_->step);
+  const std::int64_t prompt_tokens = flying_->record.prompt_tokens;
+  const std::int64_t generated = answers_.counters().generation_tokens;
   flying_.reset();
   for (std::size_t i = 0; i < results.size(); ++i)
     if (!rows_[i].dropped && scheduler_.contains(rows_[i].sequence))
       commit_result(i, std::move(results[i]), now);
+  records_.committed(prompt_tokens + answers_.counters().generation_tokens - generated);
   answers_.hand_over();
   return drafting_.propose(static_cast<int>(plan_.sequences.size()));
 }

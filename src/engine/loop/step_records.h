@@ -28,7 +28,8 @@ class StepRecords {
   // Record of a planned step; its times are 0.
   static StepRecord of_plan(const StepPlan& plan, AnswerTable& answers);
 
-  void launched(int tokens) { tokens_.observe(tokens); }
+  // tokens: prompt tokens that the step computed, and output tokens that it added, as vLLM counts them.
+  void committed(std::int64_t tokens) { tokens_.observe(static_cast<double>(tokens)); }
   // Completes the record. The duration begins with the step's launch or the end of the previous step,
   // whichever is later.
   StepRecord computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -17,10 +21,27 @@ std::int64_t processor_us(clockid_t clock) {
   return std::int64_t{used.tv_sec} * 1'000'000 + used.tv_nsec / 1000;
 }
 
+// The second number of schedstat is the time that a thread has waited in a run queue. 0 where the kernel does
+// not count it.
+std::int64_t process_waited_us() {
+  std::int64_t waited_ns = 0;
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::int64_t used_ns = 0, own_ns = 0;
+    std::ifstream(thread.path() / "schedstat") >> used_ns >> own_ns;
+    waited_ns += own_ns;
+  }
+  return waited_ns / 1000;
+}
+
 }  // namespace
 
-bool StepProgress::hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us) {
+bool StepProgress::hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us,
+                         std::int64_t waited_us) {
   if (step != step_) step_began_us_ = last_used_us_ = now_us;
+  const std::int64_t waited = waited_us - std::exchange(waited_us_, waited_us);
+  const std::int64_t passed = now_us - std::exchange(looked_us_, now_us);
+  if (2 * waited > passed) last_used_us_ = now_us;
   if (cpu_us - cpu_us_ > kUsedUs) {
     cpu_us_ = cpu_us;
     last_used_us_ = now_us;
@@ -52,7 +73,8 @@ void StepWatch::look_on() {
   while (!stopping_.wait_for(lock, interval, [this] { return stopped_; })) {
     const std::uint64_t step = step_.load(std::memory_order_relaxed);
     const bool running = ended_.load(std::memory_order_relaxed) != step;
-    const bool hang = progress_.hangs(running ? step : 0, now_us(), processor_us(cpu_clock_));
+    const bool hang = progress_.hangs(running ? step : 0, now_us(), processor_us(cpu_clock_),
+                                      running ? process_waited_us() : 0);
     if (hang && !hangs()) log_error("a step of the engine hangs: its thread waits without progress");
     if (!hang && hangs()) log_warning("the hanging step continues");
     hangs_.store(hang, std::memory_order_relaxed);

@@ -12,8 +12,8 @@
 namespace octavo {
 
 // Time limits after which a step counts as hung. On the CPU: the step's thread has used no CPU time for
-// `quiet_us`, so it waits for an event that does not come. A slow step uses CPU time, even on a busy
-// machine. On a device, the host thread waits or spins, so its CPU time shows nothing. There the limit is
+// `quiet_us`, and the process has not waited for a processor. So the thread waits for an event that does not
+// come. A slow step uses CPU time; on a busy machine, its threads may wait for a processor. On a device, the host thread waits or spins, so its CPU time shows nothing. There the limit is
 // `device_step_us`, far above the longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
@@ -26,8 +26,8 @@ class StepProgress {
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
   // True if the step hangs. step: number of the running step; 0: no step runs. cpu_us: total CPU time of
-  // its thread.
-  bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us);
+  // its thread. waited_us: total time that threads of the process, ready to run, have waited for a processor.
+  bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t waited_us = 0);
 
  private:
   static constexpr std::int64_t kUsedUs = 100;  // less CPU time is noise from waking up
@@ -38,6 +38,8 @@ class StepProgress {
   std::int64_t step_began_us_ = 0;
   std::int64_t last_used_us_ = 0;
   std::int64_t cpu_us_ = 0;
+  std::int64_t looked_us_ = 0;
+  std::int64_t waited_us_ = 0;
 };
 
 // Checks the watched thread several times a second, on a separate thread. The watched thread marks the

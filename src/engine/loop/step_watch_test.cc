@@ -22,6 +22,13 @@ TEST(StepProgress, AThreadThatWaitsInItsStepHangs) {
   EXPECT_FALSE(progress.hangs(7, 6000, 6000));  // the thread makes progress
 }
 
+TEST(StepProgress, AStepWhoseThreadsGetNoProcessorIsSlow) {
+  StepProgress progress(kRule, false);
+  for (std::int64_t t = 0; t < 100'000; t += 250) EXPECT_FALSE(progress.hangs(7, t, 0, t * 3 / 4)) << t;
+  EXPECT_FALSE(progress.hangs(7, 100'500, 0, 74'820)) << "750 us since it waited";
+  EXPECT_TRUE(progress.hangs(7, 101'000, 0, 74'830));
+}
+
 TEST(StepProgress, AnIdleEngineAndOneStepAfterTheOtherAreHealthy) {
   StepProgress progress(kRule, false);
   for (std::int64_t t = 0; t < 100'000; t += 900) EXPECT_FALSE(progress.hangs(0, t, 0));

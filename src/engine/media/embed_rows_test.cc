@@ -124,7 +124,7 @@ TEST(PromptEmbedsRefusals, NameTheFieldAndTheReason) {
   shorter.media[0].bytes.resize(shorter.media[0].bytes.size() - 4);
   EXPECT_THAT(error(*engine, shorter), HasSubstr("prompt_embeds: must have 24 rows of 64 f32 numbers"));
   EngineOptions off = options;
-  off.prompt_embeds = false;
+  off.model.prompt_embeds = false;
   EXPECT_THAT(error(*load_engine(off).value(), rows),
               HasSubstr("prompt_embeds: is not enabled: start the server with --enable-prompt-embeds"));
   const auto load_error = [](EngineOptions of) {

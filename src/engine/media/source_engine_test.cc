@@ -199,7 +199,7 @@ TEST_P(SourceEngine, RequestsThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>(321, 5))}; }),
               HasSubstr("got 321"));
   EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>{5, 120})}; }),
-              HasSubstr("must be in [0, 120), got 120"));
+              HasSubstr("token id 120 is out of vocabulary: must be in [0, 120)"));
 }
 
 TEST_P(SourceEngine, WhatItCannotDoYetIsRefused) {

@@ -176,6 +176,7 @@ Choice Balancer::book(const Cycle& cycle, const ChoiceOptions& options) {
   Choice choice{.endpoint = cycle.view.find(id)->endpoint, .new_tokens = tokens - cycle.cached_tokens(id)};
   for (const Score& score : std::span(decision_.ranking).first(decision_.picked))
     choice.picked.push_back({cycle.view.find(score.endpoint)->endpoint->name, score.total});
+  choice.profile = decision_.profile;
   choice.booking = inflight_.book(id, tokens, choice.new_tokens);
   choice.booking.number = ++choices_;
   if (options.computed) inflight_.first_token(choice.booking);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -212,6 +213,7 @@ class Balancer {
   void take_availability(Member& member, Availability now);
   void tell_watches(Slot& slot, Trouble trouble);
   CachePosition* position_of(const Member& member);
+  void check_block_size(const Member& member, std::span<const CacheEvent> events);
   void load_changed(EndpointId id);
 
   const BalancerOptions options_;
@@ -219,6 +221,8 @@ class Balancer {
   std::atomic<std::uint64_t> draws_ = 0;
   std::mutex caches_;  // guards changes of the indexes, so that decisions need not wait; lock it after mutex_
   std::vector<CachePosition> positions_;  // [EndpointId], guarded by caches_
+  std::set<std::string>
+      other_block_sizes_;  // names of endpoints whose blocks differ in size; guarded by caches_
   mutable std::mutex mutex_;              // guards all members below
   std::vector<Pool> pools_;
   Inflight inflight_;

@@ -1,4 +1,5 @@
 // Balancer: indexes of the endpoints' caches that events change.
+#include "base/log.h"
 #include "fleet/balance/balancer.h"
 #include "fleet/index/held_blocks.h"
 
@@ -19,8 +20,27 @@ bool Balancer::cache_changed(const Member& member, std::span<const CacheEvent> e
   CachePosition* const followed = position_of(member);
   if (!followed) return false;
   for (Pool& each : pools_) each.pipeline.cache_changed(member.id, events);
+  check_block_size(member, events);
   *followed = position;
   return true;
+}
+
+// Warns once for each endpoint whose blocks differ in size from those of the index: they are not counted.
+void Balancer::check_block_size(const Member& member, std::span<const CacheEvent> events) {
+  for (const Pool& each : pools_) {
+    const HeldBlocks* blocks = each.pipeline.held_blocks();
+    const int indexed = blocks ? blocks->read().block_size() : 0;
+    const auto other = std::ranges::find_if(events, [&](const CacheEvent& event) {
+      return event.kind == CacheEvent::Kind::stored && event.block_size > 0 && event.block_size != indexed;
+    });
+    if (indexed == 0 || other == events.end() || !other_block_sizes_.insert(member.endpoint->name).second)
+      continue;
+    log_warning(
+        "the KV cache events of {} have blocks of {} tokens, those of other endpoints {}: its cached blocks "
+        "are not "
+        "counted; start all endpoints with the same block size",
+        member.endpoint->name, other->block_size, indexed);
+  }
 }
 
 void Balancer::caches_reset() {

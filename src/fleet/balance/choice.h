@@ -44,6 +44,7 @@ struct Choice {
   Booking booking = {};
   std::int64_t new_tokens = 0;       // number of prompt tokens that the endpoint must compute
   std::vector<Picked> picked = {};   // the endpoint, followed by its fallbacks
+  std::string profile = {};          // name of the profile that the request's header selected; "": none
   std::string prefiller = {};        // name of the endpoint that computes the prompt; "": the chosen one
   std::string encoders = {};         // names of the endpoints that encode images, separated by commas; "":
                                      // the endpoint that computes the prompt

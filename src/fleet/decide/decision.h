@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fleet/view/endpoint.h"
@@ -17,6 +18,8 @@ struct Decision {
   std::vector<Score> ranking = {};  // all remaining endpoints, best first; may be empty
   std::size_t picked = 0;           // the first n entries of the ranking are the chosen endpoint and its
                                     // fallbacks
+  std::string_view profile = {};    // name of the profile that the request's header selected; "": the only
+                                    // profile. Valid as long as the pipeline.
   // The result of one step of the profile, for /explain. Recorded if explain is set.
   struct Step {
     std::string plugin;
@@ -30,6 +33,7 @@ struct Decision {
   void clear() {
     ranking.clear();
     picked = 0;
+    profile = {};
     steps.clear();
   }
 };

@@ -41,14 +41,15 @@ Result<std::optional<Pipeline::ByHeader>> Pipeline::make_by_header(PipelineConfi
   return made;
 }
 
-// The profile that the request's header selects. Null: unknown name.
-Profile* Pipeline::profile_of(const RouteRequest& request) {
-  if (!by_header_) return &profile_;
+// The profile that the request's header selects, with its name ("": the only profile). Null: unknown name.
+std::pair<std::string_view, Profile*> Pipeline::profile_of(const RouteRequest& request) {
+  if (!by_header_) return {{}, &profile_};
   std::string_view name = request.header(by_header_->header).value_or("");
   while (name.starts_with(' ')) name.remove_prefix(1);
   while (name.ends_with(' ')) name.remove_suffix(1);
   const auto found = by_header_->profiles.find(name.empty() ? by_header_->unnamed : name);
-  return found == by_header_->profiles.end() ? nullptr : &found->second;
+  if (found == by_header_->profiles.end()) return {{}, nullptr};
+  return {found->first, &found->second};
 }
 
 // The first plugin of this kind. Null: no plugin has it.
@@ -77,8 +78,10 @@ void Pipeline::choose(Cycle& cycle, Role part, std::span<const EndpointId> exclu
 
 void Pipeline::rank(Cycle& cycle, Candidates& candidates, Decision& decision) {
   plugins_->produce(cycle);
-  Profile* profile = profile_of(cycle.request);
-  profile ? profile->run(cycle, candidates, decision) : decision.clear();
+  const auto [name, profile] = profile_of(cycle.request);
+  if (!profile) return decision.clear();
+  profile->run(cycle, candidates, decision);
+  decision.profile = name;
 }
 
 void Pipeline::rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fleet/decide/plugins.h"
@@ -115,7 +117,7 @@ class Pipeline {
   template <class Kind>
   Kind* find() const;
   static Result<std::optional<ByHeader>> make_by_header(PipelineConfig& config, Plugins& plugins);
-  Profile* profile_of(const RouteRequest& request);
+  std::pair<std::string_view, Profile*> profile_of(const RouteRequest& request);
 
   Pipeline(std::unique_ptr<Plugins> plugins, Profile profile, std::optional<ByHeader> by_header,
            std::optional<Prefill> prefill, std::optional<Profile> encode)

@@ -54,7 +54,8 @@ PipelineConfig consistent_hashing(const PolicyOptions&) {
 }
 
 PipelineConfig manual(const PolicyOptions& o) {
-  return in_order({{"", "sticky-key-picker", {{"maxIdle", o.max_idle_secs}}}});
+  return in_order(
+      {{"", "sticky-key-picker", {{"assignment", o.assignment_mode}, {"maxIdle", o.max_idle_secs}}}});
 }
 
 PipelineConfig bucket(const PolicyOptions& o) {
@@ -64,8 +65,8 @@ PipelineConfig bucket(const PolicyOptions& o) {
 constexpr Policy kPolicies[] = {
     {"bucket", "by prompt length, with bounds that divide the work equally", bucket},
     {"cache_aware",
-     "among replicas without overload, the one that received the longest prefix of the "
-     "prompt",
+     "among replicas without overload, the one with the lowest cost, from the text that it received before "
+     "and its unfinished requests",
      cache_aware},
     {"consistent_hashing",
      "by a hash of a header: X-SMG-Routing-Key, else the client's key, address or cookie; "

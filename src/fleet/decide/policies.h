@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "fleet/decide/pipeline.h"
@@ -24,6 +25,7 @@ struct PolicyOptions {
   std::int64_t prefix_token_count = 256;   // number of first tokens whose hash chooses the replica
   double prefix_hash_load_factor = 1.25;   // skip replicas whose load exceeds this multiple of the mean
   std::int64_t max_idle_secs = 4 * 3600;   // time until an unused routing key is dropped
+  std::string assignment_mode = "random";  // manual: how the replica of a new routing key is chosen
   std::int64_t bucket_adjust_interval_secs = 5;  // time between updates of the length bounds
   std::int64_t max_tree_size = 64 << 20;         // maximum bytes of prompts to keep for an endpoint
 };

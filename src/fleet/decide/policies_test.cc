@@ -105,7 +105,13 @@ TEST(Policies, ConsistentHashingKeepsAKeyWhereItIs) {
   request.headers.emplace_back("cookie", "c");
   request.headers.emplace_back("authorization", "a");
   EXPECT_EQ(fleet.rank(hashing, request)[0], 3U);
-  EXPECT_EQ(fleet.rank(hashing, request, {3}), fleet.rank(hashing, with_header("authorization", "a"), {3}));
+  EXPECT_TRUE(fleet.rank(hashing, request, {3}).empty()) << "no other worker may get the request";
+  for (const char* target : {"4000", "-1", "3x", "nobody", "http://nobody:1"})
+    EXPECT_TRUE(fleet.rank(hashing, with_header("x-smg-target-worker", target)).empty()) << target;
+  const Endpoint& second = *fleet.fleet.view()->find(EndpointId{2})->endpoint;
+  for (const std::string& target : {second.url, second.name})
+    EXPECT_EQ(fleet.rank(hashing, with_header("x-smg-target-worker", target)), std::vector<EndpointId>{2});
+  EXPECT_EQ(fleet.rank(hashing, with_header("x-smg-target-worker", "")).size(), 5U);
 }
 
 TEST(Policies, PrefixHashLooksAtThePrefixUntilLoadIsUneven) {
@@ -172,8 +178,10 @@ TEST(Policies, CacheAwareReturnsToWhereThePrefixWent) {
 TEST(Policies, CacheAwareTakesAShortMatchForNone) {
   TestFleet fleet(2);
   auto aware = policy("cache_aware", {.cache_threshold = 0.5});
-  const EndpointId first = fleet.send(aware, prompt("abcde")).endpoint;
+  Booking booking = fleet.send(aware, prompt("abcde"));
+  const EndpointId first = booking.endpoint;
   EXPECT_EQ(fleet.rank(aware, prompt("abcde12345"))[0], 1 - first) << "half of it is not more than half";
+  fleet.inflight.free(booking);
   EXPECT_EQ(fleet.rank(aware, prompt("abcde1234"))[0], first);
 }
 
@@ -183,6 +191,19 @@ TEST(Policies, CacheAwareGivesWayToLoadWhenItIsUneven) {
   const EndpointId home = fleet.send(aware, prompt("abcdefgh")).endpoint;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fleet.send(aware, prompt("abcdefgh")).endpoint, home);
   EXPECT_EQ(fleet.send(aware, prompt("abcdefgh")).endpoint, 1 - home) << "4 against 0";
+}
+
+TEST(Policies, CacheAwareLeavesABusyReplicaForAShorterPrefix) {
+  TestFleet fleet(2);
+  auto aware = policy("cache_aware", {.balance_abs_threshold = 1000});
+  const std::string shared(200, 's');
+  Booking first = fleet.send(aware, prompt(shared + "one"));
+  const EndpointId home = first.endpoint;
+  fleet.inflight.free(first);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(fleet.send(aware, prompt(shared + "one")).endpoint, home) << "nothing is missing";
+  EXPECT_EQ(fleet.rank(aware, prompt(shared + std::string(100, 'x')))[0], 1 - home)
+      << "100 missing bytes delay four requests";
 }
 
 TEST(Policies, CacheAwareKeepsModelsAndSaltsApart) {

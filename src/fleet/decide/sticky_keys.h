@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "fleet/view/endpoint.h"
 
@@ -17,6 +18,9 @@ class StickyKeys {
   std::int64_t keys_max = 1 << 20;  // if there are more, the least recently used key is dropped
 
   EndpointId find(std::string_view key) const;  // kNoEndpoint: unknown key
+  std::int64_t keys_of(EndpointId endpoint) const {
+    return endpoint < counts_.size() ? counts_[endpoint] : 0;
+  }
   void put(std::string_view key, EndpointId endpoint, std::int64_t now_us);
   void forget(EndpointId endpoint);
   void expire(std::int64_t now_us);
@@ -28,10 +32,14 @@ class StickyKeys {
     std::int64_t used_us;
   };
 
-  void drop_last();
+  using Recent = std::list<Home>;
 
-  std::list<Home> recent_;  // most recently used first
-  std::unordered_map<std::string, std::list<Home>::iterator> homes_;
+  void drop(Recent::iterator home);
+  void count(EndpointId endpoint, int by);
+
+  Recent recent_;  // most recently used first
+  std::unordered_map<std::string, Recent::iterator> homes_;
+  std::vector<std::int64_t> counts_;  // number of keys, [EndpointId]
 };
 
 }  // namespace octavo::fleet

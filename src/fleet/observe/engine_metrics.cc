@@ -17,6 +17,7 @@ struct Row {
 };
 
 constexpr std::string_view kStarted = "process_start_time_seconds";  // metric of Prometheus' client libraries
+constexpr std::string_view kRunning = "vllm:num_requests_running";
 constexpr std::string_view kTriton = "triton";
 constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
 constexpr std::string_view kTritonRequests = "nv_trt_llm_request_metrics";
@@ -180,6 +181,18 @@ std::optional<int> engine_of(const MetricLine& line) {
                                                                                   : std::nullopt;
 }
 
+// Whether the line has a value of this metric.
+bool is_of(std::string_view line, std::string_view name) {
+  return line.size() > name.size() && (line[name.size()] == '{' || line[name.size()] == ' ') &&
+         line.starts_with(name);
+}
+
+// Whether the line is worth parsing: of a page's lines, which may be a thousand, only a few are.
+bool concerns(std::string_view line, const EngineMetrics& metrics) {
+  return is_of(line, kStarted) || is_of(line, kRunning) ||
+         std::ranges::any_of(metrics, [&](const EngineMetric& m) { return is_of(line, m.metric.name); });
+}
+
 // Fills the state. Adds the page's values of the label `engine` to `engines`.
 bool read_page(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
                std::optional<int> rank, std::set<int>& engines) {
@@ -187,12 +200,13 @@ bool read_page(std::string_view page, EndpointState& state, const EngineMetrics&
   bool any = false;
   while (!page.empty()) {
     const std::size_t end = std::min(page.find('\n'), page.size());
-    const auto sample = read_metric(page.substr(0, end));
+    const std::string_view line = page.substr(0, end);
     page.remove_prefix(std::min(end + 1, page.size()));
+    const auto sample = concerns(line, metrics) ? read_metric(line) : std::nullopt;
     if (!sample) continue;
     if (sample->name == kStarted) state.started_s = sample->value;
     const std::optional<int> engine = engine_of(*sample);
-    if (sample->name == "vllm:num_requests_running") engines.insert(engine.value_or(0));
+    if (sample->name == kRunning) engines.insert(engine.value_or(0));
     if (rank && engine.value_or(*rank) != *rank) continue;
     for (const EngineMetric& metric : metrics) {
       if (!metric.metric.matches(*sample)) continue;

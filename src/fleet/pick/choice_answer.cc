@@ -83,6 +83,8 @@ void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer
     set_header(headers, kEngineRank, std::to_string(choice.endpoint->rank));
   if (told.buffered && told.changes_body) common.mutable_body_mutation()->set_body(request.body);
   if (told.says_length) set_header(headers, "content-length", fmt::format("{}", request.body.size()));
+  if (told.expands_body) headers.add_remove_headers("content-encoding");
+  if (!told.traceparent.empty()) set_header(headers, "traceparent", told.traceparent);
   if (!told.request_id.empty()) set_header(headers, "x-request-id", told.request_id);
 
   auto& fields = *(*answer.mutable_dynamic_metadata()->mutable_fields())[std::string(kLoadBalancer)]

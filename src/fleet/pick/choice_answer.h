@@ -25,6 +25,8 @@ struct ChoiceAnswer {
   bool buffered = false;             // answers the body message instead of the headers
   bool says_length = false;          // sets the length of the body
   bool changes_body = false;         // the request's body differs from the client's
+  bool expands_body = false;         // the body has no Content-Encoding any more
+  std::string traceparent = {};      // trace context for the endpoint; "": the request's own
   std::string_view request_id = {};  // id to add; "": the request already has one
 };
 

@@ -21,7 +21,7 @@ constexpr int kThreads = 2;  // a gateway has a connection for each of its threa
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
  public:
   Stream(ProcessorContext& context, std::shared_ptr<grpc::Call> call)
-      : processor_(context), call_(std::move(call)) {}
+      : processor_(context, call->traceparent()), call_(std::move(call)) {}
 
   bool message(std::string_view bytes) override {
     if (!message_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "ext_proc.pb.h"
 #include "fleet/pick/choice_answer.h"
+#include "fleet/pick/compressed_body.h"
 #include "fleet/pick/gateway_metadata.h"
 #include "fleet/scan/request_scan.h"
 #include "openai/routes.h"
@@ -79,8 +80,12 @@ void add_request_body(std::string_view body, bool has_trailers, std::vector<Proc
 
 }  // namespace
 
-Processor::Processor(ProcessorContext& context)
-    : context_(context), arrived_us_(now_us()), body_share_(context.bodies), answer_(context.balancer) {
+Processor::Processor(ProcessorContext& context, std::string_view traceparent)
+    : context_(context),
+      arrived_us_(now_us()),
+      trace_(context.options.tracer, context.metrics.plugin_times(), traceparent),
+      body_share_(context.bodies),
+      answer_(context.balancer) {
   told_.status = 0;
   context_.metrics.stream_opened();
 }
@@ -136,6 +141,7 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
       request_.headers.add(header.key(), std::string(value_of(header)));
     }
   }
+  trace_.begin(request_);
   if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
     pick_any(answers);
   } else if (request_mode_ == BodyMode::buffered) {
@@ -182,6 +188,9 @@ void Processor::learn_subset(const ProcessingRequest& message) {
 void Processor::decide(bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
+  const auto expanded = expand_body(request_, body_share_, context_.options.body_bytes_max);
+  if (!expanded) return refuse(expanded.error(), answers);
+  expanded_ = *expanded;
   route_ = scan_request(request_, context_.balancer.headers());
   estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
@@ -266,11 +275,9 @@ void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
   Attempt attempt{.target_model = told_.target_model,
                   .prompt_tokens = static_cast<std::int64_t>(route_.tokens.size())};
-  auto choice =
-      context_.balancer.choose(std::exchange(route_, {}), {.subset = &subset_,
-                                                           .priority = flow_item().priority,
-                                                           .burst_home = burst_home_,
-                                                           .timer = &context_.metrics.plugin_times()});
+  auto choice = context_.balancer.choose(
+      std::exchange(route_, {}),
+      {.subset = &subset_, .priority = flow_item().priority, .burst_home = burst_home_, .timer = &trace_});
   attempt.seconds = static_cast<double>(now_us() - begun) * 1e-6;
   if (choice) {
     attempt.endpoint = choice->endpoint->name;
@@ -397,7 +404,7 @@ void Processor::take_turn(Answers& answers) {
 void Processor::pick_any(Answers& answers) {
   decided_ = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
-                                         {.subset = &subset_, .bodiless = true});
+                                         {.subset = &subset_, .bodiless = true, .timer = &trace_});
   if (!choice) return refuse(choice.error(), answers);
   add_choice(*std::move(choice), answers);
 }
@@ -405,6 +412,7 @@ void Processor::pick_any(Answers& answers) {
 void Processor::add_choice(Choice choice, Answers& answers) {
   answer_.sent(std::move(choice));
   told_.split = split_of(answer_.choice());
+  trace_.end(told_.target_model, answer_.choice());
   const std::string request_id = request_.headers.find("x-request-id")
                                      ? ""
                                      : random_uuid(context_.balancer.draw(), context_.balancer.draw());
@@ -415,12 +423,15 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
                 // Envoy removes the length of a body that it streams to the picker and back.
                 .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
-                .changes_body = restorer_.active(),
+                .changes_body = restorer_.active() || expanded_,
+                .expands_body = expanded_,
+                .traceparent = trace_.traceparent(),
                 .request_id = request_id},
                answers.emplace_back());
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {
+  trace_.end(told_.target_model, refusal);
   end_with(refusal.status,
            fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
            refusal.dropped_reason, answers);

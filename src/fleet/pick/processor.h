@@ -17,6 +17,7 @@
 #include "fleet/balance/flow_gate.h"
 #include "fleet/discover/request_rules.h"
 #include "fleet/pick/burst_gate.h"
+#include "fleet/pick/decision_trace.h"
 #include "fleet/pick/model_rewriting.h"
 #include "fleet/pick/pick_metrics.h"
 #include "fleet/pick/picked_answer.h"
@@ -59,6 +60,7 @@ struct ProcessorOptions {
   int primary_port = 0;           // port to which the gateway sends all requests; 0: the endpoint's own port
   MediaTokens media_tokens = {};  // for estimates of a prompt's tokens
   std::vector<RequestAttribute> attributes = {};  // numbers that are reported to the gateway with each answer
+  std::shared_ptr<Tracer> tracer = {};            // null: no spans
   bool tells_served = false;  // answers contain the endpoint that served them, for conformance tests of
                               // gateways
 };
@@ -83,7 +85,8 @@ struct ProcessorContext {
 
 class Processor {
  public:
-  explicit Processor(ProcessorContext& context);
+  // traceparent: the gateway's trace context for this stream; "": none.
+  explicit Processor(ProcessorContext& context, std::string_view traceparent = {});
   ~Processor();  // ends the request, also if no end was reported
   Processor(const Processor&) = delete;
   Processor& operator=(const Processor&) = delete;
@@ -156,6 +159,7 @@ class Processor {
 
   ProcessorContext& context_;
   const std::int64_t arrived_us_;
+  DecisionTrace trace_;
   BodyMode request_mode_ = BodyMode::full_duplex;
   BodyMode response_mode_ = BodyMode::full_duplex;
   http::Request request_;  // method, path, headers, and the body received so far
@@ -166,6 +170,7 @@ class Processor {
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
+  bool expanded_ = false;  // the request's body was compressed
   Waiting waiting_;
   EndpointId burst_home_ = kNoEndpoint;  // endpoint chosen for the burst of equal prompts
   bool evictable_ = false;

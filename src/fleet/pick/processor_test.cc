@@ -7,6 +7,7 @@
 #include <set>
 
 #include "fleet/pick/test_processor.h"
+#include "http/test_gzip.h"
 
 namespace octavo::fleet {
 namespace {
@@ -444,6 +445,28 @@ TEST_F(ProcessorTest, AModelGoesOutUnderAnotherNameAndComesBackUnderItsOwn) {
   got += answers_.at(0).response_body().response().body_mutation().streamed_response().body();
   EXPECT_EQ(got, R"({"model":"m","id":1})");
   EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\",target_model_name=\"tuned\"}"), "1");
+}
+
+TEST_F(ProcessorTest, CompressedBodiesAreExpanded) {
+  begin(1, {.body_bytes_max = 1 << 10});
+  for (const char* coding : {"gzip", "deflate"}) {
+    next();
+    ASSERT_TRUE(send(request_headers({{"content-encoding", coding}})));
+    ASSERT_TRUE(send(request_body(http::gzip(kBody))));
+    const auto& mutation = answers_.at(0).request_headers().response().header_mutation();
+    EXPECT_THAT(mutation.remove_headers(), testing::Contains("content-encoding"));
+    EXPECT_EQ(choice_headers().at("content-length"), std::to_string(kBody.size()));
+    EXPECT_EQ(answers_.at(1).request_body().response().body_mutation().streamed_response().body(), kBody);
+  }
+  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"}"), "1");
+  const auto refused = [&](std::string_view body, int status, std::string_view text) {
+    next();
+    ASSERT_TRUE(send(request_headers({{"content-encoding", "gzip"}})));
+    ASSERT_TRUE(send(request_body(body)));
+    expect_refused(status, text);
+  };
+  refused(kBody, 400, "Content-Encoding");
+  refused(http::gzip(std::string(2000, ' ')), 413, "at most 1024 bytes");
 }
 
 TEST_F(ProcessorTest, TheRequestsOwnRewriteGoesBeforeTheClusters) {

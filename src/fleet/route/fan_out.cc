@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 
 // Paths of vLLM and SGLang; all with POST.
-constexpr std::array<std::string_view, 48> kPaths{
+constexpr std::array<std::string_view, 49> kPaths{
     "/abort_request",
     "/abort_requests",
     "/clear_hicache_storage_backend",
@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 48> kPaths{
     "/freeze_gc",
     "/hicache/storage-backend",
     "/hicache/storage-backend/clear",
+    "/inference/v1/abort_requests",
     "/init_weight_transfer_engine",
     "/init_weights_send_group_for_remote_instance",
     "/init_weights_update_group",
@@ -140,8 +141,10 @@ void FanOut::finish() {
 
 bool means_all_workers(const http::Request& request) {
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  const bool acts = !reads || request.path == "/flush_cache";
-  return acts && std::ranges::find(kPaths, request.path) != kPaths.end();
+  std::string_view path = request.path;
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const bool acts = !reads || path == "/flush_cache";
+  return acts && std::ranges::find(kPaths, path) != kPaths.end();
 }
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,

@@ -73,20 +73,23 @@ void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
       if (const auto self = weak.lock()) self->client_gone();
     });
   });
-  if (in_.request().body.size() < kReadHereMax) {
-    in_.read();
-    return admit();
-  }
+  if (in_.body_bytes_max() < kReadHereMax) return on_read({}, in_.read());
   boost::asio::post(context_.readers, [&loop = loop_, self = shared_from_this()]() mutable {
-    const auto read = within_memory([&]() -> Result<> {
-      self->in_.read();
+    std::optional<http::Response> refusal;
+    const auto memory = within_memory([&]() -> Result<> {
+      refusal = self->in_.read();
       return {};
     });
-    loop.post([self = std::move(self), read] {
-      if (self->is<Over>()) return;
-      read ? self->admit() : self->refuse(503, read.error().message);
+    loop.post([self = std::move(self), memory, refusal = std::move(refusal)]() mutable {
+      self->on_read(memory, std::move(refusal));
     });
   });
+}
+
+void Forwarding::on_read(const Result<>& memory, std::optional<http::Response> refusal) {
+  if (is<Over>()) return;
+  if (!memory) return refuse(503, memory.error().message);
+  refusal ? answer(*std::move(refusal)) : admit();
 }
 
 void Forwarding::admit() {
@@ -96,7 +99,7 @@ void Forwarding::admit() {
     const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body_error, ""};
     return answer(proxy_error(request.path, error));
   }
-  if (!route.stored_response.empty()) owner_ = context_.stored.worker_of(route.stored_response);
+  if (!route.stored_id.empty()) owner_ = context_.stored.worker_of(route.stored_id);
   balancer_.knows(route.model) ? enter() : find_model();
 }
 
@@ -239,13 +242,12 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
   if (is<Prefilling>()) return on_prefilled(attempt, result);
   if (!result) return back_.is_complete() ? finish() : on_lost(attempt, result.error());
   if (worth_a_retry(attempt.answer.status)) return on_refused(attempt);
-  const bool elsewhere =
-      attempt.answer.status == 404 && !in_.route().stored_response.empty() && owner_.empty();
+  const bool elsewhere = attempt.answer.status == 404 && !in_.route().stored_id.empty() && owner_.empty();
   if (elsewhere && !back_.begun()) {
     history_.refusal = for_client(attempt, std::move(attempt.answer));
     settle(attempt, Outcome::success);
     if (is<Answering>()) state_ = Sent{};
-    if (under_way().empty() && !send()) give_up("no replica has the response");
+    if (under_way().empty() && !send()) give_up("no replica has " + in_.route().stored_id);
     return;
   }
   if (!is<Answering>() && !lead(attempt)) return;
@@ -265,7 +267,7 @@ void Forwarding::on_whole(Attempt& attempt) {
   note_usage(attempt, attempt.answer.body);
   check_usage(attempt);
   http::Response whole = for_client(attempt, std::move(attempt.answer));
-  if (whole.status / 100 == 2) context_.stored.learn(response_of(whole.body), attempt.worker().name);
+  if (whole.status / 100 == 2) context_.stored.learn(created(whole.body), attempt.worker().name);
   settle(attempt, Outcome::success);
   answer(std::move(whole));
 }

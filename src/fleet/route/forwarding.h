@@ -85,6 +85,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
   // Functions before the first attempt.
   void begin(const std::shared_ptr<http::Exchange>& exchange);
+  void on_read(const Result<>& memory, std::optional<http::Response> refusal);
   void admit();
   void find_model();
   void go();
@@ -130,7 +131,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
   // Functions of the client's answer (forwarding_answer.cc).
   http::Response for_client(const Attempt& attempt, http::Response answer) const;
-  std::string_view response_of(std::string_view answer) const;
+  std::string_view created(std::string_view answer) const;
   void note_usage(Attempt& attempt, std::string_view bytes) const;
   void check_usage(const Attempt& attempt) const;
   void start_stream(Attempt& attempt);
@@ -158,7 +159,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   AttemptPointer prefill_half_;                     // prefill part of the current attempt; null without a
                                                     // bootstrap
   bool in_halves_ = false;                          // see forwarding_bootstrap.cc
-  std::string owner_;                        // name of the worker that has the stored response; "": unknown
+  std::string owner_;                               // name of the worker that has the stored id; "": unknown
   std::optional<std::uint64_t> draw_ = {};   // random bits for the next choice of a decode worker, if they
                                              // are reused
   bool admitted_;                            // counted in Admission

@@ -4,6 +4,7 @@
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
 #include "fleet/route/forwarding.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 
@@ -40,7 +41,7 @@ void Forwarding::start_stream(Attempt& attempt) {
   attempt.answer.status = head.status;
   blame_suspects(head.status);
   const std::string begun = std::exchange(head.body, {});
-  context_.stored.learn(response_of(begun), attempt.worker().name);
+  context_.stored.learn(created(begun), attempt.worker().name);
   back_.begin(std::move(head));
   if (!begun.empty()) send_back(attempt, begun);
 }
@@ -51,11 +52,12 @@ void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
-// Id of the response in the answer; "": the request stores no response.
-std::string_view Forwarding::response_of(std::string_view answer) const {
+// Id of the response or conversation that the answer creates; "": it creates none.
+std::string_view Forwarding::created(std::string_view answer) const {
   const http::Request& request = in_.request();
-  return request.method == "POST" && request.path == "/v1/responses" ? response_id(answer)
-                                                                     : std::string_view();
+  const openai::Route* known = openai::find_route(request.path);
+  if (request.method != "POST" || !known || known->creates.empty()) return {};
+  return created_id(answer, known->creates);
 }
 
 void Forwarding::answer(http::Response response) {

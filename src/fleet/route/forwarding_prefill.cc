@@ -17,7 +17,7 @@ namespace octavo::fleet {
 std::shared_ptr<const std::string> Forwarding::prefill_request() {
   const http::Request& request = in_.request();
   if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
-  if (!in_.route().stored_response.empty()) return nullptr;  // it continues a response of a decode worker
+  if (!in_.route().stored_id.empty()) return nullptr;  // it continues a response of a decode worker
   std::optional<std::string> body = prefill_body(request.path, request.body);
   if (!body) return nullptr;
   if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {

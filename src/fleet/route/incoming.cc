@@ -28,6 +28,13 @@ http::Headers headers_for_workers(const RouterOptions& options, const http::Head
   return headers;
 }
 
+http::Headers without(const http::Headers& headers, std::string_view left_out) {
+  http::Headers rest;
+  for (const auto& [name, value] : headers)
+    if (!http::equal_ignoring_case(name, left_out)) rest.add(name, value);
+  return rest;
+}
+
 }  // namespace
 
 Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> exchange, std::string tenant)
@@ -43,9 +50,22 @@ Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> 
   headers_.add("X-Request-Id", id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : std::move(id));
 }
 
-void Incoming::read() {
+std::optional<http::Response> Incoming::read() {
+  if (is_encoded()) {
+    if (auto refusal = exchange_->decode_body(context_.options.http.body_bytes_max)) return refusal;
+    headers_ = without(headers_, "Content-Encoding");
+  }
   route_ = scan_request(request());
   if (context_.tokens && !route_.unreadable) context_.tokens->write(request(), route_);
+  return std::nullopt;
+}
+
+bool Incoming::is_encoded() const {
+  return !request().body.empty() && request().headers.find("Content-Encoding").has_value();
+}
+
+std::uint64_t Incoming::body_bytes_max() const {
+  return is_encoded() ? context_.options.http.body_bytes_max : request().body.size();
 }
 
 bool Incoming::knows_length() const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fleet/route/route_context.h"
@@ -23,9 +24,11 @@ class Incoming {
   std::int64_t arrived_us() const { return arrived_us_; }
   double seconds() const;  // time since its arrival
 
-  // Scans the body, and tokenises the prompt if the router has the model's tokenizer. Takes up to a second
-  // for a prompt of 1 MiB. Safe on any thread.
-  void read();
+  // Decodes the body's Content-Encoding, scans the body, and tokenises the prompt if the router has the
+  // model's tokenizer. Takes up to a second for a prompt of 1 MiB. Safe on any thread. Returns an error
+  // response if the body cannot be decoded.
+  std::optional<http::Response> read();
+  std::uint64_t body_bytes_max() const;  // upper limit of the body's size after read()
   bool knows_length() const;  // whether the router knows the exact number of prompt tokens
   void name_no_model();       // removes the model, so that any worker can be chosen and report that it does
                               // not serve the model
@@ -39,6 +42,8 @@ class Incoming {
   int left_ms() const;  // remaining time of the router's limit or of the client's own deadline
 
  private:
+  bool is_encoded() const;  // the body has a Content-Encoding
+
   const RouteContext context_;
   const std::shared_ptr<http::Exchange> exchange_;
   const std::int64_t arrived_us_;

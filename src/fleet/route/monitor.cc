@@ -18,6 +18,10 @@ constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refr
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 
+std::string failure_of(const Result<http::Response>& answer) {
+  return answer ? fmt::format("status {}", answer->status) : answer.error().message;
+}
+
 }  // namespace
 
 void Monitor::start() {
@@ -72,12 +76,22 @@ void Monitor::visit(const Member& member, std::int64_t now) {
 void Monitor::probe(const Member& member) {
   ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
     const bool well = answer && answer->status / 100 == 2;
-    if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
-      known->second.probed_us =
-          now_us() -
-          std::int64_t{1000} * std::max(0, options_.health.interval_ms - options_.health.startup_interval_ms);
+    if (const auto known = known_.find(member.endpoint->name); known != known_.end()) {
+      note_failure(member, known->second, well ? "" : failure_of(answer));
+      if (!well)
+        known->second.probed_us =
+            now_us() - std::int64_t{1000} *
+                           std::max(0, options_.health.interval_ms - options_.health.startup_interval_ms);
+    }
     balancer_.probed(member.id, *member.endpoint, well);
   });
+}
+
+// Logs each new reason once: some never mend themselves, such as a certificate that is not trusted.
+void Monitor::note_failure(const Member& member, Known& known, std::string failure) {
+  if (!failure.empty() && failure != known.failure)
+    log_warning("{}: the health check fails: {}", member.endpoint->label(), failure);
+  known.failure = std::move(failure);
 }
 
 void Monitor::read_metrics(const Member& asked, const http::Response& answer) {

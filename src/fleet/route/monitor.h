@@ -35,11 +35,13 @@ class Monitor {
     std::int64_t probed_us = 0;
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
+    std::string failure = {};  // reason why the last probe failed; "": it succeeded
   };
 
   void tick();
   void visit(const Member& member, std::int64_t now_us);
   void probe(const Member& member);
+  void note_failure(const Member& member, Known& known, std::string failure);
   void read_metrics(const Member& asked, const http::Response& answer);
   void ask_models(const Member& member, std::function<void()> then);
   void models_refreshed();

@@ -26,6 +26,7 @@
 #include "http/async_client.h"
 #include "openai/api_key.h"
 #include "openai/errors.h"
+#include "openai/routes.h"
 #include "serve/page.h"
 
 namespace octavo::fleet {
@@ -59,12 +60,15 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
   return keys;
 }
 
-// Whether the route is only for the operator: tenants can neither read nor change the fleet.
-bool is_operators(std::string_view path) {
-  constexpr std::array<std::string_view, 8> kOwn{"/add_worker",   "/get_loads", "/kv_index",
-                                                 "/list_workers", "/metrics",   "/remove_worker",
-                                                 "/v1/loads",     "/workers"};
-  return std::ranges::find(kOwn, path) != kOwn.end() || path.starts_with("/workers/");
+// Whether the route is for tenants: those of the APIs. All others are the operator's, because tenants can
+// neither read nor change the fleet, also by other names of a page: "/metrics/", "/engine_metrics".
+bool is_for_tenants(const http::Request& request) {
+  constexpr std::array<std::string_view, 2> kPlain{"/ping", "/version"};
+  std::string_view path = request.path;
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  if (path == "/v1/loads" || means_all_workers(request)) return false;
+  return openai::find_route(path) || path.starts_with("/v1/") || path.starts_with("/api/") ||
+         std::ranges::find(kPlain, path) != kPlain.end();
 }
 
 // Whether the route needs no key. Orchestrators read these routes, and the router itself answers.
@@ -230,7 +234,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
       return exchange->respond(asks_page ? login_page() : *std::move(refusal));
   if (asks_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
-  if (tenant && (is_operators(request.path) || means_all_workers(request)))
+  if (tenant && !is_for_tenants(request))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
   if (auto answer = admin_answer(context, request)) {
     if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "fleet/route/test_router.h"
+#include "http/test_gzip.h"
 
 namespace octavo::fleet {
 namespace {
@@ -169,7 +170,9 @@ TEST_F(RouterTest, TenantsHaveLimitsAndSeeNothingOfTheFleet) {
     return *connect().request("GET", target, {}, headers);
   };
   wait([&] { return ask("/readiness", tenant).status == 200; });
-  EXPECT_EQ(ask("/workers", tenant).status, 403);
+  for (const char* path : {"/workers", "/workers/", "/metrics/", "/engine_metrics", "/server_info",
+                           "/v1/loads/", "/get_server_info", "/is_sleeping", "/load"})
+    EXPECT_EQ(ask(path, tenant).status, 403) << path;
   EXPECT_EQ(ask("/workers", operators).status, 200);
   EXPECT_EQ(post("{}").status, 401);
   http::Client first = connect();
@@ -277,6 +280,66 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);
 }
 
+// A replica that stores conversations: it answers POST with a new id, and knows its own ids.
+Replica::Behaviour conversing(const std::string& name) {
+  return [name, count = std::make_shared<std::atomic<int>>(0)](const std::shared_ptr<http::Exchange>& e) {
+    const http::Request& request = e->request();
+    const std::string mine = "conv_" + name + "_";
+    if (request.method == "POST" && request.path == "/v1/conversations")
+      return e->respond({.body = fmt::format(R"({{"id": "{}{}"}})", mine, ++*count)});
+    const bool known = request.path.contains(mine) || request.body.contains(mine);
+    e->respond({.status = known ? 200 : 404, .body = name});
+  };
+}
+
+TEST_F(RouterTest, ConversationsAreWithWhoHasThem) {
+  Replica a("a", conversing("a")), b("b", conversing("b")), c("c", conversing("c"));
+  route({a.url(), b.url(), c.url()});
+  std::vector<std::string> ids;
+  for (int i = 0; i < 6; ++i) {
+    const std::string body = connect().post_json("/v1/conversations", "{}")->body;
+    ids.push_back(body.substr(8, body.size() - 10));
+  }
+  const auto post = [&](const std::string& path, const std::string& body) {
+    return connect().post_json(path, body)->status;
+  };
+  const int before = a.requests + b.requests + c.requests;
+  for (const std::string& id : ids) {
+    EXPECT_EQ(get("/v1/conversations/" + id).status, 200) << id;
+    EXPECT_EQ(get("/v1/conversations/" + id + "/items").status, 200) << id;
+    EXPECT_EQ(post("/v1/conversations/" + id + "/items", R"({"items": []})"), 200) << id;
+    EXPECT_EQ(post("/v1/responses", R"({"input": "x", "conversation": ")" + id + "\"}"), 200) << id;
+    EXPECT_EQ(post("/v1/responses", R"({"input": "x", "conversation": {"id": ")" + id + "\"}}"), 200) << id;
+  }
+  EXPECT_EQ(a.requests + b.requests + c.requests - before, 30) << "no other worker gets a request";
+  for (const char* name : {"a", "b", "c"})
+    EXPECT_EQ(get(fmt::format("/v1/conversations/conv_{}_99", name)).status, 200) << "of another router";
+  EXPECT_EQ(get("/v1/conversations/conv_nobody").status, 404);
+}
+
+TEST_F(RouterTest, CompressedBodiesAreReadForTheChoice) {
+  std::string body, coding;
+  Replica a("a", [&](auto e) {
+    body = e->request().body;
+    coding = e->request().headers.find("Content-Encoding").value_or("none");
+    e->respond({.body = "{}"});
+  });
+  route({a.url()}, {.http = {.body_bytes_max = 1 << 20}});
+  const auto send = [&](std::string_view bytes, std::string_view name) {
+    return post(std::string(bytes), {{"Content-Encoding", std::string(name)}}).status;
+  };
+  const std::string text = R"({"model":"m","prompt":"hi"})";
+  for (const char* name : {"gzip", "deflate"}) {
+    EXPECT_EQ(send(http::gzip(text), name), 200);
+    EXPECT_EQ(body, text);
+    EXPECT_EQ(coding, "none");
+  }
+  EXPECT_EQ(send(text, "identity"), 200);
+  EXPECT_EQ(send(text, "gzip"), 400);
+  EXPECT_EQ(send(text, "br"), 415);
+  EXPECT_EQ(send(http::gzip(std::string(2 << 20, ' ')), "gzip"), 413);
+}
+
 TEST_F(RouterTest, SglangsOlderRoutesNameWorkersInTheQuery) {
   Replica a("a"), b("b");
   route({a.url()});
@@ -308,7 +371,8 @@ TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
   route({a.url(), b.url(), c.url()});
   for (const char* path :
        {"/reset_prefix_cache", "/v1/load_lora_adapter", "/pause", "/update_weights_from_disk",
-        "/start_expert_distribution_record", "/hicache/storage-backend/clear"}) {
+        "/start_expert_distribution_record", "/hicache/storage-backend/clear", "/inference/v1/abort_requests",
+        "/reset_prefix_cache/"}) {
     const int before = a.requests + b.requests + c.requests;
     EXPECT_EQ(connect().post_json(path, "{}")->status, 200);
     EXPECT_EQ(a.requests + b.requests + c.requests - before, 3) << path;

@@ -23,13 +23,13 @@ std::string StoredResponses::worker_of(std::string_view id) const {
   return known == by_id_.end() ? std::string() : known->second->worker;
 }
 
-std::string_view response_id(std::string_view answer) {
-  constexpr std::string_view kName = "\"id\"", kPrefix = "resp";
+std::string_view created_id(std::string_view answer, std::string_view prefix) {
+  constexpr std::string_view kName = "\"id\"";
   for (std::size_t at = answer.find(kName); at != std::string_view::npos; at = answer.find(kName, at + 1)) {
     const std::size_t begin = answer.find('"', at + kName.size());
     if (begin == std::string_view::npos) return {};
     const std::string_view text = answer.substr(begin + 1, answer.find('"', begin + 1) - begin - 1);
-    if (text.starts_with(kPrefix)) return text;
+    if (text.starts_with(prefix)) return text;
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// Remembers which worker stores a response (/v1/responses): the worker that created its id.
+// Remembers which worker stores a response or conversation: the worker that created its id.
 #pragma once
 
 #include <list>
@@ -27,7 +27,7 @@ class StoredResponses {
   std::unordered_map<std::string, std::list<Entry>::iterator> by_id_;
 };
 
-// The id of the response in the beginning of an answer, or in the first event of a stream; "": no id.
-std::string_view response_id(std::string_view answer);
+// The first id with this prefix in the beginning of an answer, or in the first event of a stream; "": no id.
+std::string_view created_id(std::string_view answer, std::string_view prefix);
 
 }  // namespace octavo::fleet

@@ -25,13 +25,15 @@ TEST(StoredResponses, RemembersTheLastOnes) {
 }
 
 TEST(StoredResponses, FindsTheIdOfAnAnswer) {
-  EXPECT_EQ(response_id(R"({"id": "resp_1", "object": "response"})"), "resp_1");
+  EXPECT_EQ(created_id(R"({"id": "resp_1", "object": "response"})", "resp"), "resp_1");
+  EXPECT_EQ(created_id(R"({"id": "conv_1", "object": "conversation"})", "conv"), "conv_1");
   EXPECT_EQ(
-      response_id(
-          "event: response.created\ndata: {\"response\":{\"tool\":{\"id\":\"t\"},\"id\":\"resp_2\"}}\n\n"),
+      created_id(
+          "event: response.created\ndata: {\"response\":{\"tool\":{\"id\":\"t\"},\"id\":\"resp_2\"}}\n\n",
+          "resp"),
       "resp_2");
   for (const char* answer : {"", R"({"id": 5})", R"({"id": "x"})", "\"id\"", "\"id\":\"resp"})
-    EXPECT_TRUE(response_id(answer).empty() || std::string_view(answer).ends_with("resp")) << answer;
+    EXPECT_TRUE(created_id(answer, "resp").empty() || std::string_view(answer).ends_with("resp")) << answer;
 }
 
 }  // namespace

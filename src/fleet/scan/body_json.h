@@ -38,8 +38,8 @@ class BodyMemory : public boost::container::pmr::memory_resource {
 inline constexpr std::size_t kBodyDepthMax = 990;
 
 // Parses the text in this memory. Accepts everything that Python's json module accepts: also UTF-16 and
-// UTF-32, a byte order mark, NaN and Infinity (become null), and halves of surrogate pairs (become U+FFFD). Errors: invalid JSON,
-// more than kBodyDepthMax levels, or the memory's limit.
+// UTF-32, a byte order mark, NaN and Infinity (become null), and halves of surrogate pairs (become U+FFFD).
+// Errors: invalid JSON, more than kBodyDepthMax levels, or the memory's limit.
 Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
 
 }  // namespace octavo::fleet

@@ -110,6 +110,16 @@ void read_prompt(const json::value& prompt, RouteRequest& route) {
   }
 }
 
+// The response or conversation that the request continues; "": none. A conversation is given by its id or as
+// an object.
+std::string_view stored_id(const json::object& body) {
+  if (const std::string_view response = field_text(body, "previous_response_id"); !response.empty())
+    return response;
+  const auto* conversation = body.if_contains("conversation");
+  if (conversation && conversation->is_object()) return field_text(conversation->get_object(), "id");
+  return field_text(body, "conversation");
+}
+
 // 0 for timeouts that engines do not accept.
 double checked_timeout(double seconds) {
   constexpr double kMost = 86'400;
@@ -134,7 +144,7 @@ void read_body(const json::object& body, RouteRequest& route) {
     const auto seconds = timeout->to_number<double>(error);
     if (!error) route.timeout_s = checked_timeout(seconds);
   }
-  route.stored_response = field_text(body, "previous_response_id");
+  route.stored_id = stored_id(body);
   for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})
     integer(name, route.output_tokens_max);
 
@@ -178,7 +188,7 @@ void read_path(std::string_view path, RouteRequest& route) {
   if (!known || !known->path.ends_with('/')) return;
   path.remove_prefix(known->path.size());
   if (known->model == openai::ModelField::path) route.model = path;
-  if (known->stored_id) route.stored_response = path.substr(0, path.find('/'));
+  if (known->stored_id) route.stored_id = path.substr(0, path.find('/'));
 }
 
 }  // namespace

@@ -126,8 +126,13 @@ TEST(RequestScan, ReadsTheModelOfFormsAndPaths) {
   get.path = "/v1/models/org/name";
   EXPECT_EQ(scan_request(get).model, "org/name");
   get.path = "/v1/responses/resp_1/cancel";
-  EXPECT_EQ(scan_request(get).stored_response, "resp_1");
-  EXPECT_EQ(scan(R"({"previous_response_id": "resp_2", "input": "x"})").stored_response, "resp_2");
+  EXPECT_EQ(scan_request(get).stored_id, "resp_1");
+  EXPECT_EQ(scan(R"({"previous_response_id": "resp_2", "input": "x"})").stored_id, "resp_2");
+  get.path = "/v1/conversations/conv_1/items";
+  EXPECT_EQ(scan_request(get).stored_id, "conv_1");
+  EXPECT_EQ(scan(R"({"conversation": "conv_2", "input": "x"})").stored_id, "conv_2");
+  EXPECT_EQ(scan(R"({"conversation": {"id": "conv_3"}, "input": "x"})").stored_id, "conv_3");
+  EXPECT_EQ(scan(R"({"conversation": null, "previous_response_id": null, "input": "x"})").stored_id, "");
 }
 
 TEST(RequestScan, ReadsTheClientsOwnDeadline) {

@@ -43,8 +43,8 @@ Outcome outcome(const std::string& policy, int replicas, int groups, double thin
 
 TEST(Simulation, SharedPromptsLeaveNoReplicaIdle) {
   for (const auto& [replicas, groups, think_seconds] :
-       {std::tuple(4, 1, 4.0), std::tuple(4, 3, 4.0), std::tuple(4, 64, 4.0), std::tuple(8, 1, 0.6),
-        std::tuple(8, 16, 4.0), std::tuple(16, 1, 4.0), std::tuple(16, 3, 4.0)}) {
+       {std::tuple(4, 1, 4.0), std::tuple(4, 3, 4.0), std::tuple(4, 64, 4.0), std::tuple(8, 1, 0.3),
+        std::tuple(16, 2, 0.3), std::tuple(8, 16, 4.0), std::tuple(16, 1, 4.0), std::tuple(16, 3, 4.0)}) {
     const Outcome blind = outcome("round_robin", replicas, groups, think_seconds);
     const Outcome best = outcome("kv_aware", replicas, groups, think_seconds);
     for (const char* policy : {"kv_aware", "cache_aware"}) {

@@ -17,8 +17,8 @@ struct RouteRequest {
 
   std::string body_error = {};       // reason why the body is not a JSON object; "": it is one
   bool unreadable = false;           // body_error means that the body is not JSON at all
-  std::string stored_response = {};  // id of the stored response that the request continues or reads; "":
-                                     // none
+  std::string stored_id = {};        // id of the stored response or conversation that the request continues
+                                     // or reads; "": none
   double timeout_s = 0;              // the client's own limit on the time since arrival; 0: not set
 
   // The prompt. For a chat: tools, roles and contents in order. If there are several prompts: the first one.

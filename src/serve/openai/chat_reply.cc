@@ -20,7 +20,7 @@ class ChatReply final : public Reply {
 
   std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) override {
     json::object choice{{"index", index},
-                        {"delta", {{"role", options_.role}, {"content", ""}}},
+                        {"delta", {{"role", options_.role}, {"content", options_.echo}}},
                         {"logprobs", nullptr},
                         {"finish_reason", nullptr}};
     json::object out = chunk_of(std::move(choice), usage);
@@ -70,7 +70,8 @@ class ChatReply final : public Reply {
                     const Usage& usage) override {
     json::array choices;
     for (const AnswerPart& part : parts) {
-      const MessageDelta said = reader(part.index).read_whole(part);
+      MessageDelta said = reader(part.index).read_whole(part);
+      said.content.insert(0, options_.echo);
       json::object message{
           {"role", options_.role}, {"content", said.content}, {"refusal", nullptr}, {"reasoning", nullptr}};
       if (!said.reasoning.empty()) message["reasoning"] = said.reasoning;

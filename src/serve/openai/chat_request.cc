@@ -314,8 +314,20 @@ Result<> read_logprobs(Fields& fields, GenerationRequest& out) {
   return {};
 }
 
+// Reads echo: the answer begins with the content of the last message, if that is the assistant's.
+Result<> read_echo(Fields& fields, const json::object& body, ChatPrompt& prompt) {
+  bool wanted = false;
+  TRY_VOID(fields.boolean("echo", wanted));
+  const json::object& last = body.at("messages").as_array().back().as_object();
+  if (!wanted || last.at("role") != "assistant") return {};
+  const json::value* content = last.if_contains("content");
+  if (!content || content->is_null()) return {};
+  if (!content->is_string()) return invalid("echo", "needs a last message whose content is a string");
+  prompt.echo = content->get_string();
+  return {};
+}
+
 Result<> refuse_chat_only(Fields& f) {
-  TRY_VOID(f.refuse("echo", "is not supported for chat", false));
   TRY_VOID(f.refuse("return_prompt_text", "is not supported", false));
   TRY_VOID(f.refuse("audio", "audio is not supported"));
   TRY_VOID(f.refuse("modalities", "only text is supported", json::array{"text"}));
@@ -399,6 +411,7 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields, rules));
+  TRY_VOID(read_echo(fields, body, request.prompt));
   TRY_VOID(read_tools(fields, rules, request));
   TRY_VOID(read_reasoning(fields, rules, out));
   TRY_VOID(read_max_tokens(fields, rules, out));

@@ -40,6 +40,7 @@ struct ChatPrompt {
   std::string chat_template{};      // template of the request; "": the server's
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // must not be set together with add_generation_prompt
+  std::string echo{};                   // content of the last message, if the answer repeats it
 };
 
 // Checks that a prompt may contain one more image, video or audio. before: number of media of this kind so

@@ -144,7 +144,8 @@ Result<> check_resume(const GenerationRequest& request, const RequestRules& rule
     return invalid("resume_token_ids", "needs n = 1, got n = {}", request.sampling.n);
   for (const TokenId id : *request.stream.resume)
     if (id < 0 || id >= rules.limits.vocab_size)
-      return invalid("resume_token_ids", "token id must be in [0, {}), got {}", rules.limits.vocab_size, id);
+      return invalid("resume_token_ids", "token id {} is out of vocabulary: must be in [0, {})", id,
+                     rules.limits.vocab_size);
   return {};
 }
 

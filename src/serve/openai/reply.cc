@@ -79,14 +79,16 @@ void add_usage(const Usage& usage, json::object& out) {
   if (phases.generation && tokens > 1) gap = *phases.generation / (tokens - 1);
   const auto inference = milliseconds(usage.times->scheduled_us, usage.times->last_token_us);
   if (inference && *inference > 0) rate = tokens / *inference * 1e3;
-  const auto shown = [](std::optional<double> value) {
-    return value ? json::value(*value) : json::value(nullptr);
+  json::object metrics;
+  const auto add = [&metrics](std::string_view name, std::optional<double> value) {
+    if (value) metrics[name] = *value;  // a time that does not exist is left out, as in vLLM
   };
-  out["metrics"] = {{"time_to_first_token_ms", shown(phases.ttft)},
-                    {"generation_time_ms", shown(phases.generation)},
-                    {"queue_time_ms", shown(phases.queue)},
-                    {"mean_itl_ms", shown(gap)},
-                    {"tokens_per_second", shown(rate)}};
+  add("time_to_first_token_ms", phases.ttft);
+  add("generation_time_ms", phases.generation);
+  add("queue_time_ms", phases.queue);
+  add("mean_itl_ms", gap);
+  add("tokens_per_second", rate);
+  out["metrics"] = std::move(metrics);
 }
 
 std::string server_timing(const RequestTimes& times) {

@@ -120,6 +120,24 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
 }
 
+TEST(Requests, AllWrongKeysOfLogitBiasAreNamed) {
+  EXPECT_EQ(completion(R"("logit_bias":{"bad1":5,"7":1,"bad2":2})").error().message,
+            R"(its keys must be token ids, got "bad1", "bad2")");
+}
+
+TEST(Requests, EchoRepeatsTheAssistantsLastMessage) {
+  const auto echo = [](const std::string& last, const std::string& wanted) {
+    const auto body = parse_body(R"({"messages":[{"role":"user","content":"a"},)" + last + R"(],"echo":)" +
+                                 wanted + R"(,"add_generation_prompt":false})");
+    const auto read = parse_chat_request(*body, rules());
+    return read ? read->prompt.echo : read.error().field;
+  };
+  EXPECT_EQ(echo(R"({"role":"assistant","content":"An apple"})", "true"), "An apple");
+  EXPECT_EQ(echo(R"({"role":"assistant","content":"An apple"})", "false"), "");
+  EXPECT_EQ(echo(R"({"role":"user","content":"An apple"})", "true"), "");
+  EXPECT_EQ(echo(R"({"role":"assistant","content":[{"type":"text","text":"x"}]})", "true"), "echo");
+}
+
 TEST(Requests, BeamSearch) {
   const auto read = completion(R"("use_beam_search":true,"n":4,"length_penalty":0.5,"temperature":0,"top_k":3)");
   ASSERT_TRUE(read.has_value());

@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/quoted_text.h"
+
 namespace octavo::openai {
 
 namespace json = boost::json;
@@ -32,20 +34,29 @@ Result<> read_value(Fields& f, std::string_view name, std::vector<std::string>& 
   return name == "stop" ? f.one_or_more_texts(name, out) : f.texts(name, out);
 }
 
+constexpr std::size_t kWrongKeysShown = 8;  // in the error
+
 // Reads {"token id": bias}.
 Result<> read_value(Fields& f, std::string_view name, Biases& out) {
   TRY(const json::object* biases, f.object(name));
   if (!biases) return {};
+  std::string wrong;
+  std::size_t listed = 0;
   for (const auto& [key, value] : *biases) {
     const std::string_view text = key;
     TokenId id = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-    if (error != std::errc{} || end != text.data() + text.size())
-      return invalid(name, "its keys must be token ids, got \"{}\"", text.substr(0, 32));
+    if (error != std::errc{} || end != text.data() + text.size()) {
+      if (listed++ < kWrongKeysShown)
+        wrong += fmt::format("{}{}", wrong.empty() ? "" : ", ", quoted_text(text.substr(0, 32)));
+      continue;
+    }
     const auto bias = rounded_number(value);
     if (!bias) return invalid(name, "the bias of token {} must be a number", id);
     out.emplace_back(id, static_cast<float>(std::clamp(*bias, -100.0, 100.0)));
   }
+  if (listed > kWrongKeysShown) wrong += fmt::format(" and {} more", listed - kWrongKeysShown);
+  if (listed > 0) return invalid(name, "its keys must be token ids, got {}", wrong);
   return {};
 }
 

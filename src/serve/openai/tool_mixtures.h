@@ -167,6 +167,12 @@ inline std::vector<Form> other_dialects() {
       {"nemotron_json", "<TOOLCALL>{\"name\": \"stop\", \"arguments\": {}}</TOOLCALL>", "", {stop}},
       {"granite", "<tool_call>{\"name\": \"stop\", \"arguments\": \"\"}</tool_call>", "", {stop}},
       {"xlam", "<tool_call>{\"name\": \"stop\", \"arguments\": {}}</tool_call>", "", {stop}},
+      // A list of calls after thoughts that no reasoning parser reads.
+      {"xlam",
+       "<think>[1] or [2]?</think>\n\n[{\"name\": \"stop\", \"arguments\": {}}]",
+       "<think>[1] or [2]?</think>",
+       {stop}},
+      {"pythonic", "[1] is a list.</think> [stop()]", "[1] is a list.</think>", {stop}},
   };
 }
 

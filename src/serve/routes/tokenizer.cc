@@ -63,7 +63,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
   const int vocabulary = service->options.rules.limits.vocab_size;
   for (const TokenId id : ids)
     if (id < 0 || id >= vocabulary)
-      return invalid("tokens", "token id must be in [0, {}), got {}", vocabulary, id);
+      return invalid("tokens", "token id {} is out of vocabulary: must be in [0, {})", id, vocabulary);
   TRY(const std::string text, service->tokenizer.decode(ids, false));
   exchange->respond({.body = json::serialize(json::object{{"prompt", text}})});
   return {};

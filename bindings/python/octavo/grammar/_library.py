@@ -4,6 +4,7 @@ import ctypes
 import os
 from ctypes import POINTER, c_char, c_char_p, c_int32, c_int64, c_size_t, c_void_p
 from pathlib import Path
+from typing import Any
 
 ABI = 1
 PACKAGE = Path(__file__).parent.parent
@@ -73,6 +74,20 @@ def check(code: int, error: Error) -> None:
     if code == 3:
         raise LimitReached(text)
     raise GrammarError(text) if code in (1, 2) else RuntimeError(text)
+
+
+class Immutable:
+    """An object of the library that all its copies may share."""
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be pickled; send Grammar.to_bytes() and the tokens, and make it "
+                        "again in the other process")
 
 
 def created(address: int) -> int:

@@ -7,7 +7,7 @@ from ctypes import byref, c_size_t, c_void_p
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from octavo.grammar._library import Error, GrammarError, LimitReached, check, created, lib
+from octavo.grammar._library import Error, GrammarError, LimitReached, Immutable, check, created, lib
 from octavo.grammar.bitmask import address_of
 from octavo.grammar.vocabulary import Vocabulary
 
@@ -24,7 +24,7 @@ class Options:
     refuse_unique: bool = False  # True: `uniqueItems` is an error if all items must be remembered
 
 
-class Grammar:
+class Grammar(Immutable):
     """A compiled grammar: immutable, thread-safe, shared by any number of matchers. Made by the compile_ functions.
 
     parser_bytes, an argument of all of these, limits what the grammar's matchers together remember of parses
@@ -58,6 +58,8 @@ class Grammar:
 
 
 def _compile(kind: str, text: str, vocabulary: Vocabulary, options: Optional[Options], parser_bytes: int) -> Grammar:
+    if not isinstance(text, str):
+        raise TypeError(f"{kind}: a text, not {type(text).__name__}")
     handle, error, data = c_void_p(), Error(), text.encode()
     given = json.dumps(asdict(options)).encode() if options else None
     check(lib.octavo_grammar_compile(vocabulary._handle, kind.encode(), data, len(data), given, parser_bytes,
@@ -66,13 +68,15 @@ def _compile(kind: str, text: str, vocabulary: Vocabulary, options: Optional[Opt
 
 
 def _json(value: Any) -> str:
+    if hasattr(value, "model_json_schema"):  # a class of pydantic
+        value = value.model_json_schema()
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def compile_json_schema(schema: Union[str, Dict[str, Any], bool], vocabulary: Vocabulary,
+def compile_json_schema(schema: Any, vocabulary: Vocabulary,
                         options: Optional[Options] = None, parser_bytes: int = 0) -> Grammar:
-    """JSON values of a schema (drafts 4 to 2020-12): a text or the loaded JSON. GrammarError names the keyword that
-    cannot be enforced, and its JSON pointer."""
+    """JSON values of a schema (drafts 4 to 2020-12): a text, the loaded JSON, or a class of pydantic. GrammarError names
+    the keyword that cannot be enforced, and its JSON pointer."""
     return _compile("json_schema", _json(schema), vocabulary, options, parser_bytes)
 
 
@@ -98,6 +102,8 @@ def compile_lark(text: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Gr
 
 def compile_choice(choices: Sequence[str], vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
     """One of these texts."""
+    if isinstance(choices, str):
+        raise TypeError("choices: a list of texts, not one text")
     return _compile("choice", json.dumps(list(choices), ensure_ascii=False), vocabulary, None, parser_bytes)
 
 
@@ -136,8 +142,19 @@ class Matcher:
         copy._begin(lib.octavo_matcher_fork(self._handle), self.grammar)
         return copy
 
+    __copy__ = fork
+
+    def __deepcopy__(self, memo: Any) -> "Matcher":
+        return self.fork()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Matcher cannot be pickled; send its tokens, and accept them in the other process")
+
     def accept(self, token: int) -> bool:
         """Takes a token. False: it may not follow, and nothing changes. An end-of-text token terminates."""
+        token = int(token)
+        if not 0 <= token < self.grammar.vocabulary.size:
+            return False  # ctypes would drop the higher bits of such a number
         return bool(lib.octavo_matcher_accept(self._handle, token))
 
     def accept_text(self, text: Union[str, bytes]) -> int:

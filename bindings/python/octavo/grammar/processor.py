@@ -1,37 +1,46 @@
 """transformers' LogitsProcessor over a grammar."""
 
-from typing import Any, List, Optional
+from typing import Any, List
 
 from octavo.grammar.bitmask import allocate_bitmask, apply_bitmask
 from octavo.grammar.engine import Grammar, LimitReached, Matcher
 
 
 class GrammarLogitsProcessor:
-    """Keeps generate() to a grammar; a fresh one for each call:
+    """Keeps the texts of generate() within a grammar:
 
         model.generate(**inputs, logits_processor=[GrammarLogitsProcessor(grammar)])
 
-    Works with torch and with numpy: input_ids (rows, tokens), scores (rows, tokens). Each row of the batch is a text
-    of its own; a row that has ended allows end-of-text tokens alone. For beam search, rows change places: a row's
-    tokens are then read again."""
+    Works with torch and with numpy: input_ids (rows, tokens), scores (rows, tokens). Each row of the batch is a
+    separate text. A row that has ended allows only end-of-text tokens. Beam search exchanges rows; their tokens are
+    then read again. Other prompts begin another call of generate()."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
-        self._prompt: Optional[int] = None
+        self._prompts: List[List[int]] = []
+        self._longest = 0  # tokens of a row, with its prompt
         self._rows: List[Matcher] = []
         self._read: List[List[int]] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        if self._prompt is None:
-            self._prompt = input_ids.shape[1]
-            self._rows = [Matcher(self.grammar) for _ in range(input_ids.shape[0])]
-            self._read = [[] for _ in self._rows]
+        rows = input_ids.tolist()
+        if not self._continues(rows):
+            self._prompts = rows
+            self._rows = [Matcher(self.grammar) for _ in rows]
+            self._read = [[] for _ in rows]
+            self._longest = 0
+        self._longest = max(self._longest, len(rows[0]))
         mask = allocate_bitmask(len(self._rows), self.grammar.vocabulary)
-        for i, row in enumerate(input_ids[:, self._prompt:].tolist()):
-            self._follow(i, row)
+        for i, row in enumerate(rows):
+            self._follow(i, row[len(self._prompts[i]):])
             self._fill(i, mask[i])
         apply_bitmask(scores, mask)
         return scores
+
+    def _continues(self, rows: List[List[int]]) -> bool:
+        """Whether these rows belong to the call of generate() that was seen last."""
+        return (len(rows) == len(self._prompts) and len(rows[0]) <= self._longest + 1
+                and all(row[:len(prompt)] == prompt for row, prompt in zip(rows, self._prompts)))
 
     def _follow(self, i: int, row: List[int]) -> None:
         read = self._read[i]

@@ -8,10 +8,10 @@ from ctypes import byref, c_int32, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from octavo.grammar._library import Error, GrammarError, check, lib
+from octavo.grammar._library import Error, GrammarError, Immutable, check, lib
 
 
-class Vocabulary:
+class Vocabulary(Immutable):
     """Immutable and thread-safe; grammars are compiled for one vocabulary.
 
     tokens[i]: the bytes that token i adds to a text, b"" for tokens that are never allowed. special: tokens that
@@ -22,6 +22,8 @@ class Vocabulary:
                  mask_cache_bytes: int = 0) -> None:
         ends, total = (c_size_t * len(tokens))(), 0
         for i, token in enumerate(tokens):
+            if not isinstance(token, bytes):
+                raise TypeError(f"tokens: tokens[{i}] must be bytes, not {type(token).__name__}")
             total += len(token)
             ends[i] = total
         handle, error = c_void_p(), Error()

@@ -1,6 +1,9 @@
-// text-prefix-filter: keeps the endpoints that have received the longest prefix of the prompt, if it is a
-// large enough fraction of the prompt (SGLang's cache_aware). It compares text, so it needs no tokenizer.
+// text-prefix-filter: keeps the endpoints with the lowest cost, from the bytes of the prompt that they have
+// not received and their requests in flight. A prefix counts if it is a large enough fraction of the prompt
+// (SGLang's cache_aware, which looks only at the prefix). It compares text, so it needs no tokenizer.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
@@ -18,16 +21,25 @@ class TextPrefixFilter : public Filter {
     if (candidates.empty() || cycle.request.text.empty()) return;
     const std::size_t before = write_key(cycle.request);
     tree_.match(key_, match_);
-    const auto matched = [&](const Member* m) { return std::max(match_.of(m->id), before) - before; };
-    const std::size_t longest = matched(*std::ranges::max_element(candidates, {}, matched));
     const auto length = static_cast<double>(cycle.request.text.size());
-    if (static_cast<double>(longest) <= match_threshold_ * length) return;
-    std::erase_if(candidates, [&](const Member* m) { return matched(m) < longest; });
+    costs_.clear();
+    for (const Member* member : candidates) {
+      const auto matched = static_cast<double>(std::max(match_.of(member->id), before) - before);
+      const double missing = matched > match_threshold_ * length ? length - matched : length;
+      costs_.emplace_back(cost(missing, cycle.load(*member).requests), member);
+    }
+    const double lowest = std::ranges::min(costs_, {}, &Cost::first).first;
+    candidates.clear();
+    for (const auto& [cost, member] : costs_)
+      if (cost <= lowest) candidates.push_back(member);
   }
 
   void sent(const Cycle& cycle, EndpointId endpoint) override {
     if (cycle.request.text.empty()) return;
-    write_key(cycle.request);
+    const std::size_t before = write_key(cycle.request);
+    tree_.match(key_, match_);
+    const auto missed = static_cast<double>(key_.size() - std::max(match_.of(endpoint), before));
+    mean_missed_ += (missed - mean_missed_) * kNewestShare;
     tree_.insert(key_, endpoint);
   }
   void forget(EndpointId endpoint) override { tree_.clear(endpoint); }
@@ -44,7 +56,19 @@ class TextPrefixFilter : public Filter {
     return before;
   }
 
+  using Cost = std::pair<double, const Member*>;
+  static constexpr double kNewestShare = 0.02;  // of the newest request in the mean
+  static constexpr double kDelay = 4;           // as --kv-delay-weight
+
+  // missing: bytes of the prompt that the endpoint has not received. The cost of kv_aware, in bytes: to
+  // compute and to keep them, the delay of the requests in flight, and the work of those requests.
+  double cost(double missing, int requests) const {
+    return missing * (2 + kDelay * requests) + requests * mean_missed_;
+  }
+
   double match_threshold_;
+  double mean_missed_ = 0;  // bytes that a request's endpoint had not received
+  std::vector<Cost> costs_;
   TextTree tree_;
   TextMatch match_;
   std::string key_;

@@ -1,6 +1,7 @@
 // consistent-hashing-picker (SGLang's consistent_hashing): the hash of a key chooses the endpoint.
-// X-SMG-Target-Worker names a worker directly. Otherwise the key is X-SMG-Routing-Key, else the client's
-// identity, else random.
+// X-SMG-Target-Worker names a worker directly, by its index in GET /workers, its URL or its name; without
+// that worker, the request gets none. Otherwise the key is X-SMG-Routing-Key, else the client's identity,
+// else random.
 #include <charconv>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -21,17 +22,18 @@ class ConsistentHashingPicker : public Picker {
         order_by_key(hash_of(*key, 0), cycle.view, ranking);
         break;
       }
-    const auto wanted = std::ranges::find(ranking, target(cycle.request), &Score::endpoint);
-    if (wanted != ranking.end()) std::rotate(ranking.begin(), wanted, wanted + 1);
+    const std::string_view target = cycle.request.header("x-smg-target-worker").value_or("");
+    if (target.empty()) return;
+    std::erase_if(ranking,
+                  [&](const Score& score) { return !is_named(target, *cycle.view.find(score.endpoint)); });
   }
 
  private:
-  // The endpoint for an index in GET /workers.
-  static EndpointId target(const RouteRequest& request) {
-    const std::string_view text = request.header("x-smg-target-worker").value_or("");
+  static bool is_named(std::string_view target, const Member& member) {
+    if (target == member.endpoint->url || target == member.endpoint->name) return true;
     EndpointId id = kNoEndpoint;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-    return error == std::errc{} && end == text.data() + text.size() ? id : kNoEndpoint;
+    const auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), id);
+    return error == std::errc{} && end == target.data() + target.size() && id == member.id;
   }
 };
 

@@ -1,5 +1,9 @@
 // sticky-key-picker (SGLang's manual): requests with the same routing key go to the endpoint that got the
-// first one, while it is available.
+// first one, while it is available. assignment: the endpoint of a new key (random; min_load: with the fewest
+// requests; min_group: with the fewest keys).
+#include <algorithm>
+#include <array>
+
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/sticky_keys.h"
@@ -12,12 +16,18 @@ constexpr std::string_view kKey = "x-smg-routing-key";
 class StickyKeyPicker : public Picker {
  public:
   StickyKeys keys;
+  std::string assignment = "random";
 
   void pick(Cycle& cycle, std::vector<Score>& ranking) override {
     shuffle(ranking, cycle.draws);
     const EndpointId found = keys.find(cycle.request.header(kKey).value_or(""));
     const auto home = std::ranges::find(ranking, found, &Score::endpoint);
-    if (home != ranking.end()) std::rotate(ranking.begin(), home, home + 1);
+    if (home != ranking.end()) return void(std::rotate(ranking.begin(), home, home + 1));
+    const auto burden = [&](const Score& score) {
+      return assignment == "min_load" ? std::int64_t{cycle.inflight.load(score.endpoint).requests}
+                                      : keys.keys_of(score.endpoint);
+    };
+    if (assignment != "random") std::ranges::stable_sort(ranking, {}, burden);
   }
 
   void sent(const Cycle& cycle, EndpointId endpoint) override {
@@ -31,6 +41,10 @@ class StickyKeyPicker : public Picker {
 
 std::unique_ptr<Plugin> make_sticky_key_picker(Parameters& parameters, Plugins&) {
   auto picker = make_picker<StickyKeyPicker>(parameters);
+  parameters.read("assignment", picker->assignment);
+  constexpr std::array<std::string_view, 3> kAssignments{"random", "min_load", "min_group"};
+  if (std::ranges::find(kAssignments, picker->assignment) == kAssignments.end())
+    parameters.fail("assignment", "must be random, min_load or min_group");
   parameters.read_duration("maxIdle", picker->keys.idle_max_us);
   parameters.read("maxKeys", picker->keys.keys_max, 1, 1 << 26);
   return picker;
