@@ -47,13 +47,13 @@ Result<> read_media_limit(const boost::json::object& limits, std::string_view ki
   return {};
 }
 
-Result<> read_media_limits(const boost::json::object& limits, EngineOptions& o) {
-  TRY_VOID(read_media_limit(limits, "image", o.media.images));
-  TRY_VOID(read_media_limit(limits, "video", o.media.videos));
-  return read_media_limit(limits, "audio", o.media.sounds);
+Result<> read_media_limits(const boost::json::object& limits, MediaLimits& media) {
+  TRY_VOID(read_media_limit(limits, "image", media.images));
+  TRY_VOID(read_media_limit(limits, "video", media.videos));
+  return read_media_limit(limits, "audio", media.sounds);
 }
 
-void drop_media(EngineOptions& o) { o.media.images = o.media.videos = o.media.sounds = 0; }
+void drop_media(EngineOptions& o) { o.media = {.images = 0, .videos = 0, .sounds = 0}; }
 
 Result<> read_media_adapters(const boost::json::object& folders, LoraOptions& lora) {
   for (const auto& [kind, folder] : folders) {
@@ -129,7 +129,8 @@ constexpr EngineFlag kDevice[] = {
      "Address of host 0"},
     {"--master-port", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::master_port>,
      "Port of host 0", flag::range(1, 65'535)},
-    {"--distributed-timeout-seconds", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
+    {"--distributed-timeout-seconds",
+     flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
      "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
      "shared "
      "experts",
@@ -246,7 +247,7 @@ constexpr EngineFlag kLora[] = {
 };
 
 constexpr EngineFlag kMultimodal[] = {
-    {"--limit-mm-per-prompt", flag::parsed<&read_media_limits>,
+    {"--limit-mm-per-prompt", flag::parsed<&read_media_limits, &E::media>,
      R"(Images, videos and sounds that one prompt may have, as JSON: {"image": 4, "video": 1, "audio": 1}; )"
      "with 0 the encoder is not loaded"},
     {"--language-model-only", flag::calls<&drop_media>,

@@ -29,15 +29,15 @@ Result<> valid_logprobs(std::string_view field, std::optional<int> count, const 
   return {};
 }
 
-Result<> valid_tokens(const SamplingParams& p, const SamplingLimits& limits) {
-  for (const auto& [id, bias] : p.tokens.logit_bias) {
+Result<> valid_tokens(const TokenRules& rules, const SamplingLimits& limits) {
+  for (const auto& [id, bias] : rules.logit_bias) {
     TRY_VOID(in_vocabulary("logit_bias", id, limits.vocab_size));
     if (std::isnan(bias)) return invalid("logit_bias", "bias of token {} is not a number", id);
   }
-  for (const TokenId id : p.tokens.allowed_token_ids)
+  for (const TokenId id : rules.allowed_token_ids)
     TRY_VOID(in_vocabulary("allowed_token_ids", id, limits.vocab_size));
-  TRY_VOID(at_most("bad_words", p.tokens.bad_words.size(), limits.max_bad_words));
-  for (const std::string& word : p.tokens.bad_words)
+  TRY_VOID(at_most("bad_words", rules.bad_words.size(), limits.max_bad_words));
+  for (const std::string& word : rules.bad_words)
     if (word.empty()) return invalid("bad_words", "a bad word must not be empty");
   return {};
 }
@@ -85,7 +85,7 @@ Result<> valid_reports(const SamplingParams& p, const SamplingLimits& limits) {
 Result<SamplingParams> validated(SamplingParams p, const SamplingLimits& limits) {
   TRY_VOID(check_ranges(p));
   if (p.n > limits.max_n) return invalid("n", "must be at most {}, got {}", limits.max_n, p.n);
-  TRY_VOID(valid_tokens(p, limits));
+  TRY_VOID(valid_tokens(p.tokens, limits));
   TRY_VOID(valid_ends(p, limits));
   TRY_VOID(valid_reports(p, limits));
   if (p.n > 1 && p.greedy()) return invalid("n", "must be 1 when temperature is 0, got {}", p.n);

@@ -98,8 +98,8 @@ Processor::~Processor() {
 double Processor::seconds() const { return static_cast<double>(now_us() - arrived_us_) * 1e-6; }
 
 Result<> Processor::process(const ProcessingRequest& message, Answers& answers) {
-  if (over_) return {};
-  if (!decided_) learn_subset(message);
+  if (progress_.over) return {};
+  if (!progress_.decided) learn_subset(message);
   if (message.has_request_headers()) return on_request_headers(message, answers);
   if (message.has_request_body()) return on_request_body(message, answers);
   if (message.has_request_trailers()) {
@@ -118,8 +118,8 @@ Result<> Processor::process(const ProcessingRequest& message, Answers& answers) 
 }
 
 Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers& answers) {
-  if (begun_) return invalid("request_headers", "came twice in one stream");
-  begun_ = true;
+  if (progress_.begun) return invalid("request_headers", "came twice in one stream");
+  progress_.begun = true;
   const auto mode = [](int sent) {
     if (sent == ext_proc::NONE) return BodyMode::none;
     if (sent == ext_proc::FULL_DUPLEX_STREAMED) return BodyMode::full_duplex;
@@ -153,8 +153,8 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
 Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
   const auto& piece = message.request_body();
   // Some gateways send the last piece of a streamed body twice. The second one gets no answer.
-  if (begun_ && decided_ && request_mode_ == BodyMode::full_duplex) return {};
-  if (!begun_ || decided_)
+  if (progress_.begun && progress_.decided && request_mode_ == BodyMode::full_duplex) return {};
+  if (!progress_.begun || progress_.decided)
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
   const std::uint64_t bytes = request_.body.size() + piece.body().size();
   if (bytes > context_.options.body_bytes_max) {
@@ -170,8 +170,8 @@ Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& a
 }
 
 void Processor::on_request_trailers(Answers& answers) {
-  if (begun_ && !decided_) return decide(true, answers);  // also answers the trailers
-  if (!over_) answers.emplace_back().mutable_request_trailers();
+  if (progress_.begun && !progress_.decided) return decide(true, answers);  // also answers the trailers
+  if (!progress_.over) answers.emplace_back().mutable_request_trailers();
 }
 
 // Reads the subset. If the gateway knows only one port of each pod, this port means all ranks
@@ -186,7 +186,7 @@ void Processor::learn_subset(const ProcessingRequest& message) {
 }
 
 void Processor::decide(bool has_trailers, Answers& answers) {
-  decided_ = true;
+  progress_.decided = true;
   has_trailers_ = has_trailers;
   const auto expanded = expand_body(request_, body_share_, context_.options.body_bytes_max);
   if (!expanded) return refuse(expanded.error(), answers);
@@ -355,27 +355,27 @@ void Processor::hold(std::function<void()> resume) {
     waiting_.outcome = outcome;
     resume();
   });
-  if (cancelled_)
+  if (progress_.cancelled)
     context_.gate->cancel(waiting_.held);  // cancel() may have been called before waiting_.held was set
 }
 
 void Processor::cancel() {
-  cancelled_ = true;
+  progress_.cancelled = true;
   if (const std::uint64_t held = waiting_.held) context_.gate->cancel(held);
 }
 
 bool Processor::begins() const {
-  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && answer_.picked() &&
-         waiting_.held > 0;
+  return context_.gate && context_.gate->evicts() && progress_.begun && !progress_.evictable &&
+         answer_.picked() && waiting_.held > 0;
 }
 
 void Processor::evictable(std::function<void()> evict) {
-  evictable_ = true;
+  progress_.evictable = true;
   context_.gate->runs(waiting_.held, waiting_.priority, std::move(evict));
 }
 
 void Processor::evict(Answers& answers) {
-  if (!begun_ || over_) return;
+  if (!progress_.begun || progress_.over) return;
   end_with(429, "request evicted by flow control", "evicted", answers);
   response_ended();
 }
@@ -402,7 +402,7 @@ void Processor::take_turn(Answers& answers) {
 
 // Picks an endpoint for a request without a body, by its headers.
 void Processor::pick_any(Answers& answers) {
-  decided_ = true;
+  progress_.decided = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
                                          {.subset = &subset_, .bodiless = true, .timer = &trace_});
   if (!choice) return refuse(choice.error(), answers);
@@ -438,7 +438,7 @@ void Processor::refuse(const Refusal& refusal, Answers& answers) {
 }
 
 void Processor::end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers) {
-  over_ = true;
+  progress_.over = true;
   told_.status = status;
   auto& immediate = *answers.emplace_back().mutable_immediate_response();
   immediate.mutable_status()->set_code(status);
@@ -482,8 +482,8 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
 
 void Processor::response_ended() {
   answer_.ended(arrived_us_, told_);
-  if (evictable_) context_.gate->stopped(waiting_.held);
-  if (!std::exchange(begun_, false)) return;
+  if (progress_.evictable) context_.gate->stopped(waiting_.held);
+  if (!std::exchange(progress_.begun, false)) return;
   told_.seconds = seconds();
   if (context_.gate && told_.input_tokens >= 0)
     context_.gate->ended(waiting_.fairness_id, told_.input_tokens,

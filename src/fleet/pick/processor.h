@@ -111,7 +111,7 @@ class Processor {
   void evict(std::vector<ext_proc::ProcessingResponse>& answers);
 
   // The last answer refuses the request, so no more answers follow.
-  bool over() const { return over_; }
+  bool over() const { return progress_.over; }
 
  private:
   // How the gateway sends a body and expects the answer.
@@ -126,6 +126,13 @@ class Processor {
     int priority = 0;
     FlowOutcome outcome = FlowOutcome::dispatched;
     std::atomic<std::uint64_t> held = 0;  // id of the request; 0: it never entered the gate
+  };
+  struct Progress {
+    bool evictable = false;
+    std::atomic<bool> cancelled = false;
+    bool begun = false;
+    bool decided = false;
+    bool over = false;
   };
   using Answers = std::vector<ext_proc::ProcessingResponse>;
 
@@ -173,11 +180,7 @@ class Processor {
   bool expanded_ = false;  // the request's body was compressed
   Waiting waiting_;
   EndpointId burst_home_ = kNoEndpoint;  // endpoint chosen for the burst of equal prompts
-  bool evictable_ = false;
-  std::atomic<bool> cancelled_ = false;
-  bool begun_ = false;
-  bool decided_ = false;
-  bool over_ = false;
+  Progress progress_;
 };
 
 }  // namespace octavo::fleet

@@ -73,10 +73,10 @@ Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
 }
 
 // Reads the thinking budget; -1: no limit.
-Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRequest& out) {
-  TRY_VOID(f.integer("thinking_token_budget", out.thinking.token_budget, -1));
-  if (out.thinking.token_budget == -1) out.thinking.token_budget.reset();
-  if (!out.thinking.token_budget) return {};
+Result<> read_thinking_budget(Fields& f, const RequestRules& rules, ThinkingOptions& thinking) {
+  TRY_VOID(f.integer("thinking_token_budget", thinking.token_budget, -1));
+  if (thinking.token_budget == -1) thinking.token_budget.reset();
+  if (!thinking.token_budget) return {};
   if (!rules.reasoning)
     return invalid("thinking_token_budget", "needs a server that runs with --reasoning-parser");
   if (!rules.reasoning->tokens())
@@ -86,13 +86,13 @@ Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRe
   return {};
 }
 
-Result<> read_beam_search(Fields& f, GenerationRequest& out) {
-  TRY_VOID(f.boolean("use_beam_search", out.beam.enabled));
-  if (!out.beam.enabled) return f.refuse("length_penalty", "has no effect without use_beam_search", 1.0);
-  TRY_VOID(f.number("length_penalty", out.beam.length_penalty));
-  if (std::abs(out.beam.length_penalty) <= kLengthPenaltyMax) return {};
+Result<> read_beam_search(Fields& f, BeamOptions& beam) {
+  TRY_VOID(f.boolean("use_beam_search", beam.enabled));
+  if (!beam.enabled) return f.refuse("length_penalty", "has no effect without use_beam_search", 1.0);
+  TRY_VOID(f.number("length_penalty", beam.length_penalty));
+  if (std::abs(beam.length_penalty) <= kLengthPenaltyMax) return {};
   return invalid("length_penalty", "must be in [{}, {}], got {}", -kLengthPenaltyMax, kLengthPenaltyMax,
-                 out.beam.length_penalty);
+                 beam.length_penalty);
 }
 
 // Beam search uses the model's unmodified log-probabilities. Refuses fields that would have to constrain
@@ -187,7 +187,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.adapter, read_model(f, rules));
   out.model = out.adapter.empty() ? rules.model_names.front() : out.adapter;
   out.report.tokens_as_token_ids = rules.return_tokens_as_token_ids;
-  TRY_VOID(read_beam_search(f, out));
+  TRY_VOID(read_beam_search(f, out.beam));
   TRY_VOID(read_draws(f, out.beam.enabled ? GenerationDefaults{} : rules.defaults, out.sampling));
   TRY_VOID(read_other_sampling(f, out.sampling));
   TRY_VOID(read_streaming(f, rules, out));
@@ -196,7 +196,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.output, read_structured_output(f, rules.json, out.unknown_fields));
   TRY(out.kv_transfer, read_kv_transfer(f, rules.max_model_len));
   TRY(out.prompt.forwarded, read_forwarded_prompt(f, rules.limits.vocab_size));
-  TRY_VOID(read_thinking_budget(f, rules, out));
+  TRY_VOID(read_thinking_budget(f, rules, out.thinking));
   TRY_VOID(refuse_unsupported(f));
   // Settings of sampler extensions: ignored, as in vLLM without extensions.
   TRY(const json::object* extra, f.object("vllm_xargs"));
