@@ -129,8 +129,7 @@ constexpr EngineFlag kDevice[] = {
      "Address of host 0"},
     {"--master-port", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::master_port>,
      "Port of host 0", flag::range(1, 65'535)},
-    {"--distributed-timeout-seconds",
-     flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
+    {"--distributed-timeout-seconds", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
      "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
      "shared "
      "experts",

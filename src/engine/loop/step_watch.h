@@ -13,9 +13,8 @@ namespace octavo {
 
 // Time limits after which a step counts as hung. On the CPU: the step's thread has used no CPU time for
 // `quiet_us`, and the process has not waited for a processor. So the thread waits for an event that does not
-// come. A slow step uses CPU time; on a busy machine, its threads may wait for a processor. On a device, the
-// host thread waits or spins, so its CPU time shows nothing. There the limit is `device_step_us`, far above
-// the longest step.
+// come. A slow step uses CPU time; on a busy machine, its threads may wait for a processor. On a device, the host thread waits or spins, so its CPU time shows nothing. There the limit is
+// `device_step_us`, far above the longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
   std::int64_t device_step_us = 30'000'000;

@@ -72,8 +72,8 @@ TEST_F(McpClientTest, ListsAndCallsToolsInASession) {
 }
 
 TEST_F(McpClientTest, ResultsHaveALimit) {
-  results_["tools/call"] = fmt::format(R"({{"isError":true,"content":[{{"type":"text","text":"{}"}}]}})",
-                                       std::string(100'000, 'x'));
+  results_["tools/call"] =
+      fmt::format(R"({{"isError":true,"content":[{{"type":"text","text":"{}"}}]}})", std::string(100'000, 'x'));
   const auto cut = client().call("t", {});
   ASSERT_TRUE(cut);
   EXPECT_TRUE(cut->failed);
