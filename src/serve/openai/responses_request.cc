@@ -25,7 +25,10 @@ class Conversation {
     if (type == "reasoning") return add_reasoning(fields);
     if (type == "mcp_call") return add_server_call(fields);
     if (type.starts_with("mcp_")) return {};  // lists of tools, and approvals
-    return invalid(name + ".type", "{} is not supported", type);
+    return invalid(name + ".type",
+                   "{} is not supported: must be message, function_call, function_call_output, "
+                   "custom_tool_call, custom_tool_call_output, reasoning or an mcp item",
+                   type);
   }
 
   json::array take() { return std::move(messages_); }
