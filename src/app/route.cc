@@ -25,8 +25,11 @@ namespace octavo {
 namespace {
 
 using fleet::DisaggregationOptions;
+using fleet::HealthOptions;
 using fleet::PeerOptions;
+using fleet::RetryOptions;
 using fleet::RouterOptions;
+using fleet::WorkerOptions;
 
 struct PodFlags {
   bool discover = false;
@@ -147,22 +150,22 @@ constexpr RouteFlag kPeerFlags[] = {
 };
 
 void disable_retries(RouterOptions& o) { o.retry.attempts_max = 1; }
-fleet::RetryOptions& retry_of(RouterOptions& o) { return o.retry; }
+RetryOptions& retry_of(RouterOptions& o) { return o.retry; }
 fleet::BreakerOptions& breaker_of(RouterOptions& o) { return o.health.breaker; }
 fleet::ProbeOptions& probes_of(RouterOptions& o) { return o.health.probes; }
 
 constexpr RouterFlag kFailureFlags[] = {
-    {"--retry-max-retries", flag::to<retry_of, &fleet::RetryOptions::attempts_max>,
+    {"--retry-max-retries", flag::to<retry_of, &RetryOptions::attempts_max>,
      "Maximum attempts for one request, on different replicas if possible", flag::range(1, 100)},
-    {"--retry-initial-backoff-ms", flag::to<retry_of, &fleet::RetryOptions::initial_backoff_ms>,
+    {"--retry-initial-backoff-ms", flag::to<retry_of, &RetryOptions::initial_backoff_ms>,
      "Wait before the second attempt", flag::range(0, 600'000)},
-    {"--retry-max-backoff-ms", flag::to<retry_of, &fleet::RetryOptions::max_backoff_ms>,
+    {"--retry-max-backoff-ms", flag::to<retry_of, &RetryOptions::max_backoff_ms>,
      "Longest wait between attempts", flag::range(0, 600'000)},
-    {"--retry-backoff-multiplier", flag::to<retry_of, &fleet::RetryOptions::backoff_multiplier>,
+    {"--retry-backoff-multiplier", flag::to<retry_of, &RetryOptions::backoff_multiplier>,
      "Factor from one wait to the next", flag::range(1.0, 100.0)},
-    {"--retry-jitter-factor", flag::to<retry_of, &fleet::RetryOptions::jitter>, "Random share of a wait",
+    {"--retry-jitter-factor", flag::to<retry_of, &RetryOptions::jitter>, "Random share of a wait",
      flag::range(0.0, 1.0)},
-    {"--retry-budget", flag::to<retry_of, &fleet::RetryOptions::budget>,
+    {"--retry-budget", flag::to<retry_of, &RetryOptions::budget>,
      "Maximum share of retries after a refusal (429, 5xx) and of hedges; ten per second are free",
      flag::range(0.0, 100.0)},
     {"--disable-retries", flag::calls<disable_retries>, "One attempt only"},
