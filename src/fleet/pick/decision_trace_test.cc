@@ -1,5 +1,6 @@
 // The picker's spans, and the trace context that endpoints get.
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <mutex>
 
 #include "fleet/pick/test_processor.h"
@@ -52,7 +53,7 @@ class DecisionTraceTest : public ProcessorTest {
   }
   static std::string attribute(const json::value& span, std::string_view key) {
     for (const json::value& each : span.at("attributes").as_array())
-      if (each.at("key") == key) return json::serialize(each.at("value"));
+      if (each.at("key").as_string() == key) return json::serialize(each.at("value"));
     return "";
   }
 
