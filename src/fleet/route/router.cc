@@ -234,7 +234,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
       return exchange->respond(asks_page ? login_page() : *std::move(refusal));
   if (asks_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
-  if (tenant && !is_for_tenants(request))
+  if (tenant && !is_public(request) && !is_for_tenants(request))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
   if (auto answer = admin_answer(context, request)) {
     if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
