@@ -36,18 +36,15 @@ bool half_pair_before(std::string_view text, std::size_t at) {
   return false;
 }
 
-// Whether the bytes at this position are one character in UTF-8.
-bool is_character(std::string_view text, std::size_t at) {
+// Number of bytes of the character in UTF-8 at this position; 0: there is none.
+std::size_t character_bytes(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   const int first = byte(at);
-  const int more = first < 0x80                    ? 0
-                   : first >= 0xC2 && first < 0xE0 ? 1
-                   : first >= 0xE0 && first < 0xF0 ? 2
-                                                   : 3;
-  if (more == 3 && (first < 0xF0 || first > 0xF4)) return false;
-  for (int i = 1; i <= more; ++i)
-    if ((byte(at + static_cast<std::size_t>(i)) & 0xC0) != 0x80) return false;
-  return true;
+  const bool outside = (first >= 0x80 && first < 0xC2) || first > 0xF4;
+  const std::size_t bytes = outside ? 0 : first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  for (std::size_t i = 1; i < bytes; ++i)
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+  return bytes;
 }
 
 // Whether the byte at this position is part of a character that is not UTF-8.
@@ -55,7 +52,7 @@ bool broken_character(std::string_view text, std::size_t at) {
   if (at >= text.size() || static_cast<unsigned char>(text[at]) < 0x80) return false;
   std::size_t start = at;
   while (start > 0 && at - start < 3 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
-  return !is_character(text, start);
+  return start + character_bytes(text, start) <= at;
 }
 
 }  // namespace

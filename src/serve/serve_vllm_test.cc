@@ -38,7 +38,7 @@ TEST_F(ServeTest, AnEchoedMessageBeginsTheAnswer) {
   std::string streamed;
   for (const std::string& event : events(post("/v1/chat/completions", body + R"(,"stream":true})"))) {
     if (event == "[DONE]") continue;
-    const json::object& delta = json::parse(event).at("choices").at(0).at("delta").as_object();
+    const json::object delta = json::parse(event).at("choices").at(0).at("delta").as_object();
     if (delta.contains("content")) streamed += delta.at("content").as_string();
   }
   EXPECT_EQ(streamed, "An apple a day");
