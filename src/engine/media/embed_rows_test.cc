@@ -22,6 +22,7 @@ EngineOptions embeds_options(const std::string& model, const std::string& device
   options.device.threads = 2;
   options.cache.num_blocks = 60;
   options.schedule.max_num_batched_tokens = 48;  // long prompts take several steps
+  options.schedule.max_num_seqs = 6;
   options.model.prompt_embeds = true;
   return options;
 }
