@@ -30,7 +30,7 @@ void DecisionTrace::begin(const http::Request& request) {
 }
 
 std::string DecisionTrace::traceparent() const {
-  return span_.context ? octavo::traceparent({span_.context->trace_id, span_.id, true}) : "";
+  return tracer_ ? octavo::traceparent({span_.context->trace_id, span_.id, true}) : "";
 }
 
 void DecisionTrace::took(std::string_view point, const StepName& step, std::int64_t ns) {

@@ -412,7 +412,6 @@ void Processor::pick_any(Answers& answers) {
 void Processor::add_choice(Choice choice, Answers& answers) {
   answer_.sent(std::move(choice));
   told_.split = split_of(answer_.choice());
-  trace_.end(told_.target_model, answer_.choice());
   const std::string request_id = request_.headers.find("x-request-id")
                                      ? ""
                                      : random_uuid(context_.balancer.draw(), context_.balancer.draw());
@@ -428,6 +427,7 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .traceparent = trace_.traceparent(),
                 .request_id = request_id},
                answers.emplace_back());
+  trace_.end(told_.target_model, answer_.choice());
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {

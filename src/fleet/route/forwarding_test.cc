@@ -107,14 +107,17 @@ TEST_F(RouterTest, StreamsPieceByPiece) {
 
 TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
   std::counting_semaphore<> seen(0);  // counts events that the client has received
+  std::vector<std::jthread> writers;  // the replica's loop must send the events
   Replica a("a", [&](auto e) {
-    e->start_stream({.content_type = "text/event-stream"});
-    const std::string event = "data: {\"usage\": {\"prompt_tokens\": 4}}\n\n";
-    for (int i = 0; i < 3; ++i) {  // "continuous_usage_stats"
-      e->write(event);
-      if (!seen.try_acquire_for(std::chrono::minutes(1))) break;
-    }
-    e->finish();
+    writers.emplace_back([e, &seen] {
+      e->start_stream({.content_type = "text/event-stream"});
+      const std::string event = "data: {\"usage\": {\"prompt_tokens\": 4}}\n\n";
+      for (int i = 0; i < 3; ++i) {  // "continuous_usage_stats"
+        e->write(event);
+        if (!seen.try_acquire_for(std::chrono::minutes(1))) break;
+      }
+      e->finish();
+    });
   });
   route({a.url()});
   const auto mismatches = [&](int n) {

@@ -58,12 +58,12 @@ class TextPrefixFilter : public Filter {
 
   using Cost = std::pair<double, const Member*>;
   static constexpr double kNewestShare = 0.02;  // of the newest request in the mean
-  static constexpr double kDelay = 4;           // as --kv-delay-weight
+  static constexpr double kDelay = 8;           // cost of a missing byte for each delayed request
 
-  // missing: bytes of the prompt that the endpoint has not received. The cost of kv_aware, in bytes: to
+  // missing: bytes of the prompt that the endpoint has not received. As the cost of kv_aware, in bytes: to
   // compute and to keep them, the delay of the requests in flight, and the work of those requests.
   double cost(double missing, int requests) const {
-    return missing * (2 + kDelay * requests) + requests * mean_missed_;
+    return missing * (2 + kDelay * requests) + 2 * requests * mean_missed_;
   }
 
   double match_threshold_;
