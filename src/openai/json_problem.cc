@@ -36,7 +36,7 @@ bool half_pair_before(std::string_view text, std::size_t at) {
   return false;
 }
 
-// Number of bytes of the character in UTF-8 at this position; 0: there is none.
+// Number of bytes of the UTF-8 character at this position; 0: the bytes are not UTF-8.
 std::size_t character_bytes(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   const int first = byte(at);

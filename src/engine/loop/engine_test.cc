@@ -123,8 +123,8 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   EXPECT_EQ(rig.engine->own_stats().tokens.prompt, 300);
   EXPECT_EQ(rig.engine->own_stats().tokens.prompt_cached, 192);
   EXPECT_EQ(rig.engine->own_stats().tokens.generation, 30);
-  // The sum counts all uncached prompt tokens, and every output token except the last one.
-  EXPECT_EQ(rig.engine->own_stats().step_tokens.sum(), 300 - 192 + 27);
+  // The sum counts all uncached prompt tokens, and every output token.
+  EXPECT_EQ(rig.engine->own_stats().step_tokens.sum(), 300 - 192 + 30);
   StepRecord all;
   for (const StepRecord& step : rig.engine->own_stats().recent_steps) {
     all.prompt_tokens += step.prompt_tokens;

@@ -37,15 +37,16 @@ std::int64_t process_waited_us() {
 }  // namespace
 
 bool StepProgress::hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us,
-                         std::int64_t waited_us) {
+                         std::int64_t (*waited_us)()) {
+  const bool quiet = step == step_ && step != 0 && !device_ && cpu_us - cpu_us_ <= kUsedUs;
   if (step != step_) step_began_us_ = last_used_us_ = now_us;
-  const std::int64_t waited = waited_us - std::exchange(waited_us_, waited_us);
-  const std::int64_t passed = now_us - std::exchange(looked_us_, now_us);
-  if (2 * waited > passed) last_used_us_ = now_us;
   if (cpu_us - cpu_us_ > kUsedUs) {
     cpu_us_ = cpu_us;
     last_used_us_ = now_us;
   }
+  const auto before = std::exchange(waited_us_, quiet ? std::optional(waited_us()) : std::nullopt);
+  const std::int64_t passed_us = now_us - std::exchange(looked_us_, now_us);
+  if (before && waited_us_ && 2 * (*waited_us_ - *before) > passed_us) last_used_us_ = now_us;
   step_ = step;
   if (step == 0) return false;
   if (device_) return now_us - step_began_us_ >= rule_.device_step_us;
@@ -74,7 +75,7 @@ void StepWatch::look_on() {
     const std::uint64_t step = step_.load(std::memory_order_relaxed);
     const bool running = ended_.load(std::memory_order_relaxed) != step;
     const bool hang = progress_.hangs(running ? step : 0, now_us(), processor_us(cpu_clock_),
-                                      running ? process_waited_us() : 0);
+                                      process_waited_us);
     if (hang && !hangs()) log_error("a step of the engine hangs: its thread waits without progress");
     if (!hang && hangs()) log_warning("the hanging step continues");
     hangs_.store(hang, std::memory_order_relaxed);

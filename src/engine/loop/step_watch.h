@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace octavo {
@@ -26,8 +27,9 @@ class StepProgress {
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
   // True if the step hangs. step: number of the running step; 0: no step runs. cpu_us: total CPU time of
-  // its thread. waited_us: total time that threads of the process, ready to run, have waited for a processor.
-  bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t waited_us = 0);
+  // its thread. waited_us(): total time that threads of the process, ready to run, have waited for a processor;
+  // called only if the thread has used no CPU time since the last call.
+  bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t (*waited_us)());
 
  private:
   static constexpr std::int64_t kUsedUs = 100;  // less CPU time is noise from waking up
@@ -39,7 +41,7 @@ class StepProgress {
   std::int64_t last_used_us_ = 0;
   std::int64_t cpu_us_ = 0;
   std::int64_t looked_us_ = 0;
-  std::int64_t waited_us_ = 0;
+  std::optional<std::int64_t> waited_us_;  // at the last call; nullopt: the thread was using CPU time
 };
 
 // Checks the watched thread several times a second, on a separate thread. The watched thread marks the
