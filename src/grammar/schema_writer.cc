@@ -313,8 +313,7 @@ Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
   Grammar unspelled;
   TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
   const bool any_length = facts.length.min == 0 && facts.length.max == kUnbounded;
-  const auto cut =
-      any_length ? std::optional(whole) : of_length(unspelled, whole, facts.length);
+  const auto cut = any_length ? std::optional(whole) : of_length(unspelled, whole, facts.length);
   const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
   return text ? std::optional(g_.call(g_.rule("", quoted(*text)))) : std::nullopt;
 }

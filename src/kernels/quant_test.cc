@@ -105,8 +105,7 @@ TEST_P(CpuQuant, PartsMayDiffer) {
   for (int round = 0; round < 20; ++round) {
     std::vector<TestPart> owned;
     for (int i = 0; i < 3; ++i)
-      owned.push_back(
-          random_blocks(random, random_blocks_encoding(random), random.integer(1, 70), 512));
+      owned.push_back(random_blocks(random, random_blocks_encoding(random), random.integer(1, 70), 512));
     std::vector<MatrixPart> parts;
     std::int64_t rows = 0;
     for (const TestPart& part : owned) {

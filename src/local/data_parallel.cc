@@ -81,10 +81,11 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
   TRY_VOID(take_shared_experts(options, headless, engine));
   if (options.elastic && (headless || options.rank || options.start_rank || options.external ||
                           options.hybrid || options.size_local.value_or(all) != all))
-    return invalid("enable_elastic_ep",
-                   "needs a server that runs all its engines: remove --headless and the --data-parallel flags "
-                   "except --data-parallel-size; for more hosts, start a server on each and let octavo route "
-                   "add and remove them while it runs");
+    return invalid(
+        "enable_elastic_ep",
+        "needs a server that runs all its engines: remove --headless and the --data-parallel flags "
+        "except --data-parallel-size; for more hosts, start a server on each and let octavo route "
+        "add and remove them while it runs");
   if (options.rank || options.external) {
     if (options.hybrid)
       return invalid("data_parallel_hybrid_lb", "cannot be combined with a --data-parallel-rank");

@@ -98,7 +98,8 @@ TEST_F(ResumeTest, WhatCannotGoOnIsRefused) {
   EXPECT_THAT(error(R"(,"resume_token_ids":[97])"), HasSubstr("stream = true"));
   EXPECT_THAT(error(R"(,"stream":true,"n":2,"temperature":1,"resume_token_ids":[97])"),
               HasSubstr("got n = 2"));
-  EXPECT_THAT(error(R"(,"stream":true,"resume_token_ids":[258])"), HasSubstr("258 is out of vocabulary: must be in [0, 258)"));
+  EXPECT_THAT(error(R"(,"stream":true,"resume_token_ids":[258])"),
+              HasSubstr("258 is out of vocabulary: must be in [0, 258)"));
   EXPECT_THAT(error(R"(,"stream":true,"resume_token_ids":["a"])"), HasSubstr("resume_token_ids"));
   EXPECT_THAT(error(R"(,"stream":true,"max_tokens":2,"resume_token_ids":[97,98])"),
               HasSubstr("max_tokens = 2"));

@@ -26,7 +26,8 @@ std::uint32_t eight_signs(std::uint32_t seven) {
 template <int kBits>
 void put_entry(std::uint32_t entry, std::uint32_t signs, int count, std::uint8_t* codes) {
   for (int i = 0; i < count; ++i)
-    codes[i] = static_cast<std::uint8_t>((entry >> kBits * i & ((1 << kBits) - 1)) | (signs >> i & 1) << kBits);
+    codes[i] =
+        static_cast<std::uint8_t>((entry >> kBits * i & ((1 << kBits) - 1)) | (signs >> i & 1) << kBits);
 }
 
 // The scale of 32 numbers, or of 16: an odd number.
@@ -117,7 +118,8 @@ void iq1_s(const std::uint8_t* bytes, QuantBlock& block) {
 
 void iq1_m(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
-    const std::uint32_t scales = static_cast<std::uint32_t>(u16_at(bytes + 48 + part / 2 * 2)) >> part % 2 * 6;
+    const std::uint32_t scales =
+        static_cast<std::uint32_t>(u16_at(bytes + 48 + part / 2 * 2)) >> part % 2 * 6;
     set_scales(block, part, odd(scales & 7), odd(scales >> 3 & 7));
     for (std::size_t i = 0; i < 4; ++i) {
       const std::uint32_t high = bytes[32 + 2 * part + i / 2] >> i % 2 * 4;  // 3 bits, the shift's sign

@@ -48,27 +48,32 @@ void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
 
 // In the order of the GGUF encodings.
 constexpr BlockTraits kTraits[] = {
-    {.bits = 8, .group = 32, .zero = 128},                                            // q8_0
-    {.bits = 4, .group = 32, .zero = 8},                                              // q4_0
-    {.bits = 4, .group = 32, .min_at = 2},                                            // q4_1
-    {.bits = 5, .group = 32, .zero = 16},                                             // q5_0
-    {.bits = 5, .group = 32, .min_at = 2},                                            // q5_1
-    {.bits = 2, .group = 16, .scale_at = 80, .min_at = 82},                           // q2_k
-    {.bits = 3, .group = 16, .zero = 4, .scale_at = 108},                             // q3_k
-    {.bits = 4, .group = 32, .min_at = 2},                                            // q4_k
-    {.bits = 5, .group = 32, .min_at = 2},                                            // q5_k
-    {.bits = 6, .group = 16, .zero = 32, .scale_at = 208},                            // q6_k
-    {.bits = 4, .group = 32, .zero = 128, .values = CodeValues::iq4},                 // iq4_nl
-    {.bits = 4, .group = 32, .zero = 128, .values = CodeValues::iq4},                 // iq4_xs
-    {.bits = 4, .group = 32, .zero = 16, .values = CodeValues::iq3_s},                // iq3_s
+    {.bits = 8, .group = 32, .zero = 128},                                                 // q8_0
+    {.bits = 4, .group = 32, .zero = 8},                                                   // q4_0
+    {.bits = 4, .group = 32, .min_at = 2},                                                 // q4_1
+    {.bits = 5, .group = 32, .zero = 16},                                                  // q5_0
+    {.bits = 5, .group = 32, .min_at = 2},                                                 // q5_1
+    {.bits = 2, .group = 16, .scale_at = 80, .min_at = 82},                                // q2_k
+    {.bits = 3, .group = 16, .zero = 4, .scale_at = 108},                                  // q3_k
+    {.bits = 4, .group = 32, .min_at = 2},                                                 // q4_k
+    {.bits = 5, .group = 32, .min_at = 2},                                                 // q5_k
+    {.bits = 6, .group = 16, .zero = 32, .scale_at = 208},                                 // q6_k
+    {.bits = 4, .group = 32, .zero = 128, .values = CodeValues::iq4},                      // iq4_nl
+    {.bits = 4, .group = 32, .zero = 128, .values = CodeValues::iq4},                      // iq4_xs
+    {.bits = 4, .group = 32, .zero = 16, .values = CodeValues::iq3_s},                     // iq3_s
     {.bits = 4, .group = 32, .zero = 64, .values = CodeValues::iq3_xxs, .factor = 0.25F},  // iq3_xxs
     {.bits = 3, .group = 16, .zero = 44, .values = CodeValues::iq2, .factor = 0.125F},     // iq2_s
     {.bits = 3, .group = 16, .zero = 44, .values = CodeValues::iq2, .factor = 0.125F},     // iq2_xs
     {.bits = 3, .group = 16, .zero = 44, .values = CodeValues::iq2, .factor = 0.125F},     // iq2_xxs
     {.bits = 3, .group = 16, .zero = 9, .values = CodeValues::iq1, .factor = 0.125F},      // iq1_s
-    {.bits = 3, .group = 16, .zero = 9, .values = CodeValues::iq1, .factor = 0.125F, .scale_at = -1},  // iq1_m
-    {.bits = 2, .group = 256, .zero = 1, .scale_at = 52},                             // tq1_0
-    {.bits = 2, .group = 256, .zero = 1, .scale_at = 64},                             // tq2_0
+    {.bits = 3,
+     .group = 16,
+     .zero = 9,
+     .values = CodeValues::iq1,
+     .factor = 0.125F,
+     .scale_at = -1},                                      // iq1_m
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 52},  // tq1_0
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 64},  // tq2_0
 };
 
 void dequantize_block(Encoding encoding, const QuantBlock& block, int elements, float* out) {

@@ -19,8 +19,9 @@ struct BlockTraits {
   int zero = 0;
   CodeValues values = CodeValues::codes;
   float factor = 1;
-  int scale_at = 0;  // offset of the f16 scale in the block; -1: its bits are in the last four u16, as IQ1_M has them
-  int min_at = -1;   // offset of the f16 min; -1: the format has none
+  int scale_at =
+      0;  // offset of the f16 scale in the block; -1: its bits are in the last four u16, as IQ1_M has them
+  int min_at = -1;  // offset of the f16 min; -1: the format has none
   bool has_min() const { return min_at >= 0; }
 };
 const BlockTraits& block_traits(Encoding encoding);  // encoding: a GGUF encoding

@@ -14,8 +14,9 @@ namespace octavo {
 
 // Time limits after which a step counts as hung. On the CPU: the step's thread has used no CPU time for
 // `quiet_us`, and the process has not waited for a processor. So the thread waits for an event that does not
-// come. A slow step uses CPU time; on a busy machine, its threads may wait for a processor. On a device, the host thread waits or spins, so its CPU time shows nothing. There the limit is
-// `device_step_us`, far above the longest step.
+// come. A slow step uses CPU time; on a busy machine, its threads may wait for a processor. On a device, the
+// host thread waits or spins, so its CPU time shows nothing. There the limit is `device_step_us`, far above
+// the longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
   std::int64_t device_step_us = 30'000'000;
@@ -27,8 +28,8 @@ class StepProgress {
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
   // True if the step hangs. step: number of the running step; 0: no step runs. cpu_us: total CPU time of
-  // its thread. waited_us(): total time that threads of the process, ready to run, have waited for a processor;
-  // called only if the thread has used no CPU time since the last call.
+  // its thread. waited_us(): total time that threads of the process, ready to run, have waited for a
+  // processor; called only if the thread has used no CPU time since the last call.
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t (*waited_us)());
 
  private:

@@ -89,7 +89,7 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .subs = 2,
      .scales = QuantScales::bytes,
      .zero = 32,
-     .block_groups = 8},                                                                   // q6_k
+     .block_groups = 8},                                                                  // q6_k
     {.low_bits = 4, .scales = QuantScales::f16, .zero = 128, .values = CodeValues::iq4},  // iq4_nl
     {.low_bits = 4,
      .scales = QuantScales::bytes,
@@ -122,12 +122,12 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .zero = 9,
      .values = CodeValues::iq1,
      .factor = 0.125F,
-     .block_groups = 8},                                                                   // iq1
-    {.low_bits = 2, .scales = QuantScales::f16, .zero = 1, .block_groups = 8},             // tq
-    {.low_bits = 4, .scales = QuantScales::f32, .zero = 8, .block_groups = 0},             // int4
-    {.low_bits = 4, .scales = QuantScales::f32_zero, .block_groups = 0},                   // int4_zero
-    {.low_bits = 8, .scales = QuantScales::f32, .zero = 128, .block_groups = 0},           // int8
-    {.low_bits = 8, .scales = QuantScales::f32_zero, .block_groups = 0},                   // int8_zero
+     .block_groups = 8},                                                          // iq1
+    {.low_bits = 2, .scales = QuantScales::f16, .zero = 1, .block_groups = 8},    // tq
+    {.low_bits = 4, .scales = QuantScales::f32, .zero = 8, .block_groups = 0},    // int4
+    {.low_bits = 4, .scales = QuantScales::f32_zero, .block_groups = 0},          // int4_zero
+    {.low_bits = 8, .scales = QuantScales::f32, .zero = 128, .block_groups = 0},  // int8
+    {.low_bits = 8, .scales = QuantScales::f32_zero, .block_groups = 0},          // int8_zero
     {.low_bits = 4,
      .scales = QuantScales::bf16,
      .zero = 12,

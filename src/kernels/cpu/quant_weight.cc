@@ -168,8 +168,8 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
   get_codes(at, group, codes);
   const bool wide = layout.scale_bytes() == 4;
   const float header_scale = wide                                 ? get<float>(block + at.scale())
-                            : format.scales == QuantScales::bf16 ? to_f32(get<BFloat16>(block + at.scale()))
-                                                                 : to_f32(get<Float16>(block + at.scale()));
+                             : format.scales == QuantScales::bf16 ? to_f32(get<BFloat16>(block + at.scale()))
+                                                                  : to_f32(get<Float16>(block + at.scale()));
   const std::uint8_t* values =
       format.values == CodeValues::codes ? nullptr : kCodeValues[static_cast<int>(format.values)];
   const float block_min = layout.has_min() && !wide ? to_f32(get<Float16>(block + at.min())) : 0;
@@ -187,7 +187,8 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
       if (layout.has_min()) min = get<std::int8_t>(group + at.sub(format.subs + s));
     }
     const int v = values != nullptr ? values[codes[i]] : codes[i];
-    const float product = header_scale * format.factor * static_cast<float>(scale) * static_cast<float>(v - zero);
+    const float product =
+        header_scale * format.factor * static_cast<float>(scale) * static_cast<float>(v - zero);
     out[i] = layout.has_min() && !wide ? product - block_min * static_cast<float>(min) : product;
   }
 }

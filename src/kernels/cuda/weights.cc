@@ -38,7 +38,8 @@ PartCodes codes_of(const MatrixPart& part) {
   if (!part.scales) {
     const BlockTraits& traits = block_traits(part.encoding);
     const bool as_they_are = values_of(part.encoding) == nullptr;
-    return {traits.bits <= 4 && as_they_are ? Format::q4 : Format::q8, traits.group, traits.zero, false, traits.has_min()};
+    return {traits.bits <= 4 && as_they_are ? Format::q4 : Format::q8, traits.group, traits.zero, false,
+            traits.has_min()};
   }
   const std::int64_t group = part.cols() / part.scales.size(1);
   if (part.encoding == Encoding::fp8) return {Format::f8, group, 0, false};

@@ -99,8 +99,7 @@ TEST_F(CudaWeights, PartsMayDiffer) {
   for (int round = 0; round < 10; ++round) {
     std::vector<TestPart> parts;
     for (int i = 0; i < 3; ++i)
-      parts.push_back(
-          random_blocks(random, random_blocks_encoding(random), random.integer(1, 30), 512));
+      parts.push_back(random_blocks(random, random_blocks_encoding(random), random.integer(1, 30), 512));
     expect_product(random, parts, DType::bf16, 9);
   }
   const TestPart four = random_codes(random, Encoding::int4, 9, 256, 2, true);

@@ -53,16 +53,19 @@ struct TestPart {
 };
 
 inline constexpr auto kQuantisedEncodings = [] {  // all GGUF encodings first
-  std::array<Encoding, static_cast<std::size_t>(kLastBlocks) - static_cast<std::size_t>(kFirstBlocks) + 4> all{};
+  std::array<Encoding, static_cast<std::size_t>(kLastBlocks) - static_cast<std::size_t>(kFirstBlocks) + 4>
+      all{};
   for (std::size_t i = 0; i + 3 < all.size(); ++i)
     all[i] = static_cast<Encoding>(static_cast<std::size_t>(kFirstBlocks) + i);
   std::ranges::copy(std::array{Encoding::int4, Encoding::int8, Encoding::mxfp4}, all.end() - 3);
   return all;
 }();
-inline constexpr auto kBlockEncodings = std::span(kQuantisedEncodings).first<kQuantisedEncodings.size() - 3>();
+inline constexpr auto kBlockEncodings =
+    std::span(kQuantisedEncodings).first<kQuantisedEncodings.size() - 3>();
 
 inline Encoding random_blocks_encoding(TestRandom& random) {
-  return kBlockEncodings[static_cast<std::size_t>(random.integer(0, static_cast<int>(kBlockEncodings.size()) - 1))];
+  return kBlockEncodings[static_cast<std::size_t>(
+      random.integer(0, static_cast<int>(kBlockEncodings.size()) - 1))];
 }
 
 // Random bytes, with scales such that the numbers are near 1. `cols` must be a multiple of the block size.
