@@ -33,8 +33,8 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
 
   const std::string& request_id() const { return plan_.request.request_id; }
   const std::string& client() const { return plan_.client; }  // tenant
-  // Ends all unfinished answers with FinishReason::abort.
-  void cancel() noexcept { submission_.cancel(); }
+  // Ends all unfinished answers with FinishReason::abort. False: it was cancelled before.
+  bool cancel() noexcept { return submission_.cancel(); }
   // Ends the generation with an error to the client because the server stops. Any thread.
   void shut_down();
   // Handles a deadline that was requested from Deadlines. Any thread.

@@ -45,14 +45,16 @@ void Submission::add(std::function<void()> cancel) {
   if (late) cancel();
 }
 
-void Submission::cancel() noexcept {
+bool Submission::cancel() noexcept {
   std::vector<std::function<void()>> cancels;
+  bool before = false;
   {
     const std::lock_guard lock(mutex_);
-    cancelled_ = true;
+    before = std::exchange(cancelled_, true);
     cancels = cancels_;
   }
   for (const auto& cancel : cancels) cancel();
+  return !before;
 }
 
 bool Submission::cancelled() const {

@@ -40,7 +40,7 @@ class Submission {
   void add(std::function<void()> cancel);
 
   // Cancels all work, also work that is added later.
-  void cancel() noexcept;
+  bool cancel() noexcept;  // false: it was cancelled before
   bool cancelled() const;
   void cancel(std::size_t index);
 

@@ -35,8 +35,7 @@ Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, boo
   for (const auto& generation : service->generations.all()) {
     if (tenants && generation->client() != client) continue;
     if (!ids.empty() && !has_id(generation->request_id(), ids)) continue;
-    generation->cancel();
-    ++aborted;
+    if (generation->cancel()) ++aborted;
   }
   exchange->respond({.body = json::serialize(json::object{{"status", "aborted"}, {"aborted", aborted}})});
   return {};
