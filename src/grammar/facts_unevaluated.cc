@@ -58,7 +58,7 @@ Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   if (choices.items.size() == 1 || reader_.dialect_ < Dialect::draft2020) return std::move(choices.items[0]);
   Json item = empty_object();
   item.members.emplace_back("anyOf", std::move(choices));
-  return item;
+  return *reader_.made(std::move(item));  // with an offset of its own, by which equal schemas are found
 }
 
 // Generates a schema for the unevaluated values. The schemas that hold in this branch evaluate some values.

@@ -57,11 +57,12 @@ std::size_t biases_max(const SampleRow& row) {
 }
 
 // Counts draft tokens as output in a copy of the history. Returns its number of entries.
-std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> drafts,
+std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> drafts, int vocab_size,
                        std::span<std::int32_t> ids, std::span<std::int32_t> counts) {
   const std::size_t known = history.ids().size();
   std::size_t count = known;
   for (const TokenId id : drafts) {
+    if (id < 0 || id >= vocab_size) continue;  // never sampled
     std::size_t at = history.find(id).value_or(count);
     if (at == count)
       at = static_cast<std::size_t>(std::ranges::find(ids.first(count).subspan(known), id) - ids.begin());
@@ -183,7 +184,7 @@ void Sampler::pack_history(std::span<const SampleRow> rows) {
     const TokenHistory& history = rows[r].sequence->history();
     std::ranges::copy(history.ids(), ids.begin() + static_cast<std::ptrdiff_t>(at));
     std::ranges::copy(history.counts(), counts.begin() + static_cast<std::ptrdiff_t>(at));
-    at += add_drafts(history, rows[r].drafts, ids.subspan(at), counts.subspan(at));
+    at += add_drafts(history, rows[r].drafts, rows[r].sequence->vocab_size(), ids.subspan(at), counts.subspan(at));
   }
   starts.back() = static_cast<std::int32_t>(at);
 }

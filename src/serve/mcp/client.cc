@@ -23,6 +23,11 @@ std::string text_or_empty(const json::object& object, std::string_view name) {
   return value && value->is_string() ? std::string(value->get_string()) : "";
 }
 
+// Versions of the protocol are dates. The version becomes a header.
+bool is_version(std::string_view text) {
+  return text.size() == kVersion.size() && text.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
 // The answer with this id, if `text` is one. Servers may send notifications before it.
 std::optional<json::object> answer_in(std::string_view text, std::int64_t id) {
   boost::system::error_code broken;
@@ -87,7 +92,10 @@ Result<> Client::initialize() {
                              {"capabilities", json::object()},
                              {"clientInfo", {{"name", "octavo"}, {"version", "1"}}}}));
   version_ = text_or_empty(server, "protocolVersion");
-  TRY_VOID(send({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}}, 0));
+  if (!is_version(version_)) return fails("initialize", "protocolVersion must be a date");
+  constexpr std::string_view kReady = "notifications/initialized";
+  if (const auto sent = send({{"jsonrpc", "2.0"}, {"method", kReady}}, 0); !sent)
+    return fails(kReady, sent.error().message);
   return {};
 }
 
@@ -121,18 +129,22 @@ Result<CallResult> Client::call(std::string_view tool, json::object arguments) {
   return result_of(result);
 }
 
+std::unexpected<Error> Client::fails(std::string_view method, std::string_view why) const {
+  constexpr std::size_t kWhyBytesMax = 1 << 10;  // the server chooses the text
+  return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host, url_.port,
+                 replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
+}
+
 Result<json::object> Client::request(std::string_view method, json::object params) {
   const std::int64_t id = ++last_id_;
   auto sent = send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}}, id);
-  if (!sent)
-    return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host,
-                   url_.port, sent.error().message);
-  const json::value* error = sent->if_contains("error");
-  if (error && error->is_object())
-    return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host,
-                   url_.port, text_or_empty(error->get_object(), "message"));
+  if (!sent) return fails(method, sent.error().message);
+  if (const json::value* error = sent->if_contains("error"); error && !error->is_null())
+    return fails(method, error->is_object() ? text_or_empty(error->get_object(), "message")
+                                            : exact_json_text(*error));
   json::value* result = sent->if_contains("result");
-  return result && result->is_object() ? std::move(result->get_object()) : json::object();
+  if (!result || !result->is_object()) return fails(method, "its answer has neither a result nor an error");
+  return std::move(result->get_object());
 }
 
 Result<json::object> Client::send(const json::object& message, std::int64_t id) {

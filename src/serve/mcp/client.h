@@ -4,6 +4,7 @@
 
 #include <boost/json/object.hpp>
 #include <cstdint>
+#include <expected>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,7 @@ class Client {
   Result<CallResult> call(std::string_view tool, boost::json::object arguments);
 
  private:
+  std::unexpected<Error> fails(std::string_view method, std::string_view why) const;
   Result<boost::json::object> request(std::string_view method, boost::json::object params);
   // id 0: a notification, which has no answer.
   Result<boost::json::object> send(const boost::json::object& message, std::int64_t id);

@@ -84,6 +84,17 @@ TEST_F(McpClientTest, ResultsHaveALimit) {
   EXPECT_EQ(large.error().code, ErrorCode::unavailable);
 }
 
+TEST_F(McpClientTest, AnAnswerWithoutAResultIsAnError) {
+  results_["tools/call"] = "null";
+  const auto nothing = client().call("t", {});
+  ASSERT_FALSE(nothing);
+  EXPECT_THAT(nothing.error().message, HasSubstr("neither a result nor an error"));
+  results_["initialize"] = R"({"protocolVersion":"1\r\nX: y"})";
+  const auto begun = client().initialize();
+  ASSERT_FALSE(begun);
+  EXPECT_THAT(begun.error().message, HasSubstr("protocolVersion must be a date"));
+}
+
 TEST_F(McpClientTest, ErrorsNameTheServer) {
   const auto late = client(50).call("t", {});
   ASSERT_FALSE(late);

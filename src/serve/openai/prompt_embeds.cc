@@ -114,13 +114,15 @@ Result<MediaPart> read_prompt_embeds(std::string_view base64, const RequestRules
     return bad_embeds("is not enabled: start the server with --enable-prompt-embeds");
   auto file = decode_base64(base64);
   if (!file) return bad_embeds("is not base64 ({}): {}", file.error().message, kWhatToSend);
-  if (file->starts_with("PK\x03\x04") || file->starts_with('\x80'))
-    return bad_embeds("is a file of torch.save (pickle), which can contain code and is never read: {}",
-                      kWhatToSend);
   std::uint64_t header = 0;
   if (file->size() >= sizeof header) std::memcpy(&header, file->data(), sizeof header);
-  if (header < 2 || header > kHeaderBytesMax || header > file->size() - sizeof header)
+  if (header < 2 || header > kHeaderBytesMax || header > file->size() - sizeof header) {
+    // A header of 128 bytes begins with the byte 0x80, too.
+    if (file->starts_with("PK\x03\x04") || file->starts_with('\x80'))
+      return bad_embeds("is a file of torch.save (pickle), which can contain code and is never read: {}",
+                        kWhatToSend);
     return bad_embeds("is not a safetensors file: {}", kWhatToSend);
+  }
   const std::string_view all(*file);
   boost::system::error_code error;
   const json::value parsed = json::parse(all.substr(sizeof header, header), error);
