@@ -192,7 +192,8 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
     if (index++ % part.of != part.part) continue;
     Rig rig(variation.options);
     EngineStats stats;
-    // The order of arrival and the number of draft tokens depend on time, so some variations need more rounds.
+    // The order of arrival and the number of draft tokens depend on time, so some variations need more
+    // rounds.
     const auto lacks_drafts = [&] { return variation.options.speculation && stats.drafts.accepted[0] == 0; };
     const auto again = [&](int round) {
       const bool lacks = (variation.preempts && stats.preemptions == 0) || lacks_drafts();

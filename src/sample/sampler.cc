@@ -184,7 +184,8 @@ void Sampler::pack_history(std::span<const SampleRow> rows) {
     const TokenHistory& history = rows[r].sequence->history();
     std::ranges::copy(history.ids(), ids.begin() + static_cast<std::ptrdiff_t>(at));
     std::ranges::copy(history.counts(), counts.begin() + static_cast<std::ptrdiff_t>(at));
-    at += add_drafts(history, rows[r].drafts, rows[r].sequence->vocab_size(), ids.subspan(at), counts.subspan(at));
+    at += add_drafts(history, rows[r].drafts, rows[r].sequence->vocab_size(), ids.subspan(at),
+                     counts.subspan(at));
   }
   starts.back() = static_cast<std::int32_t>(at);
 }

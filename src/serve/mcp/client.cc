@@ -140,8 +140,8 @@ Result<json::object> Client::request(std::string_view method, json::object param
   auto sent = send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}}, id);
   if (!sent) return fails(method, sent.error().message);
   if (const json::value* error = sent->if_contains("error"); error && !error->is_null())
-    return fails(method, error->is_object() ? text_or_empty(error->get_object(), "message")
-                                            : exact_json_text(*error));
+    return fails(
+        method, error->is_object() ? text_or_empty(error->get_object(), "message") : exact_json_text(*error));
   json::value* result = sent->if_contains("result");
   if (!result || !result->is_object()) return fails(method, "its answer has neither a result nor an error");
   return std::move(result->get_object());
