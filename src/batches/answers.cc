@@ -153,11 +153,16 @@ Result<> finish_batch(Store& store, const std::string& batch_id, std::string_vie
   OutputFile errors(store, batch, kOutput, "error");
   TRY_VOID(write_lines(store, {batch, status, output, errors}));
   std::vector<StoredFile> files;
-  TRY(batch.output_file, keep(output, batch, files));
-  TRY(batch.error_file, keep(errors, batch, files));
-  batch.status = status;
-  batch.ended_at = unix_time();
-  return store.finish(batch, files);
+  const auto ended = [&]() -> Result<> {
+    TRY(batch.output_file, keep(output, batch, files));
+    TRY(batch.error_file, keep(errors, batch, files));
+    batch.status = status;
+    batch.ended_at = unix_time();
+    return store.finish(batch, files);
+  }();
+  if (!ended)
+    for (const StoredFile& file : files) (void)store.discard_file(file.id);
+  return ended;
 }
 
 Result<> fail_batch(Store& store, const std::string& batch_id, const std::string& errors) {

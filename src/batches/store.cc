@@ -165,7 +165,11 @@ Result<StoredFile> Store::add_file(StoredFile file, std::string_view content) {
   const std::lock_guard lock(mutex_);
   TRY(file.number, database_.number("SELECT COALESCE(MAX(number), 0) + 1 FROM files"));
   file.bytes = std::ssize(content);
-  TRY_VOID(database_.put("INSERT OR REPLACE", "files", file));
+  if (const auto put = database_.put("INSERT OR REPLACE", "files", file); !put) {
+    std::error_code ignored;
+    fs::remove(path_of(file.id), ignored);
+    return std::unexpected(put.error());
+  }
   return file;
 }
 
@@ -249,15 +253,15 @@ Result<Batch> Store::change(const std::string& id, const std::function<Result<>(
 
 Result<> Store::finish(const Batch& batch, std::span<const StoredFile> files) {
   const std::lock_guard lock(mutex_);
-  return database_.together([&]() -> Result<> {
+  TRY_VOID(database_.together([&]() -> Result<> {
     for (StoredFile file : files) {
       TRY(file.number, database_.number("SELECT COALESCE(MAX(number), 0) + 1 FROM files"));
       TRY_VOID(database_.put("INSERT OR REPLACE", "files", file));
     }
     TRY_VOID(database_.put("INSERT OR REPLACE", "batches", batch));
-    TRY_VOID(database_.run("DELETE FROM answers WHERE batch = ?", batch.id));
-    return count_answers();
-  });
+    return database_.run("DELETE FROM answers WHERE batch = ?", batch.id);
+  }));
+  return count_answers();
 }
 
 Result<> Store::remove_batch(const Batch& batch) {
@@ -277,11 +281,12 @@ Result<> Store::remove_batch(const Batch& batch) {
 
 Result<> Store::add_answers(std::span<const LineAnswer> answers) {
   const std::lock_guard lock(mutex_);
-  return database_.together([&]() -> Result<> {
+  TRY_VOID(database_.together([&]() -> Result<> {
     for (const LineAnswer& answer : answers) TRY_VOID(database_.put("INSERT OR IGNORE", "answers", answer));
-    for (const LineAnswer& answer : answers) answer_bytes_ += std::ssize(answer.body);
     return {};
-  });
+  }));
+  for (const LineAnswer& answer : answers) answer_bytes_ += std::ssize(answer.body);
+  return {};
 }
 
 Result<std::set<std::int64_t>> Store::answered(const std::string& batch) {

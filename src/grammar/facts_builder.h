@@ -56,7 +56,7 @@ class FactsBuilder {
   Result<void> fails(Branch& branch, const Json& schema);
   // Adds the ways in which `additionalProperties: false` can fail. False: others exist that cannot be
   // written.
-  static bool additional_fails(const Facts& facts, const Json& schema, std::vector<Goals>& choices);
+  Result<bool> additional_fails(const Facts& facts, const Json& schema, std::vector<Goals>& choices);
   Result<bool> can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                         std::size_t index) const;
   Result<void> combinator_fails(Branch& branch, const Json& schema, std::string_view keyword,

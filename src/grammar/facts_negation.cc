@@ -83,9 +83,10 @@ Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std:
 
 // A member must exist that the schema does not list. Only members that the other schemas list can be written;
 // if these schemas allow no others, that is exact.
-bool FactsBuilder::additional_fails(const Facts& facts, const Json& schema, std::vector<Goals>& choices) {
+Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& schema,
+                                            std::vector<Goals>& choices) {
   const Json* listed = schema.find("properties");
-  const auto outside = [&](std::string_view name) { return !listed || !listed->find(name); };
+  const auto outside = [&](std::string_view name) { return !listed || !reader_.member(*listed, name); };
   if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
     choices.emplace_back();  // needs no goal
     return true;
@@ -96,7 +97,10 @@ bool FactsBuilder::additional_fails(const Facts& facts, const Json& schema, std:
     closed = closed ||
              (rest && rest->is(Json::Kind::boolean) && !rest->boolean && !other->find("patternProperties"));
     if (!names) continue;
+    TRY_VOID(reader_.work(names->members.size() * (1 + facts.forbidden.size() / 32), &schema,
+                          "additionalProperties"));
     for (const auto& [name, value] : names->members) {
+      if (choices.size() > kAlternativesMax) break;  // fails() takes one of so many
       Goals choice{{&schema, Kind::has_property, name}};
       if (outside(name) && std::ranges::find(facts.forbidden, name) == facts.forbidden.end() &&
           std::ranges::find(choices, choice) == choices.end())
@@ -126,7 +130,7 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     if (keyword == "additionalProperties" && value.is(Json::Kind::boolean) &&
         !schema.find("patternProperties")) {
       if (value.boolean || (branch.facts.types & kObject) == 0) continue;
-      const bool exact = additional_fails(branch.facts, schema, choices);
+      TRY(const bool exact, additional_fails(branch.facts, schema, choices));
       if (!choices.empty() && choices.back().empty()) return {};  // fails in any case
       if (!exact) left_out = keyword;
       negatable = negatable || exact || !choices.empty();

@@ -228,7 +228,10 @@ std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, 
                                            std::size_t* cost) {
   NfaBuilder builder{grammar, {}, states_max * 40, nullptr};
   const StateId start = builder.nfa.add(), accept = builder.nfa.add();
-  if (!builder.build(expr, start, accept)) return std::nullopt;
+  if (!builder.build(expr, start, accept)) {
+    if (cost) *cost += 3 * builder.nfa.nodes.size();
+    return std::nullopt;
+  }
   std::size_t work = kRegularWorkMax;
   auto automaton = determinize(builder.nfa, start, accept, states_max, work);
   if (cost) *cost += kRegularWorkMax - work;

@@ -263,7 +263,9 @@ const Json* SchemaReader::member(const Json& object, std::string_view name) {
 const Json* SchemaReader::made(Json schema) {
   schema.offset = kMadeOffset + made_.size();
   const std::string text = to_text(schema);
-  return &made_.try_emplace(text, std::move(schema)).first->second;
+  const auto [entry, added] = made_.try_emplace(text, std::move(schema));
+  steps_ += added ? text.size() : text.size() / 16;  // the next work() compares them with the limit
+  return &entry->second;
 }
 
 // --- Equal subschemas ---

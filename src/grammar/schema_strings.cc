@@ -76,6 +76,8 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
     std::size_t cost = 0;
     auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
+    // The caller may continue without the automaton.
+    if (!automaton) TRY_VOID(work(cost / 6 + 100'000, schema, keyword));
     if (!automaton)
       return refuse(schema, keyword,
                     "'{}' needs more than {} states; lower its counts, or use simpler classes", text,

@@ -28,18 +28,14 @@ bool ApiKeys::allows(std::string_view authorization) const {
   return found && bearer;
 }
 
-namespace {
-
-bool shows_key(const ApiKeys& keys, const http::Request& request) {
-  if (const auto bearer = request.headers.find("Authorization")) return keys.allows(*bearer);
+std::string authorization_of(const http::Request& request) {
+  if (const auto bearer = request.headers.find("Authorization")) return std::string(*bearer);
   const auto key = request.headers.find("X-Api-Key");
-  return key && keys.allows("Bearer " + std::string(*key));
+  return key ? "Bearer " + std::string(*key) : "";
 }
 
-}  // namespace
-
 std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request) {
-  if (keys.open() || shows_key(keys, request)) return std::nullopt;
+  if (keys.open() || keys.allows(authorization_of(request))) return std::nullopt;
   return openai::error_response(401, "a valid API key is needed: Authorization: Bearer KEY");
 }
 

@@ -34,4 +34,7 @@ class ApiKeys {
 // Anthropic's `X-Api-Key: KEY`.
 std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
 
+// The key that unauthorized() checks, as "Bearer KEY"; "": the request has none.
+std::string authorization_of(const http::Request& request);
+
 }  // namespace octavo

@@ -26,9 +26,10 @@ std::int64_t processor_us(clockid_t clock) {
 std::int64_t process_waited_us() {
   std::int64_t waited_ns = 0;
   std::error_code error;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
+  std::filesystem::directory_iterator thread("/proc/self/task", error);
+  for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
     std::int64_t used_ns = 0, own_ns = 0;
-    std::ifstream(thread.path() / "schedstat") >> used_ns >> own_ns;
+    std::ifstream(thread->path() / "schedstat") >> used_ns >> own_ns;
     waited_ns += own_ns;
   }
   return waited_ns / 1000;

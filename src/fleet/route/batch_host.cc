@@ -6,6 +6,7 @@
 
 #include "fleet/relay/proxy_error.h"
 #include "fleet/route/forwarding.h"
+#include "openai/api_key.h"
 
 namespace octavo::fleet {
 namespace {
@@ -38,9 +39,9 @@ class BatchHost final : public batches::Host {
   }
 
   std::string tenant_of(const http::Request& request) const override {
-    const std::string_view key = request.headers.find("Authorization").value_or("");
+    const std::string key = authorization_of(request);
     if (const Tenant* tenant = tenants_.find(key)) return "tenant " + tenant->options().name;
-    return context_.options.api_keys.empty() ? "" : std::string(key);
+    return context_.options.api_keys.empty() ? "" : key;
   }
 
   void post(std::function<void()> work) override { boost::asio::post(context_.readers, std::move(work)); }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 #include "base/quoted_text.h"
 #include "batches/service.h"
 #include "fleet/observe/cache_subscriber.h"
@@ -219,9 +220,12 @@ struct Router::State {
 // Reads and writes files on threads that may wait.
 void Router::State::handle_batches(std::shared_ptr<http::Exchange> exchange) {
   boost::asio::post(readers, [this, exchange = std::move(exchange)] {
-    if (auto refusal = exchange->decode_body(options.http.body_bytes_max))
-      return exchange->respond(*std::move(refusal));
-    batches->handle(exchange);
+    const auto done = within_memory([&]() -> Result<> {
+      auto refusal = exchange->decode_body(options.http.body_bytes_max);
+      refusal ? exchange->respond(*std::move(refusal)) : batches->handle(exchange);
+      return {};
+    });
+    if (!done) exchange->respond(openai::error_response(done.error()));
   });
 }
 
@@ -233,7 +237,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
     if (auto refusal = unauthorized(keys, request))
       return exchange->respond(asks_page ? login_page() : *std::move(refusal));
   if (asks_page) return exchange->respond(fleet_page());
-  Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
+  Tenant* tenant = tenants.find(authorization_of(request));
   if (tenant && !is_public(request) && !is_for_tenants(request))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
   if (auto answer = admin_answer(context, request)) {

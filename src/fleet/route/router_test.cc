@@ -173,6 +173,7 @@ TEST_F(RouterTest, TenantsHaveLimitsAndSeeNothingOfTheFleet) {
   for (const char* path : {"/workers", "/workers/", "/metrics/", "/engine_metrics", "/server_info",
                            "/v1/loads/", "/get_server_info", "/is_sleeping", "/load"})
     EXPECT_EQ(ask(path, tenant).status, 403) << path;
+  EXPECT_EQ(ask("/workers", {{"X-Api-Key", "k1"}}).status, 403) << "Anthropic's header of the key";
   EXPECT_EQ(ask("/workers", operators).status, 200);
   EXPECT_EQ(post("{}").status, 401);
   http::Client first = connect();

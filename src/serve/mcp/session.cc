@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +53,8 @@ void add_numbers(const json::object& more, json::object& sum) {
   }
 }
 
+std::unexpected<Error> gone() { return failure(ErrorCode::unavailable, "the client has disconnected"); }
+
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(std::shared_ptr<Service> service, std::shared_ptr<http::Exchange> exchange, json::object body,
@@ -80,6 +85,10 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   void post(void (Session::*work)());
+  bool closed() {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+  }
   void prepare();
   Result<> list_tools();
   Result<> run_approved();
@@ -170,6 +179,7 @@ void Session::prepare() {
 Result<> Session::list_tools() {
   const json::array known = items();
   for (std::size_t i = 0; i < servers_.all.size(); ++i) {
+    if (closed()) return gone();
     const Server& server = servers_.all[i];
     const auto initialized = server.client->initialize();
     if (!initialized)
@@ -194,16 +204,24 @@ Result<> Session::list_tools() {
 // Runs the calls that the client has approved. A refused call gets a result that says so.
 Result<> Session::run_approved() {
   const json::array known = items();
+  std::map<std::string, const json::object*> requests;
+  std::set<std::string> answered;  // approval requests whose calls exist: clients send old items again
+  for (const json::value& value : known) {
+    if (!value.is_object()) continue;
+    const json::object& item = value.get_object();
+    const std::string type = text_at(item, "type");
+    if (type == "mcp_approval_request") requests.emplace(text_at(item, "id"), &item);
+    if (type == "mcp_call") answered.insert(text_at(item, "approval_request_id"));
+  }
   for (const json::value& value : input_) {
     if (!value.is_object() || text_at(value.get_object(), "type") != "mcp_approval_response") continue;
     const json::object& answer = value.get_object();
     const std::string id = text_at(answer, "approval_request_id");
-    const auto asked = std::ranges::find_if(known, [&](const json::value& item) {
-      return item.is_object() && text_at(item.get_object(), "type") == "mcp_approval_request" &&
-             text_at(item.get_object(), "id") == id;
-    });
-    if (asked == known.end()) return invalid("input", "there is no approval request {}", id);
-    const json::object& call = asked->get_object();
+    const auto asked = requests.find(id);
+    if (asked == requests.end()) return invalid("input", "there is no approval request {}", id);
+    if (!answered.insert(id).second) continue;
+    if (closed()) return gone();
+    const json::object& call = *asked->second;
     const auto tool =
         servers_.tools.find(openai::flat_tool_name(text_at(call, "server_label"), text_at(call, "name")));
     if (tool == servers_.tools.end())
@@ -219,12 +237,14 @@ Result<> Session::run_approved() {
                       {"error", nullptr},
                       {"approval_request_id", id}};
     const json::value* approve = answer.if_contains("approve");
-    if (approve && *approve == true) {
+    const bool approved = approve && *approve == true;
+    if (approved && counts_.runs < counts_.runs_max) {
       run(tool->second, item);
     } else {
       item["status"] = "failed";
-      item["error"] =
-          json::object{{"type", "mcp_tool_execution_error"}, {"content", "the user has refused this call"}};
+      item["error"] = json::object{
+          {"type", "mcp_tool_execution_error"},
+          {"content", approved ? "max_tool_calls is reached" : "the user has refused this call"}};
     }
     prelude_.push_back(std::move(item));
   }
@@ -279,7 +299,11 @@ void Session::start_turn() {
 
 void Session::open(json::object response) {
   response_ = std::move(response);
-  response_["tools"] = body_.at("tools");
+  json::array tools = body_.at("tools").get_array();
+  for (json::value& tool : tools)
+    if (tool.is_object() && text_at(tool.get_object(), "type") == "mcp")
+      for (const std::string_view secret : {"headers", "authorization"}) tool.get_object().erase(secret);
+  response_["tools"] = std::move(tools);
   response_["store"] = store_;
   for (const std::string_view name : {"previous_response_id", "tool_choice", "max_tool_calls"})
     if (const json::value* given = body_.if_contains(name)) response_[name] = *given;
@@ -405,6 +429,7 @@ void Session::run(const ServerTool& tool, json::object& item) {
 
 void Session::run_calls() {
   for (Call& call : std::exchange(now_.calls, {})) {
+    if (closed()) return;
     std::int64_t index = 0;
     while (output_[static_cast<std::size_t>(index)].at("id") != call.item.at("id")) ++index;
     if (counts_.runs >= counts_.runs_max) {
