@@ -129,8 +129,7 @@ TEST_F(BootstrapTest, ADecodeWorkerThatFailsIsReplacedWithItsPrefillWorker) {
   Replica broken("b", [](auto e) { e->respond({.status = 503}); });
   Replica well("w", decoder(at_prefill));
   pair_up({prefill.url()}, {broken.url(), well.url()});
-  for (int i = 0; i < 4; ++i)
-    EXPECT_TRUE(at_prefill.has(json::parse(post(R"({"prompt": "a"})").body)));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(at_prefill.has(json::parse(post(R"({"prompt": "a"})").body)));
   EXPECT_GE(broken.requests, 1);
 }
 

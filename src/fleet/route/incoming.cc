@@ -22,8 +22,8 @@ http::Headers headers_for_workers(const RouterOptions& options, const http::Head
   http::Headers headers;
   const bool own_key = !options.tenants.empty();
   for (const auto& [name, value] : passed_on(came))
-    if (!own_key || !(http::equal_ignoring_case(name, "Authorization") ||
-                      http::equal_ignoring_case(name, "X-Api-Key")))
+    if (!own_key ||
+        !(http::equal_ignoring_case(name, "Authorization") || http::equal_ignoring_case(name, "X-Api-Key")))
       headers.add(name, value);
   if (own_key && !options.api_keys.empty())
     headers.add("Authorization", "Bearer " + options.api_keys.front());

@@ -62,8 +62,8 @@ Result<http::Headers> read_headers(Fields& fields) {
           value.is_string() && std::ranges::all_of(value.get_string(), printable) &&
           std::ranges::all_of(name, [&](unsigned char c) { return printable(c) && c != ':' && c != ' '; });
       if (!plain || name.empty()) return invalid(at, "must map names to texts of printable ASCII characters");
-      for (const std::string_view own : {"Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect",
-                                         "TE", "Trailer", "Upgrade"})
+      for (const std::string_view own : {"Host", "Content-Length", "Transfer-Encoding", "Connection",
+                                         "Expect", "TE", "Trailer", "Upgrade"})
         if (http::equal_ignoring_case(own, std::string_view(name.data(), name.size())))
           return invalid(at, "must not contain {}: the client of MCP servers sets it", own);
       headers.set(std::string(name), std::string(value.get_string()));
