@@ -253,15 +253,15 @@ Result<Batch> Store::change(const std::string& id, const std::function<Result<>(
 
 Result<> Store::finish(const Batch& batch, std::span<const StoredFile> files) {
   const std::lock_guard lock(mutex_);
-  TRY_VOID(database_.together([&]() -> Result<> {
+  const auto done = database_.together([&]() -> Result<> {
     for (StoredFile file : files) {
       TRY(file.number, database_.number("SELECT COALESCE(MAX(number), 0) + 1 FROM files"));
       TRY_VOID(database_.put("INSERT OR REPLACE", "files", file));
     }
     TRY_VOID(database_.put("INSERT OR REPLACE", "batches", batch));
     return database_.run("DELETE FROM answers WHERE batch = ?", batch.id);
-  }));
-  return count_answers();
+  });
+  return done ? count_answers() : done;
 }
 
 Result<> Store::remove_batch(const Batch& batch) {
@@ -281,10 +281,11 @@ Result<> Store::remove_batch(const Batch& batch) {
 
 Result<> Store::add_answers(std::span<const LineAnswer> answers) {
   const std::lock_guard lock(mutex_);
-  TRY_VOID(database_.together([&]() -> Result<> {
+  const auto done = database_.together([&]() -> Result<> {
     for (const LineAnswer& answer : answers) TRY_VOID(database_.put("INSERT OR IGNORE", "answers", answer));
     return {};
-  }));
+  });
+  if (!done) return done;
   for (const LineAnswer& answer : answers) answer_bytes_ += std::ssize(answer.body);
   return {};
 }
