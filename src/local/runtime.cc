@@ -300,10 +300,11 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
 }
 
 // An adapter names its model by the name that the model had when the adapter was made.
-Result<> open_adapter_folder(const std::string& path, const std::string& named, const Service& service) {
+Result<> open_adapter_folder(const std::string& path, const std::string& named, const std::string& dir,
+                             const Service& service) {
   if (path.empty()) return {};
   std::vector<std::string> names = service.options.rules.model_names;
-  names.insert(names.end(), {named, service.options.model_root});
+  names.insert(names.end(), {named, dir});
   return AdapterFolder::open(path, std::move(names), service);
 }
 
@@ -380,7 +381,8 @@ Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
 }
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
-  const std::string named = options.engine.model.dir.empty() ? "demo" : options.engine.model.dir;
+  const bool bundled = options.engine.model.dir.empty();
+  const std::string named = bundled ? "demo" : options.engine.model.dir;
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
@@ -401,7 +403,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
 
   ServeOptions& serve = options.serve;
   serve.eos_ids = generation.eos_ids;
-  serve.model_root = named;
+  serve.model_root = bundled ? dir : named;
   HubFlags of_adapters = options.hub;
   of_adapters.revision.clear();
   serve.find_adapter = [of_adapters](const std::string& path) { return find_adapter(path, of_adapters); };
@@ -424,7 +426,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
       *runtime->engine, *runtime->tokenizer, runtime->chat_template ? &*runtime->chat_template : nullptr,
       runtime->tool_template ? &*runtime->tool_template : nullptr, std::move(serve));
   TRY_VOID(load_adapters(options, *runtime->service));
-  TRY_VOID(open_adapter_folder(options.lora_folder, named, *runtime->service));
+  TRY_VOID(open_adapter_folder(options.lora_folder, named, dir, *runtime->service));
   return runtime;
 }
 

@@ -161,4 +161,4 @@ def request_body(prompt: Any, params: Any, kwargs: Optional[dict[str, Any]] = No
     given, text = prompt_of(prompt)
     salt = {"cache_salt": prompt["cache_salt"]} if isinstance(prompt, dict) and prompt.get("cache_salt") else {}
     more = {} if embeds is None else {"prompt_embeds": encode_embeds(embeds)}
-    return {"prompt": given, **params.body(chat=False), **tokenization(kwargs), **salt, **more}, text
+    return {"prompt": given, **params.body(chat=False), **tokenization(kwargs), **salt, **more}, text if embeds is None else None
