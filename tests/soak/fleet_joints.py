@@ -243,22 +243,18 @@ def ask(client, fleet, front, protocol, turns, stream):
     path, body = body_of(protocol, turns, stream)
     before = {part: part.kills for part in fleet.behind(front)}
     note = f"{protocol}{' stream' if stream else ''}: "
-    got = []  # pieces of the answer
     try:
-        with client.stream("POST", fleet.bases[front] + path, json=body) as reply:
-            got += reply.iter_text()
+        reply = client.post(fleet.bases[front] + path, json=body)
         if reply.status_code == 200:
-            end, text, tokens = read_answer(protocol, "".join(got), stream)
+            end, text, tokens = read_answer(protocol, reply.text, stream)
             return ("lost", note + text, (0, 0)) if end == "cut" else (end, text, tokens or (0, 0))
-        if "".join(got).strip():
-            return "refused", f"{reply.status_code} {''.join(got)}", (0, 0)
+        if reply.text.strip():
+            return "refused", f"{reply.status_code} {reply.text}", (0, 0)
         # A retry should have prevented it, unless Envoy has no picker.
         text, behind = f"{reply.status_code} without a text", [fleet.pick] if front == "pick" else []
     except (httpx.TimeoutException, json.JSONDecodeError, KeyError) as error:
         return "lost", note + repr(error), (0, 0)  # connections of a killed program end at once
     except httpx.TransportError as error:
-        if got and stream and read_answer(protocol, "".join(got), stream)[0] == "refused":  # an event says why it ends
-            return "refused", note + "".join(got)[-200:], (0, 0)
         text, behind = repr(error), fleet.behind(front)
     was_killed = eventually(lambda: any(part.is_down or part.kills != before[part] for part in behind), 2)
     return ("broken" if was_killed else "lost"), note + text, (0, 0)
