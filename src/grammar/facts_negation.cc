@@ -100,7 +100,7 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
     TRY_VOID(reader_.work(names->members.size() * (1 + facts.forbidden.size() / 32), &schema,
                           "additionalProperties"));
     for (const auto& [name, value] : names->members) {
-      if (choices.size() > kAlternativesMax) break;  // fails() takes one of so many
+      if (choices.size() > kAlternativesMax) break;  // then fails() takes one choice only
       Goals choice{{&schema, Kind::has_property, name}};
       if (outside(name) && std::ranges::find(facts.forbidden, name) == facts.forbidden.end() &&
           std::ranges::find(choices, choice) == choices.end())

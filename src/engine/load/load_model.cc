@@ -196,7 +196,8 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .sampler = {options.logprobs.processed},
           // To propose draft tokens, the host needs the sampled tokens of the last step.
           .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
-          .recorded = !options.device.enforce_eager && !pools,
+          // In recorded steps with embeddings, the emulated device finds a race when keys are stored.
+          .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds,
           .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
           .expert_balancing = options.parallel.expert_balancing,
           .prompt_embeds = options.model.prompt_embeds};

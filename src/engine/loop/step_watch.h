@@ -27,9 +27,9 @@ class StepProgress {
  public:
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
-  // True if the step hangs. step: number of the running step; 0: no step runs. cpu_us: total CPU time of
-  // its thread. waited_us(): total time that threads of the process, ready to run, have waited for a
-  // processor; called only if the thread has used no CPU time since the last call.
+  // True if the step hangs. step: number of the running step, 0 if no step runs. cpu_us: total CPU time of its
+  // thread. waited_us(): total time that threads of the process have waited for a processor. It is called only
+  // if the step's thread has used no CPU time since the last call.
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t (*waited_us)());
 
  private:

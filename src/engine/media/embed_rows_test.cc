@@ -20,8 +20,6 @@ EngineOptions embeds_options(const std::string& model, const std::string& device
   options.model.dir = "tests/data/" + model;
   options.device.type = device;
   options.device.threads = 2;
-  // Padding tokens of recorded steps share a cache slot; the emulated device counts that as a race.
-  options.device.enforce_eager = true;
   options.cache.num_blocks = 60;
   options.schedule.max_num_batched_tokens = 48;  // long prompts take several steps
   options.schedule.max_num_seqs = 6;

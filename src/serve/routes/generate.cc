@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
+#include "openai/api_key.h"
 #include "openai/errors.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
@@ -118,8 +119,7 @@ std::string client_of(const Service& service, const http::Request& request) {
   if (const auto name = header.empty() ? std::nullopt : request.headers.find(header))
     return std::string(*name);
   if (service.options.access.api_keys.empty()) return request.peer;
-  const auto bearer = request.headers.find("Authorization");
-  return std::string(bearer ? *bearer : request.headers.find("X-Api-Key").value_or(""));
+  return authorization_of(request);
 }
 
 std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr& exchange,
