@@ -18,12 +18,11 @@ Result<std::int64_t> microseconds(std::string_view field, const std::string& tex
 }
 
 Result<fleet::Slo> read_slo(const AutoscalerFlags& c) {
-  const auto limits = traffic::Goodput::parse(c.slo);
-  if (!limits) return invalid("slo", "{}", limits.error().message);
-  if (limits->e2el_ms > 0)
+  TRY(const traffic::Goodput limits, traffic::Goodput::parse(c.slo, "slo"));
+  if (limits.e2el_ms > 0)
     return field_failure("slo", ErrorCode::unsupported,
                          "must limit ttft or tpot: e2el is not supported here");
-  return fleet::Slo{*limits, c.share};
+  return fleet::Slo{limits, c.share};
 }
 
 Result<fleet::CapacityTable> read_capacity(const AutoscalerFlags& c) {

@@ -6,8 +6,6 @@
 #include <array>
 #include <boost/json/serialize.hpp>
 #include <cstdio>
-#include <fstream>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -19,13 +17,14 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/given_flags.h"
+#include "app/output_file.h"
 #include "base/clock.h"
 #include "base/percentile.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
 #include "engine/load/load.h"
 #include "local/engine_flags.h"
-#include "local/local_generation.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 #include "local/runtime.h"
 #include "traffic/dataset.h"
@@ -34,6 +33,7 @@ namespace octavo {
 namespace {
 
 using boost::json::object;
+using boost::json::serialize;
 
 struct BenchCommand {
   RuntimeOptions runtime;
@@ -47,14 +47,6 @@ struct BenchCommand {
   int rounds = 5;
   std::string output_json;
 };
-
-Result<> write_json(const std::string& path, const object& result) {
-  if (path.empty()) return {};
-  std::ofstream file(path);
-  file << boost::json::serialize(result) << '\n';
-  if (!file.flush()) return field_failure("output-json", ErrorCode::io, "cannot write {}", path);
-  return {};
-}
 
 // Reports speculative decoding, including the warm-up, in the result. If there were draft tokens, also prints
 // a line.
@@ -111,7 +103,7 @@ Result<> bench_latency(BenchCommand& c) {
                 {"latencies", boost::json::array(latencies.begin(), latencies.end())},
                 {"percentiles", percentiles}};
   report_drafts(engine, result);
-  return write_json(c.output_json, result);
+  return write_output("output-json", c.output_json, serialize(result) + "\n");
 }
 
 Result<std::vector<BatchRequest>> dataset_requests(const BenchCommand& c, const Tokenizer& tokenizer) {
@@ -156,7 +148,7 @@ Result<> bench_throughput(BenchCommand& c) {
                 {"requests_per_second", rate},
                 {"tokens_per_second", static_cast<double>(tokens) / seconds}};
   report_drafts(engine, result);
-  return write_json(c.output_json, result);
+  return write_output("output-json", c.output_json, serialize(result) + "\n");
 }
 
 struct DecodeTimes {
@@ -286,43 +278,55 @@ Result<> bench_step(BenchCommand& c) {
     TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
     results.push_back(std::move(result));
     // Saves the results so far, in case a later batch fails.
-    TRY_VOID(write_json(c.output_json, {{"batches", results}}));
+    TRY_VOID(write_output("output-json", c.output_json, serialize(object{{"batches", results}}) + "\n"));
   }
   return {};
 }
 
-void add_common(CLI::App& command, BenchCommand& c) {
-  add_engine_flags(command, c.runtime.engine);
-  add_hub_flags(command, c.runtime.hub, environment);
-  command.add_option("--input-len", c.shape.input_len, "Prompt tokens of a request")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command
-      .add_option("--output-len", c.shape.output_len,
-                  "Generated tokens of a request; files of throughput have their own unless this is given")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command.add_option("--temperature", c.shape.temperature, "Sampling temperature of the requests; 0: greedy")
-      ->check(CLI::Range(0.0, 2.0))
-      ->capture_default_str();
-  command.add_option("--output-json", c.output_json, "File for the result as JSON");
-}
+using BenchFlag = FlagRow<BenchCommand>;
 
-void add_throughput_flags(CLI::App& app, BenchCommand& c) {
-  traffic::DatasetOptions& d = c.dataset;
-  app.add_option("--num-prompts", d.num_prompts, "Requests")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--dataset-name", d.name,
-                 "Data set of the prompts; random uses --input-len and --output-len")
-      ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
-      ->capture_default_str();
-  app.add_option("--dataset-path", d.path,
-                 "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
-  app.add_option("--prefix-len", d.random_prefix_len,
-                 "random: number of prompt tokens common to all prompts, in addition to --input-len")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
+constexpr BenchFlag kBenchFlags[] = {
+    {"--input-len", flag::to<&BenchCommand::shape, &BatchShape::input_len>, "Prompt tokens of a request",
+     flag::range(1, 1 << 20)},
+    {"--output-len", flag::to<&BenchCommand::shape, &BatchShape::output_len>,
+     "Generated tokens of a request; files of throughput have their own unless this is given",
+     flag::range(1, 1 << 20)},
+    {"--temperature", flag::to<&BenchCommand::shape, &BatchShape::temperature>,
+     "Sampling temperature of the requests; 0: greedy", flag::range(0.0, 2.0)},
+    {"--output-json", flag::to<&BenchCommand::output_json>, "File for the result as JSON"},
+};
+
+constexpr BenchFlag kLatencyFlags[] = {
+    {"--batch-size", flag::to<&BenchCommand::batch_size>, "Requests at a time", flag::range(1, 4096)},
+    {"--num-iters-warmup", flag::to<&BenchCommand::warmup_iterations>, "Batches before the measured ones",
+     flag::range(0, 1 << 20)},
+    {"--num-iters", flag::to<&BenchCommand::iterations>, "Measured batches", flag::range(1, 1 << 20)},
+};
+
+constexpr FlagRow<traffic::DatasetOptions> kThroughputFlags[] = {
+    {"--num-prompts", flag::to<&traffic::DatasetOptions::num_prompts>, "Requests", flag::range(1, 1 << 20)},
+    {"--dataset-name", flag::to<&traffic::DatasetOptions::name>,
+     "Data set of the prompts; random uses --input-len and --output-len",
+     OneOf{"random|prefix_repetition|sharegpt|sonnet|custom|hf"}},
+    {"--dataset-path", flag::to<&traffic::DatasetOptions::path>,
+     "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")"},
+    {"--prefix-len", flag::to<&traffic::DatasetOptions::random_prefix_len>,
+     "random: number of prompt tokens common to all prompts, in addition to --input-len",
+     flag::range(0, 1 << 20)},
+};
+
+constexpr BenchFlag kStepFlags[] = {
+    {"--batch-size", flag::to<&BenchCommand::batch_sizes>, "Requests at a time, one or several numbers",
+     flag::range(1, 4096)},
+    {"--rounds", flag::to<&BenchCommand::rounds>, "Measured batches", flag::range(1, 1 << 20)},
+};
+
+CLI::App* add_command(CLI::App& bench, const char* name, const char* help, BenchCommand& c) {
+  CLI::App* command = bench.add_subcommand(name, help);
+  add_engine_flags(*command, c.runtime.engine);
+  add_hub_flags(*command, c.runtime.hub, environment);
+  add_flags(*command, c, "Options", kBenchFlags);
+  return command;
 }
 
 // Several ranks or engines run as separate processes.
@@ -348,44 +352,26 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   bench->require_subcommand(1);
   auto options = std::make_shared<BenchCommand>();
 
-  CLI::App* latency = bench->add_subcommand("latency", "Time of one batch of equal requests");
-  add_common(*latency, *options);
-  latency->add_option("--batch-size", options->batch_size, "Requests at a time")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  latency->add_option("--num-iters-warmup", options->warmup_iterations, "Batches before the measured ones")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  latency->add_option("--num-iters", options->iterations, "Measured batches")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  latency->callback([options, latency, &outcome] {
-    take_layout(*options, *latency);
-    if (const auto done = bench_latency(*options); !done) outcome.report(done.error());
+  CLI::App* latency = add_command(*bench, "latency", "Time of one batch of equal requests", *options);
+  add_flags(*latency, *options, "Options", kLatencyFlags);
+  outcome.runs(*latency, options, [latency](BenchCommand& c) {
+    take_layout(c, *latency);
+    return bench_latency(c);
   });
 
   CLI::App* throughput =
-      bench->add_subcommand("throughput", "Tokens per second, when all requests arrive at once");
-  add_common(*throughput, *options);
-  add_throughput_flags(*throughput, *options);
-  throughput->callback([options, throughput, &outcome] {
-    take_layout(*options, *throughput);
-    take_queue(*options);
-    if (throughput->count("--output-len") > 0) options->output_len = options->shape.output_len;
-    if (const auto done = bench_throughput(*options); !done) outcome.report(done.error());
+      add_command(*bench, "throughput", "Tokens per second, when all requests arrive at once", *options);
+  add_flags(*throughput, options->dataset, "Options", kThroughputFlags);
+  outcome.runs(*throughput, options, [throughput](BenchCommand& c) {
+    take_layout(c, *throughput);
+    take_queue(c);
+    if (throughput->count("--output-len") > 0) c.output_len = c.shape.output_len;
+    return bench_throughput(c);
   });
 
-  CLI::App* step = bench->add_subcommand("step", "Time of each operator in a decoding step");
-  add_common(*step, *options);
-  step->add_option("--batch-size", options->batch_sizes, "Requests at a time, one or several numbers")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  step->add_option("--rounds", options->rounds, "Measured batches")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  step->callback([options, &outcome] {
-    if (const auto done = bench_step(*options); !done) outcome.report(done.error());
-  });
+  CLI::App* step = add_command(*bench, "step", "Time of each operator in a decoding step", *options);
+  add_flags(*step, *options, "Options", kStepFlags);
+  outcome.runs(*step, options, bench_step);
 
   add_bench_ops(*bench, outcome);
   add_bench_serve(*bench, outcome);

@@ -173,9 +173,7 @@ void add_bench_ops(CLI::App& bench, Outcome& outcome) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   ops->add_flag("--json", options->json, "JSON instead of a table");
-  ops->callback([options, &outcome] {
-    if (const auto done = bench_ops(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*ops, options, bench_ops);
 }
 
 }  // namespace octavo

@@ -262,9 +262,7 @@ void add_bench_serve(CLI::App& bench, Outcome& outcome) {
   CLI::App* serve = bench.add_subcommand("serve", "Load on a running server: throughput, TTFT, TPOT, ITL");
   auto command = std::make_shared<ServeCommand>();
   add_flags(*serve, *command);
-  serve->callback([command, &outcome] {
-    if (const auto done = bench_serve(*command); !done) outcome.report(done.error());
-  });
+  outcome.runs(*serve, command, bench_serve);
 }
 
 }  // namespace octavo

@@ -9,6 +9,8 @@
 
 #include "app/commands.h"
 #include "app/load_round.h"
+#include "app/output_file.h"
+#include "local/flag_table.h"
 #include "traffic/rate_search.h"
 
 namespace octavo {
@@ -45,12 +47,8 @@ json::object as_json(const SweepCommand& c, const std::string& model, const std:
 }
 
 Result<> bench_sweep(const SweepCommand& c) {
-  auto slo = traffic::Goodput::parse(c.slo);
-  if (!slo) {
-    slo.error().field = "slo";
-    return std::unexpected(slo.error());
-  }
-  if (!slo->limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
+  TRY(const traffic::Goodput slo, traffic::Goodput::parse(c.slo, "slo"));
+  if (!slo.limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
   TRY(const LoadTarget target, find_target(c));
 
   std::vector<LoadRound> rounds;
@@ -58,7 +56,7 @@ Result<> bench_sweep(const SweepCommand& c) {
   fmt::print("{}", round_heading());
   const auto measure = [&](double rate) -> Result<bool> {
     TRY(LoadRound round,
-        measure_round(c, {.rate = rate, .seconds = c.seconds, .number = rounds.size()}, *slo, target));
+        measure_round(c, {.rate = rate, .seconds = c.seconds, .number = rounds.size()}, slo, target));
     fmt::print("{}", round_row(round));
     std::fflush(stdout);
     const bool good = round.good_share >= c.share;
@@ -82,15 +80,27 @@ Result<> bench_sweep(const SweepCommand& c) {
                fmt::join(c.slo, " "));
   else
     fmt::print("no rate had {:g} % of its requests within {}\n", c.share * 100, fmt::join(c.slo, " "));
-  if (!c.output_json.empty()) {
-    TRY_VOID(write_file("output-json", c.output_json,
-                        json::serialize(as_json(c, target.options.model, rounds, best))));
-  }
-  if (!c.plot.empty()) {
-    TRY_VOID(write_file("plot", c.plot, plot_rounds(target.options.model, rounds)));
-  }
-  return {};
+  TRY_VOID(write_output("output-json", c.output_json,
+                        json::serialize(as_json(c, target.options.model, rounds, best)) + "\n"));
+  return write_output("plot", c.plot, c.plot.empty() ? "" : plot_rounds(target.options.model, rounds));
 }
+
+using SweepFlag = FlagRow<SweepCommand>;
+
+constexpr SweepFlag kSweepFlags[] = {
+    {"--slo", flag::to<&SweepCommand::slo>, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000"},
+    {"--share", flag::to<&SweepCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
+    {"--first-rate", flag::to<&SweepCommand::first_rate>, "First request rate to try, per second",
+     flag::range(0.001, 1e5)},
+    {"--precision", flag::to<&SweepCommand::precision>, "Relative precision of the rate",
+     flag::range(0.01, 1.0)},
+    {"--request-rates", flag::to<&SweepCommand::rates>, "Measure these rates instead of searching",
+     flag::range(0.001, 1e5)},
+    {"--seconds", flag::to<&SweepCommand::seconds>, "Seconds of load at each rate, with at least 20 requests",
+     flag::range(1, 86'400)},
+    {"--output-json", flag::to<&SweepCommand::output_json>, "File for the figures of all rates"},
+    {"--plot", flag::to<&SweepCommand::plot>, "File for the figures as a picture (SVG)"},
+};
 
 }  // namespace
 
@@ -99,26 +109,8 @@ void add_bench_sweep(CLI::App& bench, Outcome& outcome) {
       bench.add_subcommand("sweep", "The highest request rate that a running server answers within an SLO");
   auto c = std::make_shared<SweepCommand>();
   add_load_flags(*sweep, *c);
-  sweep->add_option("--slo", c->slo, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000");
-  sweep->add_option("--share", c->share, "Minimum share of good requests")
-      ->check(CLI::Range(0.01, 1.0))
-      ->capture_default_str();
-  sweep->add_option("--first-rate", c->first_rate, "First request rate to try, per second")
-      ->check(CLI::Range(0.001, 1e5))
-      ->capture_default_str();
-  sweep->add_option("--precision", c->precision, "Relative precision of the rate")
-      ->check(CLI::Range(0.01, 1.0))
-      ->capture_default_str();
-  sweep->add_option("--request-rates", c->rates, "Measure these rates instead of searching")
-      ->check(CLI::Range(0.001, 1e5));
-  sweep->add_option("--seconds", c->seconds, "Seconds of load at each rate, with at least 20 requests")
-      ->check(CLI::Range(1, 86'400))
-      ->capture_default_str();
-  sweep->add_option("--output-json", c->output_json, "File for the figures of all rates");
-  sweep->add_option("--plot", c->plot, "File for the figures as a picture (SVG)");
-  sweep->callback([c, &outcome] {
-    if (const auto done = bench_sweep(*c); !done) outcome.report(done.error());
-  });
+  add_flags(*sweep, *c, "Options", kSweepFlags);
+  outcome.runs(*sweep, c, bench_sweep);
 }
 
 }  // namespace octavo

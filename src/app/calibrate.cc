@@ -15,10 +15,12 @@
 #include "app/batch_run.h"
 #include "app/commands.h"
 #include "app/environment.h"
+#include "app/output_file.h"
 #include "app/simulation_flags.h"
 #include "engine/load/load.h"
 #include "local/engine_flags.h"
 #include "local/find_model.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 #include "timing/fit_timing.h"
 
@@ -142,8 +144,14 @@ Result<> run_calibrate(CalibrateCommand& c) {
                                    {"token_us", timing.token_us},
                                    {"kv_token_us", timing.kv_token_us},
                                    {"pair_us", timing.pair_us}};
-  return write_result("output-json", c.output_json, boost::json::serialize(result) + "\n");
+  return write_output("output-json", c.output_json, boost::json::serialize(result) + "\n");
 }
+
+constexpr FlagRow<CalibrateCommand> kCalibrateFlags[] = {
+    {"--rounds", flag::to<&CalibrateCommand::rounds>, "Runs of each cell; a step's time is their median",
+     flag::range(1, 1000)},
+    {"--output-json", flag::to<&CalibrateCommand::output_json>, "File for the coefficients"},
+};
 
 }  // namespace
 
@@ -153,13 +161,8 @@ void add_calibrate(CLI::App& simulate, Outcome& outcome) {
   auto options = std::make_shared<CalibrateCommand>();
   add_engine_flags(*command, options->engine);
   add_hub_flags(*command, options->hub, environment);
-  command->add_option("--rounds", options->rounds, "Runs of each cell; a step's time is their median")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--output-json", options->output_json, "File for the coefficients");
-  command->callback([options, &outcome] {
-    if (const auto done = run_calibrate(*options); !done) outcome.report(done.error());
-  });
+  add_flags(*command, *options, "Options", kCalibrateFlags);
+  outcome.runs(*command, options, run_calibrate);
 }
 
 }  // namespace octavo

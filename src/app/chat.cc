@@ -177,9 +177,7 @@ void add_chat(CLI::App& program, Outcome& outcome) {
       "Server to talk to, HOST:PORT or http(s)://HOST:PORT, instead of an engine in this process");
   command->add_option("--api-key", options->api_key, "API key to send to the server")
       ->envname("OCTAVO_API_KEY");
-  command->callback([options, &outcome] {
-    if (const auto done = chat(*options, outcome); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, [&outcome](ChatCommand& c) { return chat(c, outcome); });
 }
 
 }  // namespace octavo

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
+#include <utility>
 
 #include "base/error.h"
 
@@ -13,6 +15,16 @@ struct Outcome {
 
   // Prints a line on standard error. The exit code is 2 for the user's mistakes, otherwise 1.
   void report(const Error& error);
+
+  // Makes the command call `run` with its options, and report an error. It does nothing if a subcommand of
+  // the command has run.
+  template <class Options, class Run>
+  void runs(CLI::App& command, std::shared_ptr<Options> options, Run run) {
+    command.callback([this, &command, options = std::move(options), run] {
+      if (!command.get_subcommands().empty()) return;
+      if (const Result<> done = run(*options); !done) report(done.error());
+    });
+  }
 };
 
 void add_generate(CLI::App& program, Outcome& outcome);

@@ -250,9 +250,7 @@ void add_generate(CLI::App& program, Outcome& outcome) {
         ->group("Structured output");
   command->add_option("--choice", options->choices, "One of these texts; may be given several times")
       ->group("Structured output");
-  command->callback([options, &outcome] {
-    if (const auto done = generate(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, generate);
 }
 
 }  // namespace octavo

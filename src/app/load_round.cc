@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "fleet/simulate/svg_plot.h"
 
@@ -80,13 +79,6 @@ std::string plot_rounds(const std::string& title, std::vector<LoadRound> rounds)
       times("Time to first token", "ttft"),
       times("Time per output token", "tpot")};
   return fleet::svg_plot(title, charts);
-}
-
-Result<> write_file(const char* flag, const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::trunc);
-  file << text << '\n';
-  if (!file.flush()) return field_failure(flag, ErrorCode::io, "cannot write {}", path);
-  return {};
 }
 
 }  // namespace octavo

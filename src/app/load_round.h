@@ -31,7 +31,5 @@ Result<LoadRound> measure_round(const LoadFlags& flags, const RoundPlan& plan, c
 std::string round_heading();
 std::string round_row(const LoadRound& round);
 std::string plot_rounds(const std::string& title, std::vector<LoadRound> rounds);
-// Error: io, with the flag of the file name.
-Result<> write_file(const char* flag, const std::string& path, const std::string& text);
 
 }  // namespace octavo

@@ -273,9 +273,7 @@ void add_pick(CLI::App& program, Outcome& outcome) {
       program.add_subcommand("pick", "Pick the endpoint for each request of an Envoy gateway (ext_proc)");
   auto options = std::make_shared<PickCommand>();
   add_pick_flags(*command, *options);
-  command->callback([options, &outcome] {
-    if (const auto picked = pick(*options); !picked) outcome.report(picked.error());
-  });
+  outcome.runs(*command, options, pick);
 }
 
 }  // namespace octavo

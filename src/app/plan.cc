@@ -3,17 +3,18 @@
 
 #include <boost/json/serialize.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/autoscaler_flags.h"
 #include "app/commands.h"
+#include "app/output_file.h"
 #include "app/plan_search.h"
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "fleet/plan/forecast.h"
 #include "fleet/plan/plan_report.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 
 namespace octavo {
@@ -31,41 +32,20 @@ struct PlanCommand : SimulationFlags {
   SearchFlags search;
 };
 
-Result<fleet::Slo> read_slo(const PlanCommand& c) {
-  if (c.slo.empty()) return invalid("slo", "must be given: --slo ttft:2000 tpot:50");
-  auto limits = traffic::Goodput::parse(c.slo);
-  if (!limits) {
-    limits.error().field = "slo";
-    return std::unexpected(limits.error());
-  }
-  return fleet::Slo{*limits, c.share};
+std::string bar_label(std::string_view what, int replicas) {
+  return fmt::format("{}, {} replicas", what, replicas);
 }
-
-class Bars {
- public:
-  explicit Bars(std::string what) : what_(std::move(what)) {}
-
-  void show(int replicas, std::size_t done, std::size_t all) {
-    if (replicas != replicas_) bar_.emplace(fmt::format("{}, {} replicas", what_, replicas), "requests", 1);
-    replicas_ = replicas;
-    bar_->show(done, all);
-  }
-
- private:
-  std::string what_;
-  int replicas_ = 0;
-  std::optional<ProgressBar> bar_;
-};
 
 Result<fleet::ScalingPlan> plan_scaling(const PlanCommand& c, const fleet::Trace& trace,
                                         const fleet::Slo& slo, int enough) {
   fleet::SimulationOptions options = c.options;
   TRY(const std::vector<double> loads, fleet::window_loads(trace, c.rules.window_us));
-  Bars measured("capacity");
+  ProgressBars bars;
   TRY(const fleet::CapacityTable capacity,
-      fleet::measure_capacity(
-          options, trace, slo, c.rules.window_us, enough,
-          [&](int replicas, std::size_t done, std::size_t all) { measured.show(replicas, done, all); }));
+      fleet::measure_capacity(options, trace, slo, c.rules.window_us, enough,
+                              [&](int replicas, std::size_t done, std::size_t all) {
+                                bars.show(bar_label("capacity", replicas), done, all);
+                              }));
   const std::vector<double> predicted = fleet::find_predictor(c.predictor)->predict(loads);
   fleet::ScalingPlan plan{.predictor = c.predictor,
                           .rules = c.rules,
@@ -75,9 +55,8 @@ Result<fleet::ScalingPlan> plan_scaling(const PlanCommand& c, const fleet::Trace
   options.replicas = plan.windows.front().replicas;
   options.sizes = fleet_sizes(plan.windows, c.rules, trace.requests.front().arrival_us);
   options.startup_us = c.rules.startup_us;
-  Bars scaled("scaled");
   TRY(plan.trial, try_fleet(options, trace, slo, [&](int replicas, std::size_t done, std::size_t all) {
-        scaled.show(replicas, done, all);
+        bars.show(bar_label("scaled", replicas), done, all);
       }));
   return plan;
 }
@@ -92,74 +71,63 @@ Result<> run_plan(PlanCommand& c) {
                    rules.replicas_max);
   if (c.window_s > 0 && c.startup_s > c.window_s)
     return invalid("startup-time", "must be at most --window, {} s", c.window_s);
-  TRY(const fleet::Slo slo, read_slo(c));
+  if (c.slo.empty()) return invalid("slo", "must be given: --slo ttft:2000 tpot:50");
+  fleet::Slo slo{.limits = {}, .share = c.share};
+  TRY(slo.limits, traffic::Goodput::parse(c.slo, "slo"));
   if (!c.search.devices.empty()) {
     TRY(const fleet::Trace trace, read_traffic(c));
     TRY(const std::string found, run_search(c.search, c, trace, slo, rules.replicas_max));
-    return write_result("output-json", c.output_json, found);
+    return write_output("output-json", c.output_json, found);
   }
   TRY_VOID(describe_replica(c));
   TRY(const fleet::Trace trace, read_traffic(c));
   if (c.window_s > 0) TRY_VOID(fleet::window_loads(trace, rules.window_us));
 
-  Bars tried("plan");
-  TRY(fleet::Sizing sizing,
-      size_fleet(c.options, trace, slo, rules.replicas_min, rules.replicas_max,
-                 [&](int replicas, std::size_t done, std::size_t all) { tried.show(replicas, done, all); }));
+  ProgressBars bars;
+  TRY(fleet::Sizing sizing, size_fleet(c.options, trace, slo, rules.replicas_min, rules.replicas_max,
+                                       [&](int replicas, std::size_t done, std::size_t all) {
+                                         bars.show(bar_label("plan", replicas), done, all);
+                                       }));
   fleet::Plan plan{.slo = slo, .sizing = std::move(sizing)};
   if (c.window_s > 0) {
     TRY(plan.scaling, plan_scaling(c, trace, slo, plan.sizing.replicas));
   }
   fmt::print("{}", plan_text(plan));
-  return write_result("output-json", c.output_json, boost::json::serialize(plan_json(plan)) + "\n");
+  return write_output("output-json", c.output_json, boost::json::serialize(plan_json(plan)) + "\n");
 }
 
-void add_plan_flags(CLI::App& command, PlanCommand& c) {
-  const char* group = "Plan";
-  const int most = static_cast<int>(fleet::kEndpointsMax);
-  command.add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
-      ->group(group);
-  command.add_option("--share", c.share, "Minimum share of good requests")
-      ->check(CLI::Range(0.01, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--policy", c.options.policy, policies_text())
-      ->check(CLI::IsMember(policy_names()))
-      ->capture_default_str()
-      ->group(group);
-  add_policy_flags(command, group, c.options.policy_options);
-  command.add_option("--min-replicas", c.rules.replicas_min, "The smallest fleet")
-      ->check(CLI::Range(1, most))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--max-replicas", c.rules.replicas_max, "The largest fleet")
-      ->check(CLI::Range(1, most))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--output-json", c.output_json, "File for the plan")->group(group);
-}
+using PlanFlag = FlagRow<PlanCommand>;
+constexpr Between<int> kFleetSizes = flag::range(1, static_cast<int>(fleet::kEndpointsMax));
 
-void add_scaling_flags(CLI::App& command, PlanCommand& c) {
-  const char* group = "Scaling";
-  command
-      .add_option("--window", c.window_s,
-                  "Also plan a changing number of replicas: seconds between two decisions")
-      ->check(CLI::Range(1, 86'400))
-      ->group(group);
-  add_predictor_flag(command, group, true, c.predictor);
-  command
-      .add_option("--scale-down-delay", c.scale_down_delay_s,
-                  "A replica is removed after it was not needed for this many seconds")
-      ->check(CLI::Range(0, 3600))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--startup-time", c.startup_s,
-                  "Seconds from a decision until an added replica takes requests; at most a window")
-      ->check(CLI::Range(0, 86'400))
-      ->capture_default_str()
-      ->group(group);
-}
+constexpr PlanFlag kSloFlags[] = {
+    {"--slo", flag::to<&PlanCommand::slo>,
+     "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000"},
+    {"--share", flag::to<&PlanCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
+};
+
+constexpr PlanFlag kFleetSizeFlags[] = {
+    {"--min-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_min>,
+     "The smallest fleet", kFleetSizes},
+    {"--max-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_max>, "The largest fleet",
+     kFleetSizes},
+    {"--output-json", flag::to<&PlanCommand::output_json>, "File for the plan"},
+};
+
+constexpr PlanFlag kWindowFlag[] = {
+    {"--window",
+     flag::to<&PlanCommand::window_s>,
+     "Also plan a changing number of replicas: seconds between two decisions",
+     flag::range(1, 86'400),
+     {.no_default = true}},
+};
+
+constexpr PlanFlag kDelayFlags[] = {
+    {"--scale-down-delay", flag::to<&PlanCommand::scale_down_delay_s>,
+     "A replica is removed after it was not needed for this many seconds", flag::range(0, 3600)},
+    {"--startup-time", flag::to<&PlanCommand::startup_s>,
+     "Seconds from a decision until an added replica takes requests; at most a window",
+     flag::range(0, 86'400)},
+};
 
 }  // namespace
 
@@ -169,18 +137,19 @@ void add_plan(CLI::App& program, Outcome& outcome) {
       "Compute how many replicas recorded traffic needs to meet an SLO, now and over time, by "
       "simulation");
   auto options = std::make_shared<PlanCommand>();
-  add_plan_flags(*command, *options);
-  add_scaling_flags(*command, *options);
+  add_flags(*command, *options, "Plan", kSloFlags);
+  add_policy_flags(*command, "Plan", options->options);
+  add_flags(*command, *options, "Plan", kFleetSizeFlags);
+  add_flags(*command, *options, "Scaling", kWindowFlag);
+  add_predictor_flag(*command, "Scaling", true, options->predictor);
+  add_flags(*command, *options, "Scaling", kDelayFlags);
   add_traffic_flags(*command, *options);
   add_replica_flags(*command, *options);
   add_search_flags(*command, options->search, *options);
   add_plan_live(*command, outcome);
   add_plan_pools(*command, outcome);
   add_plan_compare(*command, outcome);
-  command->callback([options, command, &outcome] {
-    if (!command->get_subcommands().empty()) return;  // the subcommand has already run
-    if (const auto done = run_plan(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, run_plan);
 }
 
 }  // namespace octavo

@@ -3,14 +3,15 @@
 
 #include <boost/json/serialize.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "app/autoscaler_flags.h"
 #include "app/commands.h"
+#include "app/output_file.h"
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "fleet/plan/comparison.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 
 namespace octavo {
@@ -20,18 +21,6 @@ struct PlanCompareCommand : SimulationFlags {
   AutoscalerFlags decisions;
   int startup_s = 30;
   std::string output_json;
-};
-
-class ComparisonBars {
- public:
-  void show(const std::string& who, std::size_t done, std::size_t all) {
-    if (who != who_) bar_.emplace(who_ = who, "requests", 1);
-    bar_->show(done, all);
-  }
-
- private:
-  std::string who_;
-  std::optional<ProgressBar> bar_;
 };
 
 Result<> run_plan_compare(PlanCompareCommand& c) {
@@ -44,15 +33,21 @@ Result<> run_plan_compare(PlanCompareCommand& c) {
   TRY_VOID(describe_replica(c));
   TRY(const fleet::Trace trace, read_traffic(c));
   TRY_VOID(fleet::window_loads(trace, setup.rules.scaling.window_us));
-  ComparisonBars bars;
+  ProgressBars bars;
   TRY(const std::vector<fleet::Contender> contenders,
       fleet::compare_scalers(
           c.options, trace, setup.slo, rules, setup.capacity, *setup.predictor,
           [&](const std::string& who, std::size_t done, std::size_t all) { bars.show(who, done, all); }));
   fmt::print("{}", comparison_text(contenders));
-  return write_result("output-json", c.output_json,
+  return write_output("output-json", c.output_json,
                       boost::json::serialize(comparison_json(contenders)) + "\n");
 }
+
+constexpr FlagRow<PlanCompareCommand> kCompareFlags[] = {
+    {"--startup-time", flag::to<&PlanCompareCommand::startup_s>,
+     "Seconds from a decision until an added replica takes requests", flag::range(0, 86'400)},
+    {"--output-json", flag::to<&PlanCompareCommand::output_json>, "File for the comparison"},
+};
 
 }  // namespace
 
@@ -64,23 +59,11 @@ void add_plan_compare(CLI::App& plan, Outcome& outcome) {
   const char* group = "Decisions";
   options->decisions.rules.scaling.replicas_max = 256;
   add_autoscaler_flags(*command, group, options->decisions);
-  command
-      ->add_option("--startup-time", options->startup_s,
-                   "Seconds from a decision until an added replica takes requests")
-      ->check(CLI::Range(0, 86'400))
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("--output-json", options->output_json, "File for the comparison")->group(group);
-  command->add_option("--policy", options->options.policy, policies_text())
-      ->check(CLI::IsMember(policy_names()))
-      ->capture_default_str()
-      ->group(group);
-  add_policy_flags(*command, group, options->options.policy_options);
+  add_flags(*command, *options, group, kCompareFlags);
+  add_policy_flags(*command, group, options->options);
   add_traffic_flags(*command, *options);
   add_replica_flags(*command, *options);
-  command->callback([options, &outcome] {
-    if (const auto done = run_plan_compare(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, run_plan_compare);
 }
 
 }  // namespace octavo

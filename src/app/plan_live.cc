@@ -18,6 +18,7 @@
 #include "fleet/autoscale/connectors/process.h"
 #include "fleet/autoscale/planner.h"
 #include "http/url.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 namespace {
@@ -138,65 +139,55 @@ Result<> run_plan_live(PlanLiveCommand& c) {
   return {};
 }
 
-void add_decision_flags(CLI::App& command, PlanLiveCommand& c) {
-  const char* group = "Decisions";
-  c.decisions.rules.scaling.replicas_max = 8;
-  command
-      .add_option("--url", c.options.urls,
-                  "A router (octavo route), or the replicas, HOST:PORT or http(s)://HOST:PORT")
-      ->group(group);
-  command.add_option("--api-key", c.options.api_key, "API key to send to them")
-      ->envname("OCTAVO_API_KEY")
-      ->group(group);
-  command
-      .add_option("--pool", c.pool,
-                  "Scale only the routers' workers of this type; run one planner for each pool")
-      ->check(CLI::IsMember({"prefill", "decode"}))
-      ->group(group);
-  add_autoscaler_flags(command, group, c.decisions);
+using LiveFlag = FlagRow<PlanLiveCommand>;
+using fleet::PlannerOptions;
+
+constexpr LiveFlag kDecisionFlags[] = {
+    {"--url", flag::to<&PlanLiveCommand::options, &PlannerOptions::urls>,
+     "A router (octavo route), or the replicas, HOST:PORT or http(s)://HOST:PORT"},
+    {"--api-key",
+     flag::to<&PlanLiveCommand::options, &PlannerOptions::api_key>,
+     "API key to send to them",
+     {},
+     {.environment = "OCTAVO_API_KEY"}},
+    {"--pool", flag::to<&PlanLiveCommand::pool>,
+     "Scale only the routers' workers of this type; run one planner for each pool", OneOf{"prefill|decode"}},
+};
+
+std::vector<std::string> connector_names() {
+  std::vector<std::string> names;
+  for (const auto& one : kConnectors) names.emplace_back(one.name);
+  return names;
 }
 
-void add_connector_flags(CLI::App& command, PlanLiveCommand& c) {
-  const char* group = "Connector";
-  std::vector<std::string> names;
+std::string connectors_text() {
   std::string text = "Program that scales the fleet";
-  for (const auto& one : kConnectors) {
-    names.emplace_back(one.name);
-    text += fmt::format("; {}: {}", one.name, one.summary);
-  }
-  command.add_option("--connector", c.connector, text)
-      ->check(CLI::IsMember(names))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--command", c.command,
-                  "process: starts a server on {port} of this machine; command: scales to {replicas}")
-      ->group(group);
-  command
-      .add_option(
-          "--kube-workload", c.workload,
-          "kubernetes: deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME")
-      ->group(group);
-  command
-      .add_option("--kube-namespace", c.kube_space,
-                  "kubernetes: namespace of the workload (default: this pod's)")
-      ->group(group);
-  add_kube_api_flag(command, group, c.kube_api);
-  command.add_option("--ports", c.ports, "process: ports of the servers")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--startup-timeout", c.startup_timeout_s, "process: seconds until a server must be ready")
-      ->check(CLI::Range(1, 86'400))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--drain-timeout", c.drain_timeout_s,
-                  "process: seconds for the last requests of a server that is no longer needed")
-      ->check(CLI::Range(0, 86'400))
-      ->capture_default_str()
-      ->group(group);
+  for (const auto& one : kConnectors) text += fmt::format("; {}: {}", one.name, one.summary);
+  return text;
 }
+
+constexpr LiveFlag kConnectorFlags[] = {
+    {"--connector", flag::to<&PlanLiveCommand::connector>, connectors_text, OneOfList{connector_names}},
+    {"--command", flag::to<&PlanLiveCommand::command>,
+     "process: starts a server on {port} of this machine; command: scales to {replicas}"},
+    {"--kube-workload", flag::to<&PlanLiveCommand::workload>,
+     "kubernetes: deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME"},
+    {"--kube-namespace", flag::to<&PlanLiveCommand::kube_space>,
+     "kubernetes: namespace of the workload (default: this pod's)"},
+};
+
+constexpr LiveFlag kConnectorProcessFlags[] = {
+    {"--ports", flag::to<&PlanLiveCommand::ports>, "process: ports of the servers"},
+    {"--startup-timeout", flag::to<&PlanLiveCommand::startup_timeout_s>,
+     "process: seconds until a server must be ready", flag::range(1, 86'400)},
+    {"--drain-timeout", flag::to<&PlanLiveCommand::drain_timeout_s>,
+     "process: seconds for the last requests of a server that is no longer needed", flag::range(0, 86'400)},
+};
+
+constexpr FlagRow<http::ServerOptions> kPlannerFlags[] = {
+    {"--host", flag::to<&http::ServerOptions::host>, "Address to listen on"},
+    {"--port", flag::to<&http::ServerOptions::port>, "Port for GET /metrics; 0: any free port"},
+};
 
 }  // namespace
 
@@ -205,17 +196,14 @@ void add_plan_live(CLI::App& plan, Outcome& outcome) {
       plan.add_subcommand("live", "Read the load of running replicas, predict it, and scale their number");
   auto options = std::make_shared<PlanLiveCommand>();
   options->options.http.port = 9091;
-  add_decision_flags(*command, *options);
-  add_connector_flags(*command, *options);
-  command->add_option("--host", options->options.http.host, "Address to listen on")
-      ->capture_default_str()
-      ->group("Server");
-  command->add_option("--port", options->options.http.port, "Port for GET /metrics; 0: any free port")
-      ->capture_default_str()
-      ->group("Server");
-  command->callback([options, &outcome] {
-    if (const auto ran = run_plan_live(*options); !ran) outcome.report(ran.error());
-  });
+  options->decisions.rules.scaling.replicas_max = 8;
+  add_flags(*command, *options, "Decisions", kDecisionFlags);
+  add_autoscaler_flags(*command, "Decisions", options->decisions);
+  add_flags(*command, *options, "Connector", kConnectorFlags);
+  add_kube_api_flag(*command, "Connector", options->kube_api);
+  add_flags(*command, *options, "Connector", kConnectorProcessFlags);
+  add_flags(*command, options->options.http, "Server", kPlannerFlags);
+  outcome.runs(*command, options, run_plan_live);
 }
 
 }  // namespace octavo

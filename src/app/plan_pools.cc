@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/output_file.h"
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "fleet/plan/pool_map.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 
 namespace octavo {
@@ -24,9 +26,8 @@ struct PlanPoolsCommand : SimulationFlags {
 };
 
 Result<> run_plan_pools(PlanPoolsCommand& c) {
-  auto limits = traffic::Goodput::parse(c.slo);
-  if (!limits) return invalid("slo", "{}", limits.error().message);
-  const fleet::Slo slo{*limits, c.share};
+  TRY(const traffic::Goodput limits, traffic::Goodput::parse(c.slo, "slo"));
+  const fleet::Slo slo{limits, c.share};
   c.options.prefill.replicas = 1;  // so that prefill replicas are described, too
   TRY_VOID(describe_replica(c));
   ProgressBar bar("pools", "cells", 1);
@@ -34,57 +35,43 @@ Result<> run_plan_pools(PlanPoolsCommand& c) {
       map_pools(c.options, slo, c.rules, [&](std::size_t done, std::size_t all) { bar.show(done, all); }));
   bar.finish();
   fmt::print("{}", pool_map_text(cells));
-  TRY_VOID(write_result("output-json", c.output_json,
+  TRY_VOID(write_output("output-json", c.output_json,
                         boost::json::serialize(pool_map_json(cells, c.rules)) + "\n"));
   const std::string title = fmt::format("{} replicas: apart over together ({}, {:g} %)", c.rules.replicas,
                                         fmt::join(c.slo, " "), c.share * 100);
-  return write_result("plot", c.plot, c.plot.empty() ? "" : pool_map_svg(title, cells, c.rules));
+  return write_output("plot", c.plot, c.plot.empty() ? "" : pool_map_svg(title, cells, c.rules));
 }
 
-void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
-  const char* group = "Map";
-  constexpr int kTokensMax = 1 << 20;
-  command.add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--share", c.share, "Minimum share of good requests")
-      ->check(CLI::Range(0.01, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--replicas", c.rules.replicas,
-                  "Number of all replicas; each split into prefill and decode is tried")
-      ->check(CLI::Range(2, 256))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--prompt-tokens", c.rules.prompt_tokens, "Lengths of prompts, a column each")
-      ->check(CLI::Range(1, kTokensMax))
-      ->delimiter(',')
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--answer-tokens", c.rules.answer_tokens, "Lengths of answers, a row each")
-      ->check(CLI::Range(1, kTokensMax))
-      ->delimiter(',')
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--seconds", c.rules.seconds,
-                  "Seconds of virtual time for each rate; much longer than the limits")
-      ->check(CLI::Range(1.0, 86'400.0))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--policy", c.options.policy, policies_text())
-      ->check(CLI::IsMember(policy_names()))
-      ->capture_default_str()
-      ->group(group);
-  add_policy_flags(command, group, c.options.policy_options);
-  add_prefill_flags(command, group, c);
-  command.add_option("--seed", c.options.seed, "Seed of all random draws; runs with the same seed are identical")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--output-json", c.output_json, "File for the map")->group(group);
-  command.add_option("--plot", c.plot, "File for a picture of it, SVG")->group(group);
-}
+using PoolsFlag = FlagRow<PlanPoolsCommand>;
+fleet::PoolMapRules& rules_of(PlanPoolsCommand& c) { return c.rules; }
+constexpr Between<int> kMapTokens = flag::range(1, 1 << 20);
+
+constexpr PoolsFlag kMapFlags[] = {
+    {"--slo", flag::to<&PlanPoolsCommand::slo>,
+     "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000"},
+    {"--share", flag::to<&PlanPoolsCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
+    {"--replicas", flag::to<rules_of, &fleet::PoolMapRules::replicas>,
+     "Number of all replicas; each split into prefill and decode is tried", flag::range(2, 256)},
+    {"--prompt-tokens",
+     flag::to<rules_of, &fleet::PoolMapRules::prompt_tokens>,
+     "Lengths of prompts, a column each",
+     kMapTokens,
+     {.delimiter = ','}},
+    {"--answer-tokens",
+     flag::to<rules_of, &fleet::PoolMapRules::answer_tokens>,
+     "Lengths of answers, a row each",
+     kMapTokens,
+     {.delimiter = ','}},
+    {"--seconds", flag::to<rules_of, &fleet::PoolMapRules::seconds>,
+     "Seconds of virtual time for each rate; much longer than the limits", flag::range(1.0, 86'400.0)},
+};
+
+constexpr PoolsFlag kMapResultFlags[] = {
+    {"--seed", flag::to<&PlanPoolsCommand::options, &fleet::SimulationOptions::seed>,
+     "Seed of all random draws; runs with the same seed are identical"},
+    {"--output-json", flag::to<&PlanPoolsCommand::output_json>, "File for the map"},
+    {"--plot", flag::to<&PlanPoolsCommand::plot>, "File for a picture of it, SVG"},
+};
 
 }  // namespace
 
@@ -94,11 +81,12 @@ void add_plan_pools(CLI::App& plan, Outcome& outcome) {
   auto options = std::make_shared<PlanPoolsCommand>();
   options->options.policy = "least_loaded";
   options->options.prefill.policy = "least_loaded";
-  add_map_flags(*command, *options);
+  add_flags(*command, *options, "Map", kMapFlags);
+  add_policy_flags(*command, "Map", options->options);
+  add_prefill_flags(*command, "Map", *options);
+  add_flags(*command, *options, "Map", kMapResultFlags);
   add_replica_flags(*command, *options);
-  command->callback([options, &outcome] {
-    if (const auto done = run_plan_pools(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, run_plan_pools);
 }
 
 }  // namespace octavo

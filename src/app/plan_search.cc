@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
-#include <optional>
 
 #include "fleet/plan/device_search.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 #include "timing/read_timing.h"
 
@@ -23,45 +23,38 @@ Result<fleet::SimulationOptions> describe_kind(SimulationFlags flags, const std:
   return flags.options;
 }
 
-class SearchBars {
- public:
-  void show(const std::string& kind, std::size_t done, std::size_t all) {
-    if (kind != kind_) bar_.emplace(kind_ = kind, "requests", 1);
-    bar_->show(done, all);
-  }
+using SearchFlag = FlagRow<SearchFlags>;
+constexpr FlagRest kSearched = {.needs = "--devices", .delimiter = ','};
 
- private:
-  std::string kind_;
-  std::optional<ProgressBar> bar_;
+constexpr SearchFlag kSearchFlags[] = {
+    {"--devices",
+     flag::to<&SearchFlags::devices>,
+     "Find the cheapest fleet among these devices, known names or JSON files, instead of planning one "
+     "--device",
+     {},
+     {.delimiter = ','}},
+    {"--prices", flag::to<&SearchFlags::prices>,
+     "Price of each of the --devices for an hour; not needed for a single device", flag::range(1e-6, 1e9),
+     kSearched},
+    {"--tensor-parallel-sizes", flag::to<&SearchFlags::sizes>, "Devices of a replica that are tried",
+     flag::range(1, 1024), kSearched},
+    {"--batch-sizes", flag::to<&SearchFlags::batches>, "Values of --max-num-seqs that are tried",
+     flag::range(1, 1 << 16), kSearched},
+    {"--pools",
+     flag::to<&SearchFlags::pools>,
+     "Also try separate prefill and decode pools",
+     {},
+     {.needs = "--devices"}},
 };
 
 }  // namespace
 
 void add_search_flags(CLI::App& command, SearchFlags& c, SimulationFlags& replica) {
-  const char* group = "Search";
-  CLI::Option* devices =
-      command
-          .add_option("--devices", c.devices,
-                      "Find the cheapest fleet among these devices, known names or JSON files, instead of "
-                      "planning one --device")
-          ->delimiter(',')
-          ->group(group);
+  constexpr const char* group = "Search";
+  add_flags(command, c, group, kSearchFlags);
+  CLI::Option* const devices = command.get_option("--devices");
   for (const char* one : {"--device", "--tensor-parallel-size", "--max-num-seqs", "--timing", "--window"})
     devices->excludes(command.get_option(one));
-  const auto searched = [&](CLI::Option* option) { option->delimiter(',')->needs(devices)->group(group); };
-  searched(command
-               .add_option("--prices", c.prices,
-                           "Price of each of the --devices for an hour; not needed for a single device")
-               ->check(CLI::Range(1e-6, 1e9)));
-  searched(command.add_option("--tensor-parallel-sizes", c.sizes, "Devices of a replica that are tried")
-               ->check(CLI::Range(1, 1024))
-               ->capture_default_str());
-  searched(command.add_option("--batch-sizes", c.batches, "Values of --max-num-seqs that are tried")
-               ->check(CLI::Range(1, 1 << 16))
-               ->capture_default_str());
-  command.add_flag("--pools", c.pools, "Also try separate prefill and decode pools")
-      ->needs(devices)
-      ->group(group);
   add_prefill_flags(command, group, replica);
 }
 
@@ -85,7 +78,7 @@ Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& repl
                          .price = i < c.prices.size() ? c.prices[i] : 1,
                          .options = std::move(options)});
       }
-  SearchBars bars;
+  ProgressBars bars;
   TRY(const fleet::DeviceSearch search,
       fleet::search_devices(
           kinds, trace, slo, {.replicas_max = replicas_max, .pools = c.pools},

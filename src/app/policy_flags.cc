@@ -25,6 +25,10 @@ using fleet::PolicyOptions;
 
 std::vector<std::string> assignment_modes() { return {"random", "min_load", "min_group"}; }
 
+constexpr FlagRow<fleet::SimulationOptions> kPolicyNameFlag[] = {
+    {"--policy", flag::to<&fleet::SimulationOptions::policy>, policies_text, OneOfList{policy_names}},
+};
+
 constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
     {"--cache-threshold", flag::to<&PolicyOptions::cache_threshold>,
      "cache_aware: minimum share of the prompt that a replica must have received before",
@@ -70,6 +74,11 @@ constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
 
 void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& options) {
   add_flags(command, options, group, kPolicyFlags);
+}
+
+void add_policy_flags(CLI::App& command, const std::string& group, fleet::SimulationOptions& options) {
+  add_flags(command, options, group, kPolicyNameFlag);
+  add_policy_flags(command, group, options.policy_options);
 }
 
 }  // namespace octavo

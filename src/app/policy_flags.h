@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fleet/decide/policies.h"
+#include "fleet/simulate/simulation.h"
 
 namespace octavo {
 
@@ -15,5 +16,7 @@ std::string policies_text();
 
 // Adds --cache-threshold and others; parsing sets `options`, which must outlive the subcommand.
 void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& options);
+// Adds --policy, too.
+void add_policy_flags(CLI::App& command, const std::string& group, fleet::SimulationOptions& options);
 
 }  // namespace octavo

@@ -357,9 +357,7 @@ void add_route(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand("route", "Route each request to the best of many replicas");
   auto options = std::make_shared<RouteCommand>();
   add_route_flags(*command, *options);
-  command->callback([options, &outcome] {
-    if (const auto routed = route(*options); !routed) outcome.report(routed.error());
-  });
+  outcome.runs(*command, options, route);
 }
 
 }  // namespace octavo

@@ -107,9 +107,7 @@ void add_run_batch(CLI::App& program, Outcome& outcome) {
       ->required();
   command->add_option("-o,--output-file", options->output, "Answers as JSON lines, in the same order")
       ->required();
-  command->callback([options, &outcome] {
-    if (const auto done = run_batch(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, run_batch);
 }
 
 }  // namespace octavo

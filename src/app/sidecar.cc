@@ -102,9 +102,7 @@ void add_sidecar(CLI::App& program, Outcome& outcome) {
   add_flags(*command, *options, "Prefill and decode", kSidecarFlags);
   options->options.http.port = 8000;
   add_listen_flags(*command, options->options.http, options->shutdown_grace_s);
-  command->callback([options, &outcome] {
-    if (const auto ran = run(*options); !ran) outcome.report(ran.error());
-  });
+  outcome.runs(*command, options, run);
 }
 
 }  // namespace octavo

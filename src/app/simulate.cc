@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/output_file.h"
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "base/clock.h"
 #include "fleet/pick/endpoint_picker_config.h"
 #include "fleet/simulate/charts.h"
 #include "fleet/simulate/report.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 #include "text/tokenizer_config.h"
 
@@ -81,59 +83,48 @@ Result<> run_simulate(SimulateCommand& c) {
     results.push_back({policy, std::move(result)});
   }
   fmt::print("{}", fleet::report_table(reports));
-  TRY_VOID(write_result("output-json", c.output_json,
+  TRY_VOID(write_output("output-json", c.output_json,
                         boost::json::serialize(boost::json::array(reports.begin(), reports.end())) + "\n"));
   const std::string title = fmt::format(
       "{}, {} replicas", std::filesystem::path(c.trace + c.traffic).filename().string(), c.options.replicas);
-  return write_result("plot", c.plot, c.plot.empty() ? "" : svg_plot(title, charts(results)));
+  return write_output("plot", c.plot, c.plot.empty() ? "" : svg_plot(title, charts(results)));
 }
 
-void add_fleet_flags(CLI::App& command, SimulateCommand& c) {
-  const char* group = "Fleet";
-  command.add_option("--replicas", c.options.replicas, "Replicas behind the router")
-      ->check(CLI::Range(1, static_cast<int>(fleet::kEndpointsMax)))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--policy", c.policies, policies_text() + "; each that is named is simulated")
-      ->check(CLI::IsMember(policy_names()))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--picker-config", c.picker_configs,
-                  "Configurations of `octavo pick` (YAML): each is simulated, too, under its file's name")
-      ->group(group);
-  command.add_flag("--kv-events", c.options.kv_events, "Let replicas publish KV cache events, for kv_aware")
-      ->group(group);
-  add_policy_flags(command, group, c.options.policy_options);
-  const char* apart = "Prefill and decode apart";
-  command
-      .add_option(
-          "--prefill-replicas", c.options.prefill.replicas,
-          "Number of additional replicas that only compute prompts, whose KV blocks the others fetch; 0: "
-          "none")
-      ->check(CLI::Range(0, static_cast<int>(fleet::kEndpointsMax)))
-      ->capture_default_str()
-      ->group(apart);
-  add_prefill_flags(command, apart, c);
-}
+using SimulateFlag = FlagRow<SimulateCommand>;
+using fleet::SimulationOptions;
+constexpr int kSimulatedMost = static_cast<int>(fleet::kEndpointsMax);
 
-void add_result_flags(CLI::App& command, SimulateCommand& c) {
-  const char* group = "Results";
-  command
-      .add_option("--goodput", c.goodput,
-                  "Limits of a good request in milliseconds: ttft:500 tpot:50 e2el:9000")
-      ->group(group);
-  command.add_option("--metric-percentiles", c.percentiles, "Percentiles of all times")
-      ->check(CLI::Range(0.0, 100.0))
-      ->delimiter(',')
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--output-json", c.output_json,
-                  "File for the results: a list with an object for each policy")
-      ->group(group);
-  command.add_option("--plot", c.plot, "File for a picture of the results, SVG")->group(group);
-}
+std::string all_policies_text() { return policies_text() + "; each that is named is simulated"; }
+
+constexpr SimulateFlag kFleetFlags[] = {
+    {"--replicas", flag::to<&SimulateCommand::options, &SimulationOptions::replicas>,
+     "Replicas behind the router", flag::range(1, kSimulatedMost)},
+    {"--policy", flag::to<&SimulateCommand::policies>, all_policies_text, OneOfList{policy_names}},
+    {"--picker-config", flag::to<&SimulateCommand::picker_configs>,
+     "Configurations of `octavo pick` (YAML): each is simulated, too, under its file's name"},
+    {"--kv-events", flag::to<&SimulateCommand::options, &SimulationOptions::kv_events>,
+     "Let replicas publish KV cache events, for kv_aware"},
+};
+
+constexpr SimulateFlag kPrefillFlag[] = {
+    {"--prefill-replicas",
+     flag::to<&SimulateCommand::options, &SimulationOptions::prefill, &fleet::PrefillPool::replicas>,
+     "Number of additional replicas that only compute prompts, whose KV blocks the others fetch; 0: none",
+     flag::range(0, kSimulatedMost)},
+};
+
+constexpr SimulateFlag kResultFlags[] = {
+    {"--goodput", flag::to<&SimulateCommand::goodput>,
+     "Limits of a good request in milliseconds: ttft:500 tpot:50 e2el:9000"},
+    {"--metric-percentiles",
+     flag::to<&SimulateCommand::percentiles>,
+     "Percentiles of all times",
+     flag::range(0.0, 100.0),
+     {.delimiter = ','}},
+    {"--output-json", flag::to<&SimulateCommand::output_json>,
+     "File for the results: a list with an object for each policy"},
+    {"--plot", flag::to<&SimulateCommand::plot>, "File for a picture of the results, SVG"},
+};
 
 }  // namespace
 
@@ -144,14 +135,14 @@ void add_simulate(CLI::App& program, Outcome& outcome) {
       "schedulers, without a GPU");
   auto options = std::make_shared<SimulateCommand>();
   add_traffic_flags(*command, *options);
-  add_fleet_flags(*command, *options);
+  add_flags(*command, *options, "Fleet", kFleetFlags);
+  add_policy_flags(*command, "Fleet", options->options.policy_options);
+  add_flags(*command, *options, "Prefill and decode apart", kPrefillFlag);
+  add_prefill_flags(*command, "Prefill and decode apart", *options);
   add_replica_flags(*command, *options);
-  add_result_flags(*command, *options);
+  add_flags(*command, *options, "Results", kResultFlags);
   add_calibrate(*command, outcome);
-  command->callback([options, command, &outcome] {
-    if (!command->get_subcommands().empty()) return;  // the subcommand has already run
-    if (const auto done = run_simulate(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, run_simulate);
 }
 
 }  // namespace octavo

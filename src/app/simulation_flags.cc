@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "app/policy_flags.h"
 #include "engine/load/model_figures.h"
@@ -76,14 +75,6 @@ Result<fleet::Trace> read_traffic(SimulationFlags& c) {
   }
   TRY_VOID(change_trace(trace, c.changes));
   return trace;
-}
-
-Result<> write_result(std::string_view field, const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) return field_failure(field, ErrorCode::io, "cannot write {}", path);
-  return {};
 }
 
 namespace {

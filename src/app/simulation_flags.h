@@ -36,7 +36,4 @@ void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFl
 Result<> describe_replica(SimulationFlags& flags);
 Result<fleet::Trace> read_traffic(SimulationFlags& flags);
 
-// Does nothing if the path is empty. Errors name the field.
-Result<> write_result(std::string_view field, const std::string& path, const std::string& text);
-
 }  // namespace octavo

@@ -77,9 +77,7 @@ void add_top(CLI::App& program, Outcome& outcome) {
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   command->add_flag("--once", options->once, "Show one interval and exit");
-  command->callback([options, &outcome] {
-    if (const auto done = top(*options); !done) outcome.report(done.error());
-  });
+  outcome.runs(*command, options, top);
 }
 
 }  // namespace octavo

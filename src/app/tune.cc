@@ -11,12 +11,14 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/load_round.h"
+#include "app/output_file.h"
 #include "app/serving.h"
 #include "app/tune_report.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "local/engine_flags.h"
+#include "local/flag_table.h"
 #include "traffic/knob_search.h"
 #include "traffic/rate_search.h"
 
@@ -217,12 +219,9 @@ std::vector<Knob> all_knobs(const TuneCommand& c) {
 }
 
 Result<> tune(TuneCommand& c, const CLI::App& command) {
-  auto slo = traffic::Goodput::parse(c.slo);
-  if (!slo) {
-    slo.error().field = "slo";
-    return std::unexpected(slo.error());
-  }
-  if (!slo->limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
+  set_log_level(LogLevel::warning);
+  TRY(const traffic::Goodput slo, traffic::Goodput::parse(c.slo, "slo"));
+  if (!slo.limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
   std::vector<GivenFlag> given = given_engine_flags(command);
   if (c.parsed.parallel.rank_layout().size() * c.parsed.parallel.data_parallel_size > 1)
     return field_failure("tensor_parallel_size", ErrorCode::unsupported,
@@ -233,50 +232,52 @@ Result<> tune(TuneCommand& c, const CLI::App& command) {
   });
   c.load.host = "127.0.0.1";
   c.load.ignore_eos = c.load.dataset.name == "random";
-  TRY(const TuneResult result, Tuner(c, std::move(given), *slo, std::move(knobs)).run());
+  TRY(const TuneResult result, Tuner(c, std::move(given), slo, std::move(knobs)).run());
   const std::string report = tune_report(result);
   fmt::print("\n{}", report);
-  TRY_VOID(write_file("config", c.config, tuned_config(result)));
-  if (!c.report.empty()) TRY_VOID(write_file("report", c.report, report));
-  if (!c.plot.empty()) TRY_VOID(write_file("plot", c.plot, plot_rounds(result.model, result.curve)));
+  TRY_VOID(write_output("config", c.config, tuned_config(result)));
+  TRY_VOID(write_output("report", c.report, report));
+  TRY_VOID(write_output("plot", c.plot, c.plot.empty() ? "" : plot_rounds(result.model, result.curve)));
   fmt::print("\noctavo serve --config {}\n", c.config);
   return {};
 }
 
-void add_tune_flags(CLI::App& app, TuneCommand& c) {
-  constexpr const char* kGroup = "Tuning";
-  const auto number = [&](const char* flag, auto& to, double least, double most, const char* help) {
-    app.add_option(flag, to, help)->check(CLI::Range(least, most))->capture_default_str()->group(kGroup);
-  };
-  app.add_option("--slo", c.slo, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000")->group(kGroup);
-  number("--share", c.share, 0.01, 1, "Minimum share of good requests");
-  number("--minutes", c.minutes, 0.1, 1440, "Time for the search; no setting begins later");
-  number("--seconds", c.seconds, 1, 3600, "Seconds of load at each rate, with at least 20 requests");
-  number("--first-rate", c.first_rate, 0.001, 1e5, "First request rate of the first setting, per second");
-  number("--precision", c.precision, 0.01, 1, "Relative precision of the rate");
-  app.add_flag("--exhaustive", c.exhaustive,
-               "Afterwards search the rate of every setting of the grid, for comparison")
-      ->group(kGroup);
-  app.add_option("--quantizations", c.quantizations,
-                 "Quantisations that may be tried beside the model's own: int8, int4. They change answers")
-      ->group(kGroup);
-  app.add_option("--config-file", c.config, "File to write, for octavo serve --config")
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--report", c.report, "File for the report (Markdown)")->group(kGroup);
-  app.add_option("--plot", c.plot, "File for the curve as a picture (SVG)")->group(kGroup);
-  traffic::DatasetOptions& d = c.load.dataset;
-  app.add_option("--dataset-name", d.name, "Data set of the prompts")
-      ->check(CLI::IsMember({"random", "sharegpt", "custom"}))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--dataset-path", d.path, "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")")
-      ->group(kGroup);
-  number("--input-len", d.random_input_len, 1, 1 << 24, "random: prompt tokens");
-  number("--output-len", d.random_output_len, 1, 1 << 24, "random: generated tokens");
-  number("--range-ratio", d.random_range_ratio, 0, 0.999, "random: spread of both lengths");
-  number("--burstiness", c.load.burstiness, 0.001, 1e6, "1: Poisson arrivals; less is burstier");
-}
+using TuneFlag = FlagRow<TuneCommand>;
+using traffic::DatasetOptions;
+
+traffic::DatasetOptions& dataset_of(TuneCommand& c) { return c.load.dataset; }
+
+constexpr TuneFlag kTuneFlags[] = {
+    {"--slo", flag::to<&TuneCommand::slo>, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000"},
+    {"--share", flag::to<&TuneCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
+    {"--minutes", flag::to<&TuneCommand::minutes>, "Time for the search; no setting begins later",
+     flag::range(0.1, 1440.0)},
+    {"--seconds", flag::to<&TuneCommand::seconds>, "Seconds of load at each rate, with at least 20 requests",
+     flag::range(1, 3600)},
+    {"--first-rate", flag::to<&TuneCommand::first_rate>,
+     "First request rate of the first setting, per second", flag::range(0.001, 1e5)},
+    {"--precision", flag::to<&TuneCommand::precision>, "Relative precision of the rate",
+     flag::range(0.01, 1.0)},
+    {"--exhaustive", flag::to<&TuneCommand::exhaustive>,
+     "Afterwards search the rate of every setting of the grid, for comparison"},
+    {"--quantizations", flag::to<&TuneCommand::quantizations>,
+     "Quantisations that may be tried beside the model's own: int8, int4. They change answers"},
+    {"--config-file", flag::to<&TuneCommand::config>, "File to write, for octavo serve --config"},
+    {"--report", flag::to<&TuneCommand::report>, "File for the report (Markdown)"},
+    {"--plot", flag::to<&TuneCommand::plot>, "File for the curve as a picture (SVG)"},
+    {"--dataset-name", flag::to<dataset_of, &DatasetOptions::name>, "Data set of the prompts",
+     OneOf{"random|sharegpt|custom"}},
+    {"--dataset-path", flag::to<dataset_of, &DatasetOptions::path>,
+     "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")"},
+    {"--input-len", flag::to<dataset_of, &DatasetOptions::random_input_len>, "random: prompt tokens",
+     flag::range(1, 1 << 24)},
+    {"--output-len", flag::to<dataset_of, &DatasetOptions::random_output_len>, "random: generated tokens",
+     flag::range(1, 1 << 24)},
+    {"--range-ratio", flag::to<dataset_of, &DatasetOptions::random_range_ratio>,
+     "random: spread of both lengths", flag::range(0.0, 0.999)},
+    {"--burstiness", flag::to<&TuneCommand::load, &LoadFlags::burstiness>,
+     "1: Poisson arrivals; less is burstier", flag::range(0.001, 1e6)},
+};
 
 }  // namespace
 
@@ -286,11 +287,8 @@ void add_tune(CLI::App& program, Outcome& outcome) {
   auto c = std::make_shared<TuneCommand>();
   add_engine_flags(*command, c->parsed);
   add_hub_flags(*command, c->hub, environment);
-  add_tune_flags(*command, *c);
-  command->callback([c, command, &outcome] {
-    set_log_level(LogLevel::warning);
-    if (const auto done = tune(*c, *command); !done) outcome.report(done.error());
-  });
+  add_flags(*command, *c, "Tuning", kTuneFlags);
+  outcome.runs(*command, c, [command](TuneCommand& options) { return tune(options, *command); });
 }
 
 }  // namespace octavo

@@ -49,7 +49,6 @@ std::string tuned_config(const TuneResult& result) {
   for (const auto* flags : {&result.given, &result.best.flags})
     for (const GivenFlag& flag : *flags)
       if (!flag.value.empty()) add(name_of(flag), flag.value);
-  text.pop_back();  // write_file() ends the last line
   return text;
 }
 

@@ -68,6 +68,8 @@ void finish_flag(CLI::App& command, CLI::Option& option, const std::string& grou
                  const FlagRest& rest) {
   option.group(group);
   std::visit(Check{option}, values);
+  option.required(rest.required);
+  if (rest.delimiter != 0) option.delimiter(rest.delimiter);
   if (!rest.environment.empty()) option.envname(std::string(rest.environment));
   if (!rest.needs.empty()) option.needs(command.get_option(std::string(rest.needs)));
   if (!rest.excludes.empty()) option.excludes(command.get_option(std::string(rest.excludes)));

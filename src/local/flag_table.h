@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -58,6 +59,8 @@ struct FlagRest {
   std::string_view needs{};        // flag that must be given together with this one
   std::string_view excludes{};     // flag that must not be given together with this one
   bool no_default = false;         // true: the help does not show the default
+  bool required = false;
+  char delimiter = 0;  // separates the elements of a list in one argument; 0: each is an argument
 };
 
 using FlagHelp = std::variant<const char*, std::string (*)()>;
@@ -97,7 +100,7 @@ constexpr Between<int> count(int min, int max) { return {min, max, true}; }
 
 // The functions of a row, which handle the flag's value.
 
-// Writes it to a member. A bool is a switch; lists and optionals show no default.
+// Writes it to a member. A bool is a switch; empty lists and optionals show no default.
 template <auto... Path>
 inline constexpr auto to =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -107,8 +110,9 @@ inline constexpr auto to =
         return command.add_flag(row.names, value, text_of(row.help));
       } else {
         CLI::Option* option = command.add_option(row.names, value, text_of(row.help));
-        if constexpr (std::is_arithmetic_v<Value> || std::same_as<Value, std::string>)
-          if (!row.rest.no_default) option->capture_default_str();
+        bool has_default = std::is_arithmetic_v<Value>;
+        if constexpr (std::ranges::range<Value>) has_default = !std::ranges::empty(value);
+        if (has_default && !row.rest.no_default) option->capture_default_str();
         return option;
       }
     };

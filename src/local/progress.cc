@@ -45,4 +45,9 @@ void ProgressBar::finish() {
   visible_ = false;
 }
 
+void ProgressBars::show(const std::string& label, std::size_t done, std::size_t all) {
+  if (!bar_ || label != label_) bar_.emplace(label_ = label, "requests", 1);
+  bar_->show(done, all);
+}
+
 }  // namespace octavo

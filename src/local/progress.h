@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace octavo {
@@ -29,6 +30,16 @@ class ProgressBar {
   bool drawn_ = false;
   std::int64_t started_us_;
   std::int64_t drawn_us_ = 0;
+};
+
+// A bar for each of several runs, one after the other; the label of a run names it.
+class ProgressBars {
+ public:
+  void show(const std::string& label, std::size_t done, std::size_t all);
+
+ private:
+  std::string label_;
+  std::optional<ProgressBar> bar_;
 };
 
 }  // namespace octavo

@@ -95,22 +95,22 @@ Times times_of(const AnswerTimes& a) {
   return {ttft, a.output_tokens > 1 ? (e2el - ttft) / (a.output_tokens - 1) : 0, e2el};
 }
 
-Result<Goodput> Goodput::parse(std::span<const std::string> limits) {
+Result<Goodput> Goodput::parse(std::span<const std::string> limits, std::string_view field) {
   Goodput goodput;
   for (const std::string& limit : limits) {
     const std::size_t colon = limit.find(':');
     const std::string_view name = std::string_view(limit).substr(0, colon);
-    double* field = name == "ttft"   ? &goodput.ttft_ms
-                    : name == "tpot" ? &goodput.tpot_ms
-                    : name == "e2el" ? &goodput.e2el_ms
-                                     : nullptr;
+    double* time = name == "ttft"   ? &goodput.ttft_ms
+                   : name == "tpot" ? &goodput.tpot_ms
+                   : name == "e2el" ? &goodput.e2el_ms
+                                    : nullptr;
     double value = 0;
     const char* end = limit.data() + limit.size();
     const bool number = colon != std::string::npos &&
                         std::from_chars(limit.data() + colon + 1, end, value).ptr == end && value > 0;
-    if (field == nullptr || !number)
-      return invalid("goodput", "\"{}\" must be ttft, tpot or e2el, a colon and milliseconds", limit);
-    *field = value;
+    if (time == nullptr || !number)
+      return invalid(field, "\"{}\" must be ttft, tpot or e2el, a colon and milliseconds", limit);
+    *time = value;
   }
   return goodput;
 }

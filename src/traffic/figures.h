@@ -35,8 +35,8 @@ struct Goodput {
   double tpot_ms = 0;
   double e2el_ms = 0;
 
-  // Parses limits such as "ttft:200", "tpot:50", "e2el:10000". Errors: invalid_argument (field "goodput").
-  static Result<Goodput> parse(std::span<const std::string> limits);
+  // Parses limits such as "ttft:200", "tpot:50", "e2el:10000". Errors: invalid_argument (`field`).
+  static Result<Goodput> parse(std::span<const std::string> limits, std::string_view field = "goodput");
   bool limited() const { return ttft_ms > 0 || tpot_ms > 0 || e2el_ms > 0; }
   bool met_by(const Times& times) const;
 };
