@@ -11,9 +11,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/optional.hpp>
 #include <chrono>
 #include <deque>
 #include <span>
@@ -27,7 +24,7 @@
 #include "base/quoted_text.h"
 #include "http/event_loop.h"
 #include "http/exchange.h"
-#include "http/growing_body.h"
+#include "http/response_reader.h"
 #include "http/tls.h"
 #include "http/url.h"
 
@@ -35,7 +32,6 @@ namespace octavo::http {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast_http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
@@ -70,14 +66,11 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   void cancel() override { close(); }
 
  private:
-  using Parser = beast_http::response_parser<GrowingBody>;
-
   void arm(int ms, std::string_view what, ErrorCode code);
   void connect();
   void send();
   void send_sealed(std::string plain);
   std::function<void(const error_code&, std::size_t)> written();
-  void new_parser();
   void read();
   void on_bytes(std::span<const char> bytes);
   bool parse();
@@ -97,7 +90,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   asio::steady_timer deadline_;
   asio::steady_timer pause_;
   std::int64_t deadline_us_ = 0;
-  std::unique_ptr<Parser> parser_;
+  std::optional<ResponseReader> response_;
   std::unique_ptr<char[]> received_;  // receive buffer
   std::string unread_;
   int connection_ = 0;    // number of connections that this call has used so far
@@ -156,10 +149,7 @@ class Loop : public ClientLoop {
   asio::io_context& io() { return loop_->io(); }
   const AsyncClientOptions& options() const { return options_; }
 
-  const std::shared_ptr<SSL_CTX>& tls_context() {
-    if (!options_.tls) options_.tls = client_tls_context({}).value();
-    return options_.tls;
-  }
+  const std::shared_ptr<SSL_CTX>& tls_context() { return options_.tls ? options_.tls : system_tls_context(); }
 
   void keep(const CallRequest& request, Link link) {
     auto& kept = idle_[peer(request)];
@@ -222,13 +212,8 @@ OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
 
 void OneCall::start() {
   loop_.begun(this);
-  head_ = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request_.method, request_.target,
-                      request_.address.text());
-  for (const auto& [name, value] : request_.headers)
-    fmt::format_to(std::back_inserter(head_), "{}: {}\r\n", name, value);
-  if (request_.body)
-    fmt::format_to(std::back_inserter(head_), "Content-Length: {}\r\n", request_.body->size());
-  head_ += "\r\n";
+  head_ = request_head(request_.method, request_.target, request_.address.text(), request_.headers,
+                       request_.body.get());
   deadline_us_ = now_us() + std::int64_t{request_.timeout_ms} * 1000;
   if (auto kept = loop_.take(request_)) {
     link_ = *std::move(kept);
@@ -283,7 +268,7 @@ void OneCall::send() {
   ++connection_;
   arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer",
       ErrorCode::io);
-  new_parser();
+  response_.emplace(request_.method, loop_.options().header_bytes_max, boost::none);
   if (link_.tls) {
     send_sealed(request_.body ? head_ + *request_.body : head_);
   } else {
@@ -309,14 +294,6 @@ std::function<void(const error_code&, std::size_t)> OneCall::written() {
     self->writing_ = static_cast<bool>(error);
     if (!error && self->link_.tls && self->link_.tls->has_pending()) self->send_sealed({});
   };
-}
-
-void OneCall::new_parser() {
-  parser_ = std::make_unique<Parser>();
-  parser_->eager(true);
-  parser_->header_limit(loop_.options().header_bytes_max);
-  parser_->body_limit(boost::none);
-  if (request_.method == "HEAD") parser_->skip(true);
 }
 
 void OneCall::read() {
@@ -362,66 +339,40 @@ void OneCall::on_peer_gone(std::string_view why, bool in_order) {
     link_.socket.close(ignored);
     return connect();
   }
-  if (in_order && parser_->is_header_done()) {  // end of a response without a length
-    error_code cut_short;
-    parser_->put_eof(cut_short);
-    if (!cut_short) {
-      if (deliver()) complete();
-      return;
-    }
+  if (in_order && !response_->end_of_stream()) {  // end of a response without a length
+    if (deliver()) complete();
+    return;
   }
   fail(ErrorCode::io, fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", why));
 }
 
 // False: the call has ended.
 bool OneCall::parse() {
-  while (!unread_.empty()) {
-    error_code parsing;
-    unread_.erase(0, parser_->put(asio::buffer(unread_), parsing));
-    if (parsing && parsing != beast_http::error::need_more) {
-      fail(ErrorCode::io, fmt::format("malformed answer: {}", parsing.message()));
-      return false;
-    }
-    if (parser_->is_done() && parser_->get().result_int() / 100 == 1) {  // 100 Continue and similar responses
-      new_parser();
-      continue;
-    }
-    if (!deliver()) return false;
-    if (parser_->is_done()) {
-      complete();
-      return false;
-    }
-    if (parsing) break;
+  if (const error_code wrong = response_->parse(unread_)) {
+    fail(ErrorCode::io, fmt::format("malformed answer: {}", wrong.message()));
+    return false;
   }
-  return true;
+  if (!deliver()) return false;
+  if (response_->done()) complete();
+  return !over_;
 }
 
 // False: a callback has cancelled the call.
 bool OneCall::deliver() {
-  if (!parser_->is_header_done()) return true;
-  if (!head_delivered_) {
-    if (parser_->get().result_int() / 100 == 1) return true;
-    head_delivered_ = true;
-    Response head{.status = static_cast<int>(parser_->get().result_int()), .content_type = ""};
-    for (const auto& field : parser_->get().base()) {
-      if (field.name() == beast_http::field::content_type) {
-        head.content_type = std::string(field.value());
-      } else {
-        head.headers.add(std::string(field.name_string()), std::string(field.value()));
-      }
-    }
-    events_.head(std::move(head));
+  if (!response_->has_head()) return true;
+  if (!std::exchange(head_delivered_, true)) {
+    events_.head(response_->head());
     if (over_) return false;
   }
-  if (!parser_->get().body().empty()) {
-    events_.body(parser_->get().body());
-    parser_->get().body().clear();
+  if (!response_->body().empty()) {
+    events_.body(response_->body());
+    response_->body().clear();
   }
   return !over_;
 }
 
 void OneCall::complete() {
-  if (parser_->keep_alive() && unread_.empty() && !writing_) loop_.keep(request_, std::move(link_));
+  if (response_->keep_alive() && unread_.empty() && !writing_) loop_.keep(request_, std::move(link_));
   const auto end = events_.end;
   close();
   end({});

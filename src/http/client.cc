@@ -10,26 +10,21 @@
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
+#include "http/response_reader.h"
 #include "http/tls.h"
 #include "http/url.h"
 
 namespace octavo::http {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast_http = boost::beast::http;
 using boost::system::error_code;
-using Parser = beast_http::response_parser<beast_http::buffer_body>;
 
 constexpr std::size_t kClientReadBytes = 16 << 10;
+constexpr std::uint32_t kClientHeaderBytesMax = 64 << 10;
 
 std::unexpected<Error> io_failure(std::string_view what) {
   const bool timed_out = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINPROGRESS;
@@ -69,37 +64,75 @@ Result<int> connected_socket(const ClientOptions& options) {
 struct Client::State {
   ClientOptions options;
   int fd = -1;
-  std::optional<Tls> tls;
-  std::string unread;
-  std::unique_ptr<Parser> parser;
+  std::unique_ptr<TlsSession> tls;  // null: plain HTTP
+  std::string unread;               // received and decrypted, not parsed
+  std::optional<ResponseReader> response;
 
   ~State() {
     if (fd >= 0) ::close(fd);
   }
-  Result<bool> receive();       // appends to `unread`; false at the end of the stream
+  Result<> start_tls();
+  Result<> send(std::string_view bytes);  // over the socket, as they are
+  Result<> send_sealed(std::string_view plain);
+  Result<bool> receive();       // may append to `unread`; false at the end of the stream
   bool readable(int ms) const;  // false: nothing arrived within ms
-  Result<> parse_header();
+  Result<> parse();
   Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
 };
+
+// Errors of the handshake: the certificate names the field "host", because no repetition helps.
+Result<> Client::State::start_tls() {
+  tls = TlsSession::of_client(options.tls_context ? options.tls_context : system_tls_context(), options.host);
+  Result<> sent = send_sealed({});
+  while (sent && !tls->handshake_done()) {
+    const Result<bool> more = receive();
+    if (more && *more) continue;
+    if (!tls->trusted()) return invalid("host", "{}: {}", options.host, tls->wrong());
+    return failure(ErrorCode::io, "no TLS connection to {}: {}", options.host,
+                   more ? "the connection was closed" : more.error().message);
+  }
+  return sent;
+}
+
+Result<> Client::State::send(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return io_failure("cannot send");
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Result<> Client::State::send_sealed(std::string_view plain) {
+  std::string bytes(plain);
+  tls->seal(bytes);
+  return send(bytes);
+}
 
 Result<bool> Client::State::receive() {
   if (fd < 0) return failure(ErrorCode::io, "the connection is closed");
   std::array<char, kClientReadBytes> bytes;
-  if (tls) {
-    TRY(const std::size_t received, tls->receive(bytes));
-    unread.append(bytes.data(), received);
-    return received > 0;
-  }
   ssize_t count = 0;
   do count = ::recv(fd, bytes.data(), bytes.size(), 0);
   while (count < 0 && errno == EINTR);
   if (count < 0) return io_failure("cannot receive");
-  unread.append(bytes.data(), static_cast<std::size_t>(count));
-  return count > 0;
+  const std::span<const char> received(bytes.data(), static_cast<std::size_t>(count));
+  if (!tls) {
+    unread.append(received.data(), received.size());
+    return !received.empty();
+  }
+  const std::size_t before = unread.size();
+  const bool open = !received.empty() && tls->open(received, unread);
+  if (tls->has_pending()) TRY_VOID(send_sealed({}));
+  if (open || unread.size() > before) return true;
+  if (tls->ended()) return false;
+  return failure(ErrorCode::io, "cannot receive: {}",
+                 received.empty() ? "the connection was closed" : tls->wrong());
 }
 
 bool Client::State::readable(int ms) const {
-  if (fd < 0 || (tls && tls->pending())) return true;
+  if (fd < 0) return true;
   pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
   return ::poll(&polled, 1, ms) != 0;
 }
@@ -113,26 +146,20 @@ Result<Client> Client::connect(ClientOptions options) {
   TRY(const int fd, connected_socket(options));
   auto state = std::make_unique<State>();
   state->fd = fd;
-  if (options.tls) {
-    TRY(state->tls, Tls::start(fd, options.host, options.ca_file));
-  }
   state->options = std::move(options);
+  if (state->options.tls) TRY_VOID(state->start_tls());
   return Client(std::move(state));
 }
 
 Result<> Client::send_raw(std::string_view bytes) {
-  if (state_->tls) return state_->tls->send(bytes);
-  while (!bytes.empty()) {
-    const ssize_t count = ::send(state_->fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return io_failure("cannot send");
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return {};
+  return state_->tls ? state_->send_sealed(bytes) : state_->send(bytes);
 }
 
 Result<std::string> Client::receive_raw() {
-  if (state_->unread.empty()) TRY_VOID(state_->receive());
+  while (state_->unread.empty()) {
+    TRY(const bool more, state_->receive());
+    if (!more) break;
+  }
   return std::exchange(state_->unread, {});
 }
 
@@ -142,67 +169,42 @@ void Client::close() {
   if (state_->fd >= 0) ::close(std::exchange(state_->fd, -1));
 }
 
-Result<> Client::State::parse_header() {
-  parser->body_limit(options.body_bytes_max);
-  for (;;) {
-    error_code error;
-    unread.erase(0, parser->put(asio::buffer(unread), error));
-    if (error && error != beast_http::error::need_more)
-      return failure(ErrorCode::io, "malformed response: {}", error.message());
-    if (parser->is_header_done() && parser->get().result_int() != 100) return {};
-    if (parser->is_header_done()) parser = std::make_unique<Parser>();
-    if (!unread.empty() && !error) continue;
-    TRY(const bool more, receive());
-    if (!more) return failure(ErrorCode::io, "the server closed the connection before a response");
-  }
+Result<> Client::State::parse() {
+  if (const error_code wrong = response->parse(unread))
+    return failure(ErrorCode::io, "malformed response: {}", wrong.message());
+  return {};
 }
 
 Result<Response> Client::open(std::string_view method, std::string_view target, std::string body,
                               Headers headers) {
-  const ClientOptions& to = state_->options;
-  std::string message =
-      fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", method, target, host_header(to.host, to.port, to.tls));
-  for (const auto& [name, value] : headers) message += fmt::format("{}: {}\r\n", name, value);
-  if (!body.empty() || method == "POST") message += fmt::format("Content-Length: {}\r\n", body.size());
-  message += "\r\n";
-  message += body;
-  TRY_VOID(send_raw(message));
-
-  state_->parser = std::make_unique<Parser>();
-  state_->parser->skip(method == "HEAD");
-  TRY_VOID(state_->parse_header());
-  const auto& head = state_->parser->get();
-  Response response;
-  response.status = static_cast<int>(head.result_int());
-  for (const auto& field : head)
-    response.headers.add(std::string(field.name_string()), std::string(field.value()));
-  response.content_type = std::string(response.headers.find("Content-Type").value_or(""));
-  return response;
+  State& s = *state_;
+  const ClientOptions& to = s.options;
+  const bool has_body = !body.empty() || method == "POST";
+  TRY_VOID(send_raw(request_head(method, target, host_header(to.host, to.port, to.tls), headers,
+                                 has_body ? &body : nullptr) +
+                    body));
+  s.response.emplace(method, kClientHeaderBytesMax, to.body_bytes_max);
+  for (;;) {
+    TRY_VOID(s.parse());
+    if (s.response->has_head()) return s.response->head();
+    TRY(const bool more, s.receive());
+    if (!more) return failure(ErrorCode::io, "the server closed the connection before a response");
+  }
 }
 
 // Received bytes may not contain a piece: for example, only the end of a chunk, or the beginning of the next
 // one.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
-  while (!parser->is_done()) {
-    std::array<char, kClientReadBytes> piece;
-    auto& body = parser->get().body();
-    body.data = piece.data();
-    body.size = piece.size();
-    error_code error;
-    unread.erase(0, parser->put(asio::buffer(unread), error));
-    const std::size_t count = piece.size() - body.size;
-    if (count > 0) return std::string(piece.data(), count);
-    if (error && error != beast_http::error::need_more && error != beast_http::error::need_buffer)
-      return failure(ErrorCode::io, "malformed response body: {}", error.message());
-    if (!error && !unread.empty()) continue;
-    if (parser->is_done()) break;
+  for (;;) {
+    TRY_VOID(parse());
+    if (!response->body().empty()) return std::exchange(response->body(), {});
+    if (response->done()) return std::nullopt;
     if (at_most_ms && !readable(*at_most_ms)) return std::string();
     TRY(const bool more, receive());
     if (more) continue;
-    parser->put_eof(error);
-    if (error) return failure(ErrorCode::io, "the response was cut short: {}", error.message());
+    if (const error_code wrong = response->end_of_stream())
+      return failure(ErrorCode::io, "the response was cut short: {}", wrong.message());
   }
-  return std::nullopt;
 }
 
 Result<std::optional<std::string>> Client::read() { return state_->read(std::nullopt); }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "http/message.h"
+#include "http/tls_session.h"
 
 namespace octavo::http {
 
@@ -17,14 +18,15 @@ struct ClientOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 80;
   bool tls = false;
-  std::string ca_file = {};  // see Tls::start
+  std::shared_ptr<SSL_CTX> tls_context = {};  // null: trusts the system's certificates
   int timeout_ms = 60'000;   // for connecting, and for each wait for bytes
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
 };
 
 class Client {
  public:
-  // Errors: io (field "host" or "port"); with TLS those of Tls::start.
+  // Errors: io (field "host" or "port"); with TLS, invalid_argument (field "host") if the server's
+  // certificate is not valid for the host.
   static Result<Client> connect(ClientOptions options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

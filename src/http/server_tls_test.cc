@@ -16,6 +16,7 @@
 #include "http/client.h"
 #include "http/server.h"
 #include "http/test_certificate.h"
+#include "http/tls.h"
 
 namespace octavo::http {
 namespace {
@@ -94,7 +95,10 @@ class ServerTlsTest : public ::testing::Test {
 TEST_F(ServerTlsTest, OurOwnClientTrustsTheCertificateAndIsAnswered) {
   serve();
   ::setenv("SSL_CERT_FILE", certfile_.c_str(), 1);
-  auto client = Client::connect({.port = server_->port(), .tls = true, .timeout_ms = 60'000});
+  auto client = Client::connect({.port = server_->port(),
+                                 .tls = true,
+                                 .tls_context = client_tls_context({}).value(),
+                                 .timeout_ms = 60'000});
   ASSERT_TRUE(client) << client.error().message;
   for (int i = 0; i < 3; ++i) {  // all on one connection
     const auto answer = client->request("POST", "/x", std::string(300'000, 'b'));
@@ -105,11 +109,17 @@ TEST_F(ServerTlsTest, OurOwnClientTrustsTheCertificateAndIsAnswered) {
 
 TEST_F(ServerTlsTest, AClientMayTrustAFileOfItsOwn) {
   serve();
-  const ClientOptions nobody{
-      .port = server_->port(), .tls = true, .ca_file = "/nowhere", .timeout_ms = 60'000};
-  EXPECT_FALSE(Client::connect(nobody));
-  auto client =
-      Client::connect({.port = server_->port(), .tls = true, .ca_file = certfile_, .timeout_ms = 60'000});
+  const auto untrusted = Client::connect({.port = server_->port(),
+                                          .tls = true,
+                                          .tls_context = client_tls_context({}).value(),
+                                          .timeout_ms = 60'000});
+  ASSERT_FALSE(untrusted);
+  EXPECT_EQ(untrusted.error().code, ErrorCode::invalid_argument);
+  EXPECT_THAT(untrusted.error().message, HasSubstr("is not to be trusted"));
+  auto client = Client::connect({.port = server_->port(),
+                                 .tls = true,
+                                 .tls_context = client_tls_context({.ca_files = {certfile_}}).value(),
+                                 .timeout_ms = 60'000});
   ASSERT_TRUE(client) << client.error().message;
   ASSERT_TRUE(client->open("GET", "/stream"));
   std::size_t bytes = 0;

@@ -61,7 +61,9 @@ class SharedLoops : public testing::Test {
     });
   }
   Client connect() {
-    return Client::connect({.port = proxy_->port(), .tls = tls_.enabled(), .ca_file = tls_.certfile}).value();
+    ClientOptions options{.port = proxy_->port(), .tls = tls_.enabled()};
+    if (tls_.enabled()) options.tls_context = client_tls_context({.ca_files = {tls_.certfile}}).value();
+    return Client::connect(options).value();
   }
 
   TlsOptions tls_;

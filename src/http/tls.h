@@ -2,9 +2,7 @@
 // system's certificates (SSL_CERT_FILE and SSL_CERT_DIR replace them, as for every program with OpenSSL).
 #pragma once
 
-#include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +20,8 @@ struct ClientTlsOptions {
   bool verify = true;      // false: accepts any server certificate
 };
 
+// The context of clients without options. All share it, because loading the system's certificates is slow.
+const std::shared_ptr<SSL_CTX>& system_tls_context();
 // Context for client sessions. Errors: an unreadable file, a key that does not match; fields "ca-cert-paths",
 // "client-cert-path" and "client-key-path".
 Result<std::shared_ptr<SSL_CTX>> client_tls_context(const ClientTlsOptions& options);
@@ -36,25 +36,5 @@ Result<> use_certificate(SSL_CTX* context, const std::string& certfile, const st
 std::unexpected<Error> wrong_tls_file(std::string_view field, const std::string& file);
 // A short reason for a failed call: an untrusted certificate, OpenSSL's last error, or a closed connection.
 std::string tls_error(SSL* ssl);
-
-class Tls {
- public:
-  // Performs the handshake over a blocking socket. The caller still owns the socket; its timeouts apply.
-  // ca_file: certificates (PEM) to trust instead of the system's; "": the system's. Errors: io;
-  // invalid_argument if the server's certificate is not valid for `host`.
-  static Result<Tls> start(int socket, const std::string& host, const std::string& ca_file = "");
-  Tls(Tls&&) noexcept;
-  Tls& operator=(Tls&&) noexcept;
-  ~Tls();
-
-  bool pending() const;                               // decrypted bytes are available that were not read yet
-  Result<std::size_t> receive(std::span<char> into);  // number of bytes; 0 at the end of the stream
-  Result<> send(std::string_view bytes);
-
- private:
-  struct State;
-  explicit Tls(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
-};
 
 }  // namespace octavo::http

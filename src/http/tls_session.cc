@@ -83,4 +83,6 @@ void TlsSession::close() {
 
 std::string TlsSession::wrong() const { return wrong_; }
 
+bool TlsSession::trusted() const { return SSL_get_verify_result(ssl_) == X509_V_OK; }
+
 }  // namespace octavo::http

@@ -32,6 +32,7 @@ class TlsSession {
   bool has_pending() const;   // seal() with no plain bytes would return some bytes
   void close();               // prepares the closing message to the peer; the next seal() returns it
   std::string wrong() const;  // after open() returned false: a short reason
+  bool trusted() const;       // false: the handshake found a certificate that is not to be trusted
 
  private:
   explicit TlsSession(std::shared_ptr<SSL_CTX> context);
