@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/json_events.h"
+
 namespace octavo {
 namespace {
 
@@ -63,23 +65,12 @@ bool holds(double value, std::string_view text) {
 }
 
 // Builds the tree from the parser's events.
-struct ExactHandler {
-  using error_code = boost::system::error_code;
-  using string_view = json::string_view;
-  static constexpr std::size_t max_object_size = json::object::max_size();
-  static constexpr std::size_t max_array_size = json::array::max_size();
-  static constexpr std::size_t max_key_size = json::string::max_size();
-  static constexpr std::size_t max_string_size = json::string::max_size();
-
+struct ExactHandler : JsonEvents {
   json::value_stack stack;
   std::string key, number;
 
   explicit ExactHandler(json::storage_ptr memory) : stack(memory) { stack.reset(std::move(memory)); }
 
-  bool on_document_begin(error_code&) { return true; }
-  bool on_document_end(error_code&) { return true; }
-  bool on_array_begin(error_code&) { return true; }
-  bool on_object_begin(error_code&) { return true; }
   bool on_array_end(std::size_t size, error_code&) {
     stack.push_array(size);
     return true;
@@ -142,8 +133,6 @@ struct ExactHandler {
     stack.push_null();
     return true;
   }
-  bool on_comment_part(string_view, error_code&) { return true; }
-  bool on_comment(string_view, error_code&) { return true; }
 };
 
 void write(const json::value& value, std::string& out) {

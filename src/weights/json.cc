@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_events.h"
 #include "tensor/mapped_file.h"
 
 namespace octavo {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/basic_parser_impl.hpp>
-#include <cstring>
 #include <numeric>
 #include <set>
 
+#include "base/json_events.h"
 #include "weights/json.h"
 
 namespace octavo {
