@@ -105,17 +105,13 @@ class Cases {
   }
 
   void measure(std::string_view operation, double operations, const std::function<void()>& call) {
-    OpCase c{.operation = fmt::format("{} {}", operation, shapes_.name),
-             .shape = fmt::format("{} rows", n_),
-             .format = "f32",
-             .calls = kCalls,
-             .bytes = 0,
-             .operations = operations};
-    if (!visitor_.wanted(c)) return;
-    c.run = [&] {
-      for (int i = 0; i < kCalls; ++i) call();
-    };
-    visitor_.measure(c);
+    visitor_.measure_calls({.operation = fmt::format("{} {}", operation, shapes_.name),
+                            .shape = fmt::format("{} rows", n_),
+                            .format = "f32",
+                            .calls = kCalls,
+                            .bytes = 0,
+                            .operations = operations},
+                           call);
   }
 
   const Ops& ops_;

@@ -21,14 +21,6 @@ OpCase expert_case(const OpShapes& shapes, std::string_view operation, std::int6
           .operations = 0};
 }
 
-void measure(const OpVisitor& visitor, OpCase&& c, std::function<void()> call) {
-  if (!visitor.wanted(c)) return;
-  c.run = [&c, call = std::move(call)] {
-    for (int i = 0; i < c.calls; ++i) call();
-  };
-  visitor.measure(c);
-}
-
 Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
                      std::span<const Weight* const> experts, const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
@@ -55,7 +47,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
   OpCase router = expert_case(s, "route", n, "f32");
   router.calls = 64;  // a single call is too short to time
   router.operations = static_cast<double>(n * kExperts) * 4;
-  measure(visitor, std::move(router), [&] { ops.route(stream, route); });
+  visitor.measure_calls(std::move(router), [&] { ops.route(stream, route); });
 
   ops.route(stream, route);  // the other operators read its output
   const DType act = experts[0]->activation();
@@ -68,7 +60,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
   product.bytes = bytes * static_cast<double>(std::min(places, kExperts));
   product.operations = 2.0 * static_cast<double>(places * s.dim * s.hidden);
   product.arithmetic = Arithmetic::bf16;
-  measure(visitor, std::move(product), [&] {
+  visitor.measure_calls(std::move(product), [&] {
     ops.grouped_matmul(stream, {.x = x.view(act, {n, s.dim}),
                                 .rows = route.tokens,
                                 .starts = starts,
@@ -80,7 +72,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
   OpCase sum = expert_case(s, "combine", n, name(act));
   sum.calls = 64;
   sum.operations = 2.0 * static_cast<double>(places * s.dim);
-  measure(visitor, std::move(sum), [&] {
+  visitor.measure_calls(std::move(sum), [&] {
     ops.combine(stream, {.y = y.view(act, {places, s.dim}),
                          .places = route.places,
                          .weights = route.weights,

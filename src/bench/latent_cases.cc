@@ -20,14 +20,6 @@ OpCase latent_case(const OpShapes& shapes, std::string_view operation, std::int6
           .arithmetic = Arithmetic::bf16};
 }
 
-void measure(const OpVisitor& visitor, OpCase&& c, std::function<void()> call) {
-  if (!visitor.wanted(c)) return;
-  c.run = [&c, call = std::move(call)] {
-    for (int i = 0; i < c.calls; ++i) call();
-  };
-  visitor.measure(c);
-}
-
 Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const Weight& up,
                      const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
@@ -45,7 +37,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   y.shape[2] = kLatent;
   OpCase product = latent_case(s, "head_matmul", n);
   product.operations = 2.0 * static_cast<double>(n * up.rows() * up.cols());
-  measure(visitor, std::move(product), [&] { ops.head_matmul(stream, {.x = x, .w = up, .y = y}); });
+  visitor.measure_calls(std::move(product), [&] { ops.head_matmul(stream, {.x = x, .w = up, .y = y}); });
 
   const KvSpec spec{.kv_heads = 1,
                     .head_dim = kKey,
@@ -63,7 +55,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   const View angle = angles.view(DType::f32, {n, kTurning / 2});
   OpCase store = latent_case(s, "latent_store", n);
   store.operations = 4.0 * static_cast<double>(n * (kKey + s.q_heads * kTurning));
-  measure(visitor, std::move(store), [&] {
+  visitor.measure_calls(std::move(store), [&] {
     ops.latent_store(stream,
                      {.kv = kv.view(DType::f32, {n, kKey}),
                       .norm = {NormKind::rms, 1e-6f, weight.view(DType::f32, {kLatent}), {}},

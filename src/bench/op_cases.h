@@ -43,6 +43,15 @@ struct OpVisitor {
   // Minimum total size of all copies of a matrix, or of a layer's keys and values. It is larger than any
   // processor cache, so that data comes from memory as in a real model.
   double cold_bytes = 256e6;
+
+  // Measures a wanted case whose run consists of c.calls equal calls.
+  void measure_calls(OpCase c, const std::function<void()>& call) const {
+    if (!wanted(c)) return;
+    c.run = [&] {
+      for (int i = 0; i < c.calls; ++i) call();
+    };
+    measure(c);
+  }
 };
 
 // Copies these items to memory of the backend's device.

@@ -19,21 +19,6 @@ struct Step {
 };
 constexpr Step kSteps[] = {{1, 1}, {16, 16}, {1, 512}};
 
-void measure(const OpVisitor& visitor, const OpShapes& s, std::string_view operation, const Step& step,
-             double operations, std::function<void()> call) {
-  OpCase c{.operation = fmt::format("{} {}", operation, s.name),
-           .shape = fmt::format("{} tokens of {} sequences", step.tokens, step.sequences),
-           .format = "bf16",
-           .calls = 16,
-           .bytes = 0,
-           .operations = operations};
-  if (!visitor.wanted(c)) return;
-  c.run = [&c, call = std::move(call)] {
-    for (int i = 0; i < c.calls; ++i) call();
-  };
-  visitor.measure(c);
-}
-
 // Inputs that all operators of a step share.
 class StepCases {
  public:
@@ -160,8 +145,14 @@ class StepCases {
   Result<Buffer> narrow(std::int64_t count) {
     return on_device(backend_, std::vector<std::uint16_t>(static_cast<std::size_t>(count), 0x3d3d));
   }
-  void run(std::string_view operation, double operations, std::function<void()> call) {
-    measure(visitor_, s_, operation, step_, operations, std::move(call));
+  void run(std::string_view operation, double operations, const std::function<void()>& call) {
+    visitor_.measure_calls({.operation = fmt::format("{} {}", operation, s_.name),
+                            .shape = fmt::format("{} tokens of {} sequences", step_.tokens, step_.sequences),
+                            .format = "bf16",
+                            .calls = 16,
+                            .bytes = 0,
+                            .operations = operations},
+                           call);
   }
   double inner_tokens() const { return static_cast<double>(n_ * inner_); }
   View inner(const Buffer& buffer) const { return buffer.view(DType::bf16, {n_, inner_}); }

@@ -26,14 +26,6 @@ OpCase row_case(const OpShapes& shapes, std::string_view operation, std::int64_t
           .operations = operations};
 }
 
-void measure(const OpVisitor& visitor, OpCase&& c, const std::function<void()>& call) {
-  if (!visitor.wanted(c)) return;
-  c.run = [&] {
-    for (int i = 0; i < c.calls; ++i) call();
-  };
-  visitor.measure(c);
-}
-
 // n rows of activations, with the dimensions of a model.
 struct Rows {
   Backend& backend;
@@ -51,7 +43,8 @@ struct Rows {
   // numbers: elements of a row; operations: per element.
   void run(std::string_view operation, std::string_view format, std::int64_t numbers, double operations,
            const std::function<void()>& call) const {
-    measure(visitor, row_case(s, operation, n, format, static_cast<double>(n * numbers) * operations), call);
+    visitor.measure_calls(row_case(s, operation, n, format, static_cast<double>(n * numbers) * operations),
+                          call);
   }
 };
 
@@ -202,10 +195,11 @@ Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& vi
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
   for (const std::int64_t n : {1, 16, 64}) {
     TRY(const Buffer logits, backend.device->allocate(size(n * shapes.vocab) * sizeof(float)));
-    measure(visitor, row_case(shapes, "scale_logits", n, "f32", static_cast<double>(n * shapes.vocab)), [&] {
-      backend.ops.scale_logits(*backend.stream,
-                               {.logits = logits.view(DType::f32, {n, shapes.vocab}), .scale = 0.5f});
-    });
+    visitor.measure_calls(
+        row_case(shapes, "scale_logits", n, "f32", static_cast<double>(n * shapes.vocab)), [&] {
+          backend.ops.scale_logits(*backend.stream,
+                                   {.logits = logits.view(DType::f32, {n, shapes.vocab}), .scale = 0.5f});
+        });
   }
   for (const std::int64_t n : {1, 16, 64})
     for (const Sampling& how : kSamplings) {
@@ -237,7 +231,7 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
       TRY(const View rank, of(std::int32_t{0}));
       TRY(const View logprob, of(0.0f));
       TRY_VOID(backend.ops.reserve_sampling(*backend.device, n, shapes.vocab));
-      measure(visitor, std::move(c), [&] {
+      visitor.measure_calls(std::move(c), [&] {
         backend.ops.sample(*backend.stream, {.logits = logits.view(DType::f32, {n, shapes.vocab}),
                                              .rules = rules.view(DType::u8, {n, sizeof(DrawRule)}),
                                              .history = {},

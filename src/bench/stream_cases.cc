@@ -21,17 +21,13 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   const View x = all.view(DType::f32, {n, kStreams, s.dim}), row = one.view(DType::f32, {n, s.dim}),
              router = routed.view(DType::f32, {n, kStreams});
   const auto measure = [&](std::string_view operation, double operations, const std::function<void()>& call) {
-    OpCase c{.operation = fmt::format("{} {}", operation, s.name),
-             .shape = fmt::format("{} rows", n),
-             .format = "f32",
-             .calls = kCalls,
-             .bytes = 0,
-             .operations = operations * static_cast<double>(n * s.dim)};
-    if (!visitor.wanted(c)) return;
-    c.run = [&] {
-      for (int i = 0; i < kCalls; ++i) call();
-    };
-    visitor.measure(c);
+    visitor.measure_calls({.operation = fmt::format("{} {}", operation, s.name),
+                           .shape = fmt::format("{} rows", n),
+                           .format = "f32",
+                           .calls = kCalls,
+                           .bytes = 0,
+                           .operations = operations * static_cast<double>(n * s.dim)},
+                          call);
   };
   measure("predict_streams", 2 * kStreams * kStreams, [&] {
     ops.predict_streams(
