@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/scratch_directory.h"
-#include "weights/test_gguf.h"
+#include "base/testing/scratch_directory.h"
+#include "weights/testing/gguf.h"
 
 namespace octavo {
 namespace {
@@ -38,8 +38,8 @@ TEST(LoadTokenizer, OfAGgufFile) {
   ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message;
   EXPECT_THAT(tokenizer->encode("abba", true).value(), ElementsAre(3, 2, 1, 0));
   EXPECT_THAT(tokenizer->encode("</s>a", false).value(), ElementsAre(4, 0));
-  EXPECT_EQ(tokenizer->bos_id(), 3);
-  EXPECT_EQ(tokenizer->eos_id(), 4);
+  EXPECT_EQ(tokenizer->id_of(tokenizer->config().special_token("bos_token")), 3);
+  EXPECT_EQ(tokenizer->id_of(tokenizer->config().special_token("eos_token")), 4);
   EXPECT_EQ(tokenizer->config().chat_template(false), "plain");
   EXPECT_EQ(tokenizer->config().chat_template(true), "tools");
 }

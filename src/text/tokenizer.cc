@@ -151,9 +151,4 @@ bool Tokenizer::is_byte(std::int32_t id) const {
   return bridge::octavo_tokenizer_is_byte(handle_.get(), static_cast<std::uint32_t>(id));
 }
 
-std::optional<std::int32_t> Tokenizer::id_of_special(std::string_view name) const {
-  const std::string_view token = config_.special_token(name);
-  return token.empty() ? std::nullopt : id_of(token);
-}
-
 }  // namespace octavo

@@ -73,9 +73,6 @@ class Tokenizer {
   // Whether skip_special_tokens drops the token.
   bool is_special(std::int32_t id) const;
 
-  std::optional<std::int32_t> bos_id() const { return id_of_special("bos_token"); }
-  std::optional<std::int32_t> eos_id() const { return id_of_special("eos_token"); }
-
   const TokenizerConfig& config() const { return config_; }
 
  private:
@@ -87,7 +84,6 @@ class Tokenizer {
   Tokenizer(bridge::TokenizerHandle* handle, TokenizerConfig config)
       : handle_(handle), config_(std::move(config)) {}
 
-  std::optional<std::int32_t> id_of_special(std::string_view name) const;
   Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens,
                              bool continues) const;
   bridge::Grouping grouping() const;
