@@ -53,16 +53,7 @@ Tracer::Tracer(http::Url url, Protocol protocol, std::string service_name)
     : url_(std::move(url)),
       protocol_(protocol),
       service_name_(std::move(service_name)),
-      thread_([this] { run(); }) {}
-
-Tracer::~Tracer() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-}
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Tracer::record(Span span) {
   if (span.context && !span.context->sampled) return;
@@ -75,11 +66,11 @@ void Tracer::record(Span span) {
   if (spans_.size() >= kBatch) changed_.notify_one();
 }
 
-void Tracer::run() {
+void Tracer::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (bool ends = false; !ends;) {
-    changed_.wait_for(lock, kInterval, [this] { return ended_ || spans_.size() >= kBatch; });
-    ends = ended_;
+    changed_.wait_for(lock, stop, kInterval, [this] { return spans_.size() >= kBatch; });
+    ends = stop.stop_requested();
     const std::vector<Span> batch = std::exchange(spans_, {});
     const int dropped = std::exchange(dropped_, 0);
     lock.unlock();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -22,7 +23,7 @@ class Tracer {
   // "": by the endpoint, JSON over HTTP. Errors: an invalid URL, an unknown protocol, gRPC with TLS.
   static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name,
                                                std::string_view protocol = {});
-  ~Tracer();  // sends the remaining spans
+  // Sends the remaining spans at its end.
 
   // Safe from any thread, never waits. If 2,048 spans are unsent, drops the span; the log reports the number
   // of dropped spans.
@@ -33,18 +34,17 @@ class Tracer {
 
   Tracer(http::Url url, Protocol protocol, std::string service_name);
   static Result<Protocol> read_protocol(std::string_view name, bool grpc_url);
-  void run();
+  void run(const std::stop_token& stop);
   Result<> send(const std::vector<Span>& spans) const;
 
   const http::Url url_;
   const Protocol protocol_;
   const std::string service_name_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::vector<Span> spans_;
   int dropped_ = 0;
-  bool ended_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace octavo

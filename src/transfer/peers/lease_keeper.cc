@@ -20,18 +20,8 @@ Result<> tell(const std::string& host, int port, const std::vector<std::string>&
 
 }  // namespace
 
-LeaseKeeper::LeaseKeeper(std::chrono::milliseconds lease) : interval_(lease / kMessagesOfALease) {
-  thread_ = std::thread([this] { run(); });
-}
-
-LeaseKeeper::~LeaseKeeper() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stops_.notify_all();
-  thread_.join();
-}
+LeaseKeeper::LeaseKeeper(std::chrono::milliseconds lease)
+    : interval_(lease / kMessagesOfALease), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void LeaseKeeper::keep(RequestId id, const KvTransferParams& from) {
   const std::lock_guard lock(mutex_);
@@ -43,9 +33,9 @@ void LeaseKeeper::let_go(RequestId id) {
   kept_.erase(id);
 }
 
-void LeaseKeeper::run() {
+void LeaseKeeper::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (!stops_.wait_for(lock, interval_, [&] { return stopping_; })) {
+  while (!stops_.wait_for(lock, stop, interval_, [&] { return stop.stop_requested(); })) {
     std::map<std::pair<std::string, int>, std::vector<std::string>> leases;  // lease ids by producer
     for (const auto& [id, from] : kept_)
       leases[{from.remote_host, from.remote_port}].push_back(from.remote_request_id);

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 
 #include "request/kv_transfer.h"
@@ -17,22 +18,20 @@ class LeaseKeeper {
  public:
   // lease: duration of a lease; a message is sent six times in this duration.
   explicit LeaseKeeper(std::chrono::milliseconds lease);
-  ~LeaseKeeper();
 
   // Any thread; keep() and let_go() return at once.
   void keep(RequestId id, const KvTransferParams& from);
   void let_go(RequestId id);
 
  private:
-  void run();
+  void run(const std::stop_token& stop);
 
   const std::chrono::milliseconds interval_;
-  std::mutex mutex_;  // guards all members below
-  std::condition_variable stops_;
+  std::mutex mutex_;  // guards kept_
+  std::condition_variable_any stops_;
   std::map<RequestId, KvTransferParams> kept_;
-  bool stopping_ = false;
 
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace octavo

@@ -15,16 +15,9 @@ constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt wai
 
 PromptLookUps::PromptLookUps(std::function<void(std::span<const Hash128>)> look_up,
                              std::function<void()> wake)
-    : look_up_(std::move(look_up)), wake_(std::move(wake)), thread_([this] { loop(); }) {}
-
-PromptLookUps::~PromptLookUps() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  came_.notify_all();
-  thread_.join();
-}
+    : look_up_(std::move(look_up)),
+      wake_(std::move(wake)),
+      thread_([this](const std::stop_token& stop) { loop(stop); }) {}
 
 bool PromptLookUps::done(const KvPrompt& prompt) {
   const std::lock_guard lock(mutex_);
@@ -53,15 +46,15 @@ std::int64_t PromptLookUps::wake_at_us() const {
 }
 
 // Looks up prompts, the oldest first. Skips prompts that no longer wait.
-void PromptLookUps::loop() {
+void PromptLookUps::loop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {
     auto next = look_ups_.end();
-    came_.wait(lock, [&] {
+    came_.wait(lock, stop, [&] {
       next = std::ranges::find_if(look_ups_, [](const auto& each) { return !each.second.done; });
-      return stopping_ || next != look_ups_.end();
+      return next != look_ups_.end();
     });
-    if (stopping_) return;
+    if (stop.stop_requested()) return;
     const RequestId id = next->first;
     const std::vector<Hash128> keys = next->second.keys;
     lock.unlock();

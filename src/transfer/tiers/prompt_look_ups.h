@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -18,7 +19,6 @@ class PromptLookUps {
  public:
   // look_up: looks up these block keys in the store; called on the thread. wake: called after each lookup.
   PromptLookUps(std::function<void(std::span<const Hash128>)> look_up, std::function<void()> wake);
-  ~PromptLookUps();
 
   // Starts the lookup of a new prompt. True: the prompt has been looked up, or its time limit is over.
   bool done(const KvPrompt& prompt);
@@ -34,17 +34,16 @@ class PromptLookUps {
     bool done = false;
   };
 
-  void loop();
+  void loop(const std::stop_token& stop);
 
   const std::function<void(std::span<const Hash128>)> look_up_;
   const std::function<void()> wake_;
 
-  mutable std::mutex mutex_;  // guards all members below
-  std::condition_variable came_;
+  mutable std::mutex mutex_;  // guards look_ups_
+  std::condition_variable_any came_;
   std::map<RequestId, LookUp> look_ups_;  // lookups of prompts that wait for a result or for free blocks
-  bool stopping_ = false;
 
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace octavo
