@@ -26,7 +26,7 @@ test:
 	@$(PHASE) test:pytest $(PYTEST)
 	@$(PHASE) end
 
-# The same tests in their long forms (src/base/test_length.h), and those that take 9 GB of memory.
+# The same tests in their long forms (src/base/testing/length.h), and those that take 9 GB of memory.
 test-long:
 	tools/install.sh test
 	cmake --preset release

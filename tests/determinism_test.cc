@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/test_length.h"
+#include "base/testing/length.h"
 
 namespace octavo {
 namespace {

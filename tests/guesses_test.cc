@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "rig.h"
 
 namespace octavo {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "app/serve_flags.h"
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "local/vllm_flags.h"
 
 namespace octavo {

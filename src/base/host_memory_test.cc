@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo {
 namespace {

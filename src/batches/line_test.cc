@@ -4,7 +4,7 @@
 
 #include <boost/json/parse.hpp>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::batches {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "batches/answers.h"
 #include "batches/line.h"
 

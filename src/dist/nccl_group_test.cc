@@ -1,13 +1,13 @@
-// Tests with a fake NCCL library (nccl_fake.cc), whose values are in host memory.
+// Tests with a fake NCCL library (testing/nccl_fake.cc), whose values are in host memory.
 #include "dist/nccl_group.h"
 
 #include <filesystem>
 #include <functional>
 #include <thread>
 
-#include "dist/process_group_checks.h"
 #include "dist/shared_memory.h"
 #include "dist/shared_memory_group.h"
+#include "dist/testing/process_group_checks.h"
 
 namespace octavo {
 namespace {

@@ -1,5 +1,5 @@
 // Runs the same checks over each transport that needs no other program; mpi/mpi_group_test.cc checks MPI.
-#include "dist/process_group_checks.h"
+#include "dist/testing/process_group_checks.h"
 
 #include <functional>
 #include <thread>
@@ -8,7 +8,7 @@
 #include "dist/rank_layout.h"
 #include "dist/shared_memory.h"
 #include "dist/shared_memory_group.h"
-#include "dist/test_ports.h"
+#include "dist/testing/ports.h"
 
 namespace octavo {
 namespace {

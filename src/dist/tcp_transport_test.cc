@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "dist/message_group.h"
-#include "dist/test_ports.h"
+#include "dist/testing/ports.h"
 
 namespace octavo {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "base/test_allocations.h"
+#include "base/testing/allocations.h"
 #include "grammar/grammar_cache.h"
 #include "grammar/testing.h"
 

@@ -2,10 +2,10 @@
 
 #include <future>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "http/async_client.h"
 #include "http/server.h"
-#include "http/test_certificate.h"
+#include "http/testing/certificate.h"
 #include "http/tls.h"
 
 namespace octavo::http {

@@ -6,7 +6,7 @@
 
 #include "http/client.h"
 #include "http/server.h"
-#include "http/test_gzip.h"
+#include "http/testing/gzip.h"
 
 namespace octavo::http {
 namespace {

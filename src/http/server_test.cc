@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "http/client.h"
 
 namespace octavo::http {

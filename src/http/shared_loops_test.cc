@@ -6,11 +6,11 @@
 #include <set>
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "http/async_client.h"
 #include "http/client.h"
 #include "http/server.h"
-#include "http/test_certificate.h"
+#include "http/testing/certificate.h"
 #include "http/tls.h"
 
 namespace octavo::http {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "hub/cache.h"
 #include "hub/snapshot.h"
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "base/scratch_directory.h"
 #include "base/sha256.h"
+#include "base/testing/scratch_directory.h"
 #include "http/server.h"
 #include "hub/cached_models.h"
-#include "hub/test_wheel.h"
+#include "hub/testing/wheel.h"
 
 namespace octavo::hub {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::hub {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <span>
 
-#include "base/scratch_directory.h"
 #include "base/sha256.h"
-#include "hub/test_wheel.h"
+#include "base/testing/scratch_directory.h"
+#include "hub/testing/wheel.h"
 
 namespace octavo::hub {
 namespace {

@@ -1,7 +1,7 @@
 // Tests that a step within the limits does not allocate memory, not even the first step.
 #include <gtest/gtest.h>
 
-#include "base/test_allocations.h"
+#include "base/testing/allocations.h"
 #include "kernels/testing/tensors.h"
 
 namespace octavo {

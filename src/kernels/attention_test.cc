@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/test_length.h"
+#include "base/testing/length.h"
 #include "kernels/testing/attention.h"
 
 namespace octavo {

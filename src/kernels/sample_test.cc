@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "base/test_length.h"
+#include "base/testing/length.h"
 #include "kernels/sampling_math.h"
 #include "kernels/testing/backends.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo::media {
 namespace {

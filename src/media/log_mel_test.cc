@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "media/sound.h"
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo::media {
 namespace {

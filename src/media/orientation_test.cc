@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo::media {
 namespace {

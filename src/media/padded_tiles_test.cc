@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo::media {
 namespace {

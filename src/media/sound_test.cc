@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 // libsndfile 1.2.0 leaks 6 kB for every Ogg file with broken headers.
 extern "C" const char* __lsan_default_suppressions();

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo::media {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo::media {
 namespace {

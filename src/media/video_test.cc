@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "media/resize.h"
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 #include "media/video_file.h"
 
 namespace octavo::media {

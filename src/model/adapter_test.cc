@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "kernels/backends.h"
 #include "model/adapter_config.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
 

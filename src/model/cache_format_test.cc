@@ -6,8 +6,8 @@
 #include <random>
 
 #include "kernels/backends.h"
-#include "model/golden.h"
 #include "model/model.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

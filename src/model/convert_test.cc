@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "kernels/backends.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "kernels/backends.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

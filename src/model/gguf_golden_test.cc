@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "kernels/backends.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

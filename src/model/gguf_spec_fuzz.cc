@@ -8,7 +8,7 @@
 #include "model/cache_layout.h"
 #include "model/gguf_spec.h"
 #include "model/inspect.h"
-#include "weights/test_gguf.h"
+#include "weights/testing/gguf.h"
 
 namespace {
 

@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "kernels/backends.h"
 #include "model/generation_config.h"
 #include "model/inspect.h"
 #include "model/model.h"
-#include "weights/test_gguf.h"
+#include "weights/testing/gguf.h"
 
 namespace octavo {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/test_length.h"
+#include "base/testing/length.h"
 #include "kernels/backends.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

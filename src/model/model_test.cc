@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "kernels/backends.h"
-#include "model/golden.h"
 #include "model/inspect.h"
+#include "model/testing/golden.h"
 #include "weights/safetensors_writer.h"
 
 namespace octavo {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "model/families/families.h"
 #include "model/generation_config.h"
 

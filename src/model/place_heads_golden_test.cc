@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "kernels/backends.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

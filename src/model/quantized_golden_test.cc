@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/backends.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

@@ -11,7 +11,7 @@
 #include "dist/shared_memory_group.h"
 #include "kernels/backends.h"
 #include "model/blocks/expert_spread.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

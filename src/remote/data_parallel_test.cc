@@ -6,7 +6,7 @@
 #include <future>
 #include <set>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "engine/testing/rig.h"
 #include "remote/engine_process.h"
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/test_eventually.h"
-#include "dist/test_ports.h"
+#include "base/testing/eventually.h"
+#include "dist/testing/ports.h"
 #include "engine/testing/rig.h"
 #include "remote/engine_process.h"
 

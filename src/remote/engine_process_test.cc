@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "engine/testing/rig.h"
 
 namespace octavo::remote {

@@ -1,7 +1,7 @@
 // A warm step allocates no memory, except for requested log-probabilities, which belong to the result.
 #include <gtest/gtest.h>
 
-#include "base/test_allocations.h"
+#include "base/testing/allocations.h"
 #include "kernels/backends.h"
 #include "sample/sampler.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/test_allocations.h"
+#include "base/testing/allocations.h"
 #include "schedule/scheduler.h"
 
 namespace octavo {

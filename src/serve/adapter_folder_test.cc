@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "serve/fake_engine.h"
 #include "serve/test_tokenizer.h"
 

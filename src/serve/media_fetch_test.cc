@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "http/server.h"
 
 namespace octavo {

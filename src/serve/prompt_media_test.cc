@@ -6,7 +6,7 @@
 
 #include <boost/beast/core/detail/base64.hpp>
 
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "http/client.h"
 #include "http/sse.h"
 #include "serve/api_server.h"

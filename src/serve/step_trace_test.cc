@@ -9,7 +9,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {

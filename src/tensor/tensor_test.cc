@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "tensor/buffer.h"
 #include "tensor/mapped_file.h"
 #include "tensor/view.h"

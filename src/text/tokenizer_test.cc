@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "text/fixtures.h"
 
 namespace octavo {

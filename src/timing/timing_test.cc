@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "timing/read_timing.h"
 
 namespace octavo {

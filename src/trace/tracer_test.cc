@@ -1,5 +1,7 @@
 // Spans that reach a collector over gRPC.
 #include "trace/tracer.h"
+#include "base/clock.h"
+#include "base/testing/eventually.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +10,6 @@
 #include <map>
 #include <mutex>
 
-#include "base/clock.h"
-#include "base/test_eventually.h"
 #include "grpc/server.h"
 
 namespace octavo {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::traffic {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "base/scratch_directory.h"
-#include "weights/test_gguf.h"
+#include "base/testing/scratch_directory.h"
+#include "weights/testing/gguf.h"
 
 namespace octavo {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "weights/safetensors_writer.h"
 
 namespace octavo {

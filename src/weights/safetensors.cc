@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/basic_parser_impl.hpp>
+#include <cstring>
 #include <numeric>
 #include <set>
 

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "weights/checkpoint.h"
 #include "weights/slots.h"
 

@@ -3,7 +3,7 @@
 
 #include "dist/message_group.h"
 #include "dist/mpi_plugin.h"
-#include "dist/process_group_checks.h"
+#include "dist/testing/process_group_checks.h"
 
 namespace octavo {
 namespace {

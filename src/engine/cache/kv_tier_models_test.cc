@@ -1,8 +1,8 @@
 // Real models with cache tiers in host memory and on a disk.
 #include <gtest/gtest.h>
 
-#include "base/scratch_directory.h"
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/load/load.h"
 #include "engine/testing/answers.h"
 #include "engine/testing/tier_rig.h"

@@ -1,7 +1,7 @@
 // Real models on two engines in this process: one computes prompts, the other loads their blocks and decodes.
 #include <gtest/gtest.h>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "engine/load/load.h"
 #include "engine/testing/kv_handover.h"
 

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "engine/testing/kv_handover.h"
 #include "engine/testing/rig.h"
 

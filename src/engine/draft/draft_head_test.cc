@@ -8,7 +8,7 @@
 
 #include "kernels/backends.h"
 #include "model/drafter.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

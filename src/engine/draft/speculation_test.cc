@@ -5,8 +5,8 @@
 #include <functional>
 #include <numeric>
 
-#include "base/test_eventually.h"
-#include "base/test_length.h"
+#include "base/testing/eventually.h"
+#include "base/testing/length.h"
 #include "engine/load/load.h"
 #include "engine/testing/answers.h"
 #include "engine/testing/tier_rig.h"

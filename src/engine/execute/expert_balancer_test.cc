@@ -8,7 +8,7 @@
 #include "dist/shared_memory.h"
 #include "dist/shared_memory_group.h"
 #include "kernels/backends.h"
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 namespace octavo {
 namespace {

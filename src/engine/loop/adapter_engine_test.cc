@@ -5,7 +5,7 @@
 #include <fstream>
 #include <future>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/load/load.h"
 #include "engine/testing/answers.h"
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/scratch_directory.h"
-#include "base/test_eventually.h"
-#include "base/test_length.h"
+#include "base/testing/eventually.h"
+#include "base/testing/length.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/load/load.h"
 #include "engine/testing/answers.h"
 #include "kernels/backends.h"

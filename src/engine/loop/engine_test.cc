@@ -6,7 +6,7 @@
 #include <functional>
 #include <future>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "engine/testing/rig.h"
 
 namespace octavo {

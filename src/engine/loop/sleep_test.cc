@@ -1,7 +1,7 @@
 // Sleep of an in-process engine.
 #include <future>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/testing/rig.h"
 
 namespace octavo {

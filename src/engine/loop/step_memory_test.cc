@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/out_of_memory.h"
-#include "base/test_allocations.h"
+#include "base/testing/allocations.h"
 #include "engine/load/load.h"
 #include "engine/testing/answers.h"
 

@@ -10,7 +10,7 @@
 #include "engine/media/sound_rows.h"
 #include "engine/testing/logprobs.h"
 #include "kernels/backends.h"
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/testing/answers.h"
 #include "engine/testing/logprobs.h"
 #include "kernels/backends.h"
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo {
 namespace {

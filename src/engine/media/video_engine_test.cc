@@ -7,7 +7,7 @@
 #include "engine/media/image_encoder.h"
 #include "engine/testing/logprobs.h"
 #include "kernels/backends.h"
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 
 namespace octavo {
 namespace {

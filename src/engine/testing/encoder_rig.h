@@ -12,9 +12,9 @@
 #include <future>
 #include <numeric>
 
-#include "base/scratch_directory.h"
-#include "base/test_eventually.h"
-#include "base/test_length.h"
+#include "base/testing/eventually.h"
+#include "base/testing/length.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/load/load.h"
 #include "engine/testing/rig.h"
 #include "kernels/backends.h"

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <future>
 
-#include "base/scratch_directory.h"
-#include "base/test_eventually.h"
-#include "base/test_length.h"
+#include "base/testing/eventually.h"
+#include "base/testing/length.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/load/load.h"
 #include "engine/media/image_encoder.h"
 #include "engine/media/tiled_image_encoder.h"
@@ -20,7 +20,7 @@
 #include "kernels/backends.h"
 #include "media/padded_tiles.h"
 #include "media/pinned_tiles.h"
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
 

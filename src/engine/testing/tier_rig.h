@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/scratch_directory.h"
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/testing/rig.h"
 #include "transfer/kv_transfer_options.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::fleet {
 namespace {

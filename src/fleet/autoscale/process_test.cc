@@ -7,7 +7,7 @@
 #include <iterator>
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::fleet {
 namespace {

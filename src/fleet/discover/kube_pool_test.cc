@@ -6,7 +6,7 @@
 #include <boost/json/parse.hpp>
 #include <fstream>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::fleet {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <zmq.hpp>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "fleet/index/held_blocks.h"
 
 namespace octavo::fleet {

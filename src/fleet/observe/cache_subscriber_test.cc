@@ -6,8 +6,8 @@
 #include <mutex>
 #include <set>
 
-#include "base/scratch_directory.h"
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
 #include "events/kv_event_publisher.h"
 #include "fleet/index/held_blocks.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <zmq.hpp>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 
 namespace octavo::fleet {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "fleet/pick/test_processor.h"
-#include "http/test_gzip.h"
+#include "http/testing/gzip.h"
 
 namespace octavo::fleet {
 namespace {

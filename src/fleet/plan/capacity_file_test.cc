@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "fleet/plan/capacity.h"
 
 namespace octavo::fleet {

@@ -3,7 +3,7 @@
 #include <future>
 
 #include "fleet/route/test_router.h"
-#include "http/test_gzip.h"
+#include "http/testing/gzip.h"
 
 namespace octavo::fleet {
 namespace {

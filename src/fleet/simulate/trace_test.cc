@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::fleet {
 namespace {

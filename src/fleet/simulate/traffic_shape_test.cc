@@ -6,7 +6,7 @@
 #include <set>
 #include <span>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo::fleet {
 namespace {

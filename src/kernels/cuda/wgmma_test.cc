@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "base/test_length.h"
+#include "base/testing/length.h"
 #include "kernels/backends.h"
 #include "kernels/testing/backends.h"
 #include "kernels/testing/quant.h"

@@ -1,7 +1,7 @@
 // /v1/audio over HTTP, with a scripted engine and the tokenizer of tests/data/sound/whisper.
 #include <gmock/gmock.h>
 
-#include "media/test_golden.h"
+#include "media/testing/golden.h"
 #include "serve/openai/transcription_reply.h"
 #include "serve/serve_fixture.h"
 #include "serve/sound_rules.h"

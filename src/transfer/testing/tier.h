@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "transfer/testing/redis.h"
 #include "transfer/tiers/tier_connector.h"
 

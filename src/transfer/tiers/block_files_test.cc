@@ -14,7 +14,7 @@
 #include <set>
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "transfer/tiers/direct_io.h"
 
 namespace octavo {

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/scratch_directory.h"
+#include "base/testing/scratch_directory.h"
 #include "tensor/dtype.h"
 #include "transfer/testing/redis.h"
 #include "transfer/tiers/block_files.h"

@@ -1,7 +1,7 @@
 // The tier connector with host memory: alone, and above a disk or a store.
 #include <gtest/gtest.h>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "transfer/testing/redis.h"
 #include "transfer/testing/tier.h"
 

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
 #include "transfer/testing/redis.h"
 #include "transfer/testing/tier.h"
 #include "transfer/tiers/direct_io.h"

@@ -9,8 +9,8 @@
 #include <set>
 #include <thread>
 
-#include "base/scratch_directory.h"
-#include "base/test_eventually.h"
+#include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
 #include "transfer/testing/redis.h"
 #include "transfer/tiers/block_files.h"
 #include "transfer/tiers/host_blocks.h"

@@ -59,7 +59,8 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
 // Logits of heads that propose one position each, [places, ids - places, vocab], from each token's hidden
 // state and the text's next tokens. Reserves workspaces for `chunk` sequences.
 Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
-                                           std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
+                                           std::span<const std::int32_t> ids, int chunk,
+                                           const CacheOptions& cache);
 
 float max_difference(std::span<const float> a, std::span<const float> b);
 // Mean KL(p || q) over the rows. p and q are logits.

@@ -1,6 +1,6 @@
 // In a separate file, so that the compiler does not inline new and delete and then report them as
 // mismatched.
-#include "base/test_allocations.h"
+#include "base/testing/allocations.h"
 
 #include <atomic>
 #include <cstddef>

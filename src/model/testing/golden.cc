@@ -1,4 +1,4 @@
-#include "model/golden.h"
+#include "model/testing/golden.h"
 
 #include <algorithm>
 #include <array>
@@ -307,7 +307,8 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
 }
 
 Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
-                                           std::span<const std::int32_t> ids, int chunk, const CacheOptions& options) {
+                                           std::span<const std::int32_t> ids, int chunk,
+                                           const CacheOptions& options) {
   const auto length = static_cast<std::int32_t>(ids.size());
   const std::int32_t rows = length - heads.places();
   const std::int64_t vocab = heads.model().spec.vocab;
@@ -323,8 +324,8 @@ Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads
     const std::int32_t count = std::min(chunk, rows - begin);
     heads.begin(reader->decoder().residual(count), device_numbers.view(DType::i32, {count}));
     for (int place = 0; place < heads.places(); ++place) {
-      const Buffer behind =
-          uploaded(backend, piece.subspan(static_cast<std::size_t>(place) + 1, static_cast<std::size_t>(count)));
+      const Buffer behind = uploaded(
+          backend, piece.subspan(static_cast<std::size_t>(place) + 1, static_cast<std::size_t>(count)));
       const View out = memory.view(DType::f32, {count, vocab});
       heads.logits(place, behind.view(DType::i32, {count}), out);
       backend.device->download(*backend.stream, logits.data() + (place * rows + begin) * vocab, out);
