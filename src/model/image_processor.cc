@@ -16,7 +16,6 @@ namespace octavo {
 namespace {
 
 constexpr Config::Range kEdge{1, 1 << 16};
-constexpr std::int64_t kPixelsMax = 1 << 26;  // maximum number of pixels of a resized image
 
 Result<int> longest_edge(const Config& config, std::string_view field, int fallback) {
   TRY(const std::optional<Config> size, config.object(field));
@@ -152,28 +151,11 @@ Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// min_pixels and max_pixels, if given, take precedence over size.
 Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 14));
   TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
-  media::AnySizeRule rule{.unit = patch * merge};
-  const Config::Range range{1, kPixelsMax};
-  int least = 56 * 56, most = 28 * 28 * 1280;
-  TRY(const std::optional<Config> size, config.object("size"));
-  if (size) {
-    TRY(least, size->integer("shortest_edge", range, least));
-    TRY(most, size->integer("longest_edge", range, most));
-  }
-  TRY(least, config.integer("min_pixels", range, least));
-  TRY(most, config.integer("max_pixels", range, most));
-  if (least > most)
-    return invalid("min_pixels", "{} is {}, more than max_pixels {}", config.where("min_pixels"), least,
-                   most);
-  if (most < rule.unit * rule.unit)
-    return invalid("max_pixels", "{} is {}: must be at least one token ({} x {} pixels)",
-                   config.where("max_pixels"), most, rule.unit, rule.unit);
-  rule.pixels_min = least;
-  rule.pixels_max = most;
+  media::AnySizeRule rule{.unit = patch * merge, .pixels_min = 56 * 56, .pixels_max = 28 * 28 * 1280};
+  TRY_VOID(read_pixels(config, rule));
   out.rule = rule;
   return {};
 }

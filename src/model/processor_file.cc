@@ -58,4 +58,23 @@ Result<std::optional<Config>> read_video_file(const std::string& directory) {
   return Config::of(nested->get_object(), outer.filename().string(), {});
 }
 
+Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
+  const Config::Range range{1, kPixelsMax};
+  int min = static_cast<int>(rule.pixels_min), max = static_cast<int>(rule.pixels_max);
+  TRY(const std::optional<Config> size, config.object("size"));
+  if (size) {
+    TRY(min, size->integer("shortest_edge", range, min));
+    TRY(max, size->integer("longest_edge", range, max));
+  }
+  TRY(min, config.integer("min_pixels", range, min));
+  TRY(max, config.integer("max_pixels", range, max));
+  if (min > max || max < rule.unit * rule.unit)
+    return invalid("max_pixels",
+                   "{} is {}: must be at least min_pixels ({}) and at least one token ({} x {} pixels)",
+                   config.where("max_pixels"), max, min, rule.unit, rule.unit);
+  rule.pixels_min = min;
+  rule.pixels_max = max;
+  return {};
+}
+
 }  // namespace octavo

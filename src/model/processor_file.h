@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "media/processor_config.h"
 #include "model/config.h"
 
 namespace octavo {
@@ -20,5 +21,11 @@ Result<Config> read_processor_file(const std::string& directory, std::string_vie
 // Reads the video processor from video_preprocessor_config.json, or from `video_processor` in
 // processor_config.json. nullopt: neither exists.
 Result<std::optional<Config>> read_video_file(const std::string& directory);
+
+inline constexpr std::int64_t kPixelsMax = 1 << 26;  // maximum number of pixels of a resized image
+
+// Reads the minimum and maximum number of pixels of an image or a frame. min_pixels and max_pixels, if
+// given, take precedence over size; without any of them `rule` keeps its limits.
+Result<> read_pixels(const Config& config, media::AnySizeRule& rule);
 
 }  // namespace octavo

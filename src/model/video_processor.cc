@@ -7,8 +7,6 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kVideoPixelsMax = 1 << 26;
-
 struct Found {
   Config config;
   std::string type;
@@ -25,26 +23,6 @@ Result<Found> find(const std::string& directory, const Config& images) {
   if (!own) return Found{images, type_of(images)};
   TRY(std::string type, own->text("video_processor_type", type_of(*own)));
   return Found{*std::move(own), std::move(type)};
-}
-
-// Reads the minimum and maximum number of pixels.
-Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
-  const Config::Range range{1, kVideoPixelsMax};
-  int least = static_cast<int>(rule.pixels_min), most = static_cast<int>(rule.pixels_max);
-  TRY(const std::optional<Config> size, config.object("size"));
-  if (size) {
-    TRY(least, size->integer("shortest_edge", range, least));
-    TRY(most, size->integer("longest_edge", range, most));
-  }
-  TRY(least, config.integer("min_pixels", range, least));
-  TRY(most, config.integer("max_pixels", range, most));
-  if (least > most || most < rule.unit * rule.unit)
-    return invalid("max_pixels",
-                   "{} is {}: must be at least min_pixels ({}) and at least one token ({} x {} pixels)",
-                   config.where("max_pixels"), most, least, rule.unit, rule.unit);
-  rule.pixels_min = least;
-  rule.pixels_max = most;
-  return {};
 }
 
 Result<> read_sampling(const Config& config, media::VideoRule& rule) {
