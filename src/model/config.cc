@@ -179,104 +179,87 @@ bool Config::is_list(std::string_view field) const {
   return value != nullptr && value->is_array();
 }
 
-Result<int> Config::integer(std::string_view field, Range range, std::optional<int> fallback) const {
-  const std::string path = path_of(field);
+// The value of a field as `read` returns it, or the fallback if the field is missing.
+template <class T, class Read>
+Result<T> Config::one(std::string_view field, const std::optional<T>& fallback, Read read) const {
   const auto* value = find(field);
   if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return invalid(path, "{} is missing", where(field));
-  return integer_in(*value, path, where(field), range);
+  if (value == nullptr) return invalid(path_of(field), "{} is missing", where(field));
+  return read(*value);
+}
+
+// The elements of a list as `read` returns them; empty if the field is missing. what: their name in errors.
+template <class T, class Read>
+Result<std::vector<T>> Config::items(std::string_view field, std::string_view what, Read read) const {
+  std::vector<T> list;
+  const auto* value = find(field);
+  if (value == nullptr) return list;
+  if (!value->is_array() || value->get_array().size() > kListMax)
+    return invalid(path_of(field), "{} must be a list of at most {} {}", where(field), kListMax, what);
+  for (const auto& item : value->get_array()) {
+    TRY(T element, read(item));
+    list.push_back(std::move(element));
+  }
+  return list;
+}
+
+Result<int> Config::integer(std::string_view field, Range range, std::optional<int> fallback) const {
+  return one(field, fallback,
+             [&](const auto& value) { return integer_in(value, path_of(field), where(field), range); });
 }
 
 Result<double> Config::number(std::string_view field, RealRange range, std::optional<double> fallback) const {
-  const std::string path = path_of(field);
-  const auto* value = find(field);
-  if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return invalid(path, "{} is missing", where(field));
-  return number_in(*value, path, where(field), range);
+  return one(field, fallback,
+             [&](const auto& value) { return number_in(value, path_of(field), where(field), range); });
 }
 
 Result<bool> Config::boolean(std::string_view field, std::optional<bool> fallback) const {
-  const std::string path = path_of(field);
-  const auto* value = find(field);
-  if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return invalid(path, "{} is missing", where(field));
-  if (!value->is_bool()) return invalid(path, "{} must be true or false", where(field));
-  return value->get_bool();
+  return one(field, fallback, [&](const auto& value) -> Result<bool> {
+    if (!value.is_bool()) return invalid(path_of(field), "{} must be true or false", where(field));
+    return value.get_bool();
+  });
 }
 
 Result<std::string> Config::text(std::string_view field, std::optional<std::string> fallback) const {
-  const std::string path = path_of(field);
-  const auto* value = find(field);
-  if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return invalid(path, "{} is missing", where(field));
-  if (!value->is_string()) return invalid(path, "{} must be a string", where(field));
-  return std::string(value->get_string());
+  return one(field, fallback, [&](const auto& value) -> Result<std::string> {
+    if (!value.is_string()) return invalid(path_of(field), "{} must be a string", where(field));
+    return std::string(value.get_string());
+  });
 }
 
 Result<std::vector<double>> Config::numbers(std::string_view field, std::size_t count,
                                             RealRange range) const {
-  const std::string path = path_of(field);
   const auto* value = find(field);
-  if (value == nullptr) return invalid(path, "{} is missing", where(field));
-  if (!value->is_array() || value->get_array().size() != count) {
-    return invalid(path, "{} must be a list of {} numbers", where(field), count);
-  }
-  std::vector<double> list;
-  for (const auto& item : value->get_array()) {
-    TRY(const double number, number_in(item, path, where(field), range));
-    list.push_back(number);
-  }
-  return list;
+  if (value == nullptr) return invalid(path_of(field), "{} is missing", where(field));
+  if (!value->is_array() || value->get_array().size() != count)
+    return invalid(path_of(field), "{} must be a list of {} numbers", where(field), count);
+  return items<double>(field, "numbers", [&](const auto& item) {
+    return number_in(item, path_of(field), where(field), range);
+  });
 }
 
 Result<std::vector<int>> Config::integers(std::string_view field, Range range) const {
-  const std::string path = path_of(field);
-  const auto* value = find(field);
-  std::vector<int> list;
-  if (value == nullptr) return list;
-  if (!value->is_array() || value->get_array().size() > kListMax) {
-    return invalid(path, "{} must be a list of at most {} numbers", where(field), kListMax);
-  }
-  for (const auto& item : value->get_array()) {
-    TRY(const int number, integer_in(item, path, where(field), range));
-    list.push_back(number);
-  }
-  return list;
+  return items<int>(field, "numbers",
+                    [&](const auto& item) { return integer_in(item, path_of(field), where(field), range); });
 }
 
 Result<std::vector<std::array<int, 2>>> Config::pairs(std::string_view field, Range range) const {
-  const std::string path = path_of(field);
-  const auto* value = find(field);
-  std::vector<std::array<int, 2>> list;
-  if (value == nullptr) return list;
-  const auto* items = value->if_array();
-  if (items == nullptr || items->size() > kListMax)
-    return invalid(path, "{} must be a list of at most {} pairs", where(field), kListMax);
-  for (const auto& item : *items) {
+  using Pair = std::array<int, 2>;
+  return items<Pair>(field, "pairs", [&](const auto& item) -> Result<Pair> {
     const auto* both = item.if_array();
     if (both == nullptr || both->size() != 2)
-      return invalid(path, "{} must be a list of pairs", where(field));
-    std::array<int, 2>& pair = list.emplace_back();
-    for (std::size_t i = 0; i < 2; ++i) {
-      TRY(pair[i], integer_in((*both)[i], path, where(field), range));
-    }
-  }
-  return list;
+      return invalid(path_of(field), "{} must be a list of pairs", where(field));
+    TRY(const int first, integer_in((*both)[0], path_of(field), where(field), range));
+    TRY(const int second, integer_in((*both)[1], path_of(field), where(field), range));
+    return Pair{first, second};
+  });
 }
 
 Result<std::vector<std::string>> Config::texts(std::string_view field) const {
-  const std::string path = path_of(field);
-  const auto* value = find(field);
-  std::vector<std::string> list;
-  if (value == nullptr) return list;
-  if (!value->is_array() || value->get_array().size() > kListMax) {
-    return invalid(path, "{} must be a list of at most {} strings", where(field), kListMax);
-  }
-  for (const auto& item : value->get_array()) {
-    if (!item.is_string()) return invalid(path, "{} must be a list of strings", where(field));
-    list.emplace_back(item.get_string());
-  }
-  return list;
+  return items<std::string>(field, "strings", [&](const auto& item) -> Result<std::string> {
+    if (!item.is_string()) return invalid(path_of(field), "{} must be a list of strings", where(field));
+    return std::string(item.get_string());
+  });
 }
 
 Result<std::vector<std::string>> Config::numbered_texts(std::string_view field) const {
@@ -306,19 +289,15 @@ Result<std::optional<Config>> Config::object(std::string_view field) const {
 }
 
 Result<std::vector<Config>> Config::list(std::string_view field) const {
-  const auto* value = find(field);
-  std::vector<Config> found;
-  if (value == nullptr) return found;
-  if (!value->is_array() || value->get_array().size() > kListMax)
-    return invalid(path_of(field), "{} must be a list of at most {} objects", where(field), kListMax);
-  for (const auto& item : value->get_array()) {
+  std::size_t number = 0;
+  return items<Config>(field, "objects", [&](const auto& item) -> Result<Config> {
     if (!item.is_object()) return invalid(path_of(field), "{} must be a list of objects", where(field));
-    Config& one = found.emplace_back();
+    Config one;
     one.fields_ = item.get_object();
-    one.path_ = fmt::format("{}[{}].", path_of(field), found.size() - 1);
+    one.path_ = fmt::format("{}[{}].", path_of(field), number++);
     one.file_ = file_;
-  }
-  return found;
+    return one;
+  });
 }
 
 Result<std::vector<Config>> Config::objects(std::string_view field) const {

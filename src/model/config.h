@@ -82,6 +82,10 @@ class Config {
  private:
   const boost::json::value* find(std::string_view field) const;
   std::string path_of(std::string_view field) const { return path_ + std::string(field); }
+  template <class T, class Read>
+  Result<T> one(std::string_view field, const std::optional<T>& fallback, Read read) const;
+  template <class T, class Read>
+  Result<std::vector<T>> items(std::string_view field, std::string_view what, Read read) const;
 
   boost::json::object fields_;
   boost::json::object outer_;  // fields outside text_config
