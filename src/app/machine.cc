@@ -68,10 +68,11 @@ std::vector<std::string> advice(const Machine& m) {
   if (m.governor == "powersave")
     out.emplace_back("clock: the governor is powersave: cpupower frequency-set -g performance");
   if (m.numa_nodes > 1)
-    out.push_back(fmt::format(
-        "memory: {} NUMA nodes, and weights lie where they were first read: --data-parallel-size {} or "
-        "--tensor-parallel-size {} puts a process on each; or numactl --interleave=all",
-        m.numa_nodes, m.numa_nodes, m.numa_nodes));
+    out.push_back(
+        fmt::format("memory: {} NUMA nodes, and weights stay in the memory of the node that reads them "
+                    "first: --data-parallel-size {} or "
+                    "--tensor-parallel-size {} puts a process on each; or numactl --interleave=all",
+                    m.numa_nodes, m.numa_nodes, m.numa_nodes));
   if (m.open_files < kFilesWanted)
     out.push_back(fmt::format(
         "open files: at most {}, and a connection takes one: ulimit -n 65536, LimitNOFILE=65536 in a "

@@ -57,7 +57,7 @@ TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   tier.connector.reset();
   tier.options.compression = BlockCompression::none;
   tier.open();
-  EXPECT_EQ(matched(tier, keys), 0) << "plain ones are in a folder of their own";
+  EXPECT_EQ(matched(tier, keys), 0) << "plain blocks have a separate folder";
   tier.options.compression = BlockCompression::fp8;
   EXPECT_EQ(TierConnector::open(tier.options, kFormat, 800, {}).error().code, ErrorCode::unsupported);
 }
@@ -146,7 +146,7 @@ TEST(TierConnector, WhatIsSpoiltEndsTheLoadAndNothingElse) {
   EXPECT_EQ(result.loaded, 4);
   EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
   EXPECT_EQ(matched(tier, keys), 4);
-  EXPECT_EQ(tier.stats().blocks, 4) << "what stands behind it went, too";
+  EXPECT_EQ(tier.stats().blocks, 4) << "the blocks after it are gone, too";
   EXPECT_FALSE(tier.stats().off);
   EXPECT_TRUE(tier.store(keys, 100)) << "it is written again";
   EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
