@@ -6,7 +6,7 @@
 #include <array>
 #include <iterator>
 
-#include "serve/prometheus_text.h"
+#include "request/prometheus_text.h"
 
 namespace octavo {
 namespace {
@@ -27,7 +27,7 @@ void begin(std::string& text, std::string_view name, std::string_view type, std:
 void HttpMetrics::count(std::string_view handler, const http::Answered& answered) {
   const std::string_view method = known_method(answered.method);
   const std::lock_guard lock(mutex_);
-  ++requests_[fmt::format("handler=\"{}\",method=\"{}\",status=\"{}xx\"", escaped(handler), method,
+  ++requests_[fmt::format("handler=\"{}\",method=\"{}\",status=\"{}xx\"", escaped_label(handler), method,
                           answered.status / 100)];
   Handler& of = handlers_.try_emplace(std::string(handler)).first->second;
   ++of.requests.count;
@@ -50,7 +50,7 @@ std::string HttpMetrics::text() const {
     begin(text, name, "summary", help);
     for (const auto& [handler, of] : handlers_)
       fmt::format_to(out, "{0}_count{{handler=\"{1}\"}} {2}\n{0}_sum{{handler=\"{1}\"}} {3}\n", name,
-                     escaped(handler), (of.*which).count, (of.*which).bytes);
+                     escaped_label(handler), (of.*which).count, (of.*which).bytes);
   };
   sizes("http_request_size_bytes", "Content-Length of requests, by route.", &Handler::requests);
   sizes("http_response_size_bytes", "Content-Length of answers, by route.", &Handler::responses);
@@ -60,7 +60,8 @@ std::string HttpMetrics::text() const {
         "Time to the end of an answer, by route and method.");
   for (const auto& [key, histogram] : seconds_)
     append_histogram(text, "http_request_duration_seconds",
-                     fmt::format("handler=\"{}\",method=\"{}\"", escaped(key.first), key.second), histogram);
+                     fmt::format("handler=\"{}\",method=\"{}\"", escaped_label(key.first), key.second),
+                     histogram);
   return text;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/member_path.h"
-#include "serve/prometheus_text.h"
+#include "request/prometheus_text.h"
 
 namespace octavo {
 namespace {
@@ -243,7 +243,7 @@ void write_adapters(Engines engines, int max_loras, Exposition& out) {
     std::string running, waiting;
     for (const AdapterStats& adapter : engines[i].adapters)
       for (const auto& [count, names] : {std::pair(adapter.running, &running), std::pair(adapter.waiting, &waiting)})
-        if (count > 0) *names += (names->empty() ? "" : ",") + escaped(adapter.name);
+        if (count > 0) *names += (names->empty() ? "" : ",") + escaped_label(adapter.name);
     out.line("vllm:lora_requests_info{{max_lora=\"{}\",running_lora_adapters=\"{}\",waiting_lora_adapters=\"{}\"}} {}\n",
              max_loras, running, waiting, seconds_since_1970());
   }
@@ -379,7 +379,7 @@ Metrics::Answers::Answers(int max_model_len)
       decode(latency_bounds()) {}
 
 Metrics::Metrics(std::string model_name, int max_model_len)
-    : model_name_(escaped(model_name)), max_model_len_(max_model_len) {}
+    : model_name_(escaped_label(model_name)), max_model_len_(max_model_len) {}
 
 Metrics::Answers& Metrics::of(int engine) {
   while (engines_.size() <= static_cast<std::size_t>(engine)) engines_.emplace_back(max_model_len_);

@@ -36,7 +36,7 @@ void HistogramFamily::observe(const std::string& labels, double value) {
 
 void HistogramFamily::write(std::string& out, std::string_view name, std::string_view help) const {
   write_head(out, name, help, "histogram");
-  for (const auto& [labels, histogram] : values_) write_samples(out, name, labels, histogram);
+  for (const auto& [labels, histogram] : values_) append_histogram(out, name, labels, histogram);
 }
 
 }  // namespace octavo::fleet

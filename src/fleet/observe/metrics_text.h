@@ -10,20 +10,14 @@
 #include <string>
 #include <string_view>
 
-#include "request/histogram.h"
+#include "request/prometheus_text.h"
 
 namespace octavo::fleet {
 
 inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-// Escapes quotes, backslashes and line breaks in a label's value.
-std::string escaped_label(std::string_view value);
-
 void write_histogram(std::string& out, std::string_view name, std::string_view help,
                      const Histogram& histogram);
-// A histogram's samples without HELP and TYPE. labels: such as a="1",b="2"; may be "".
-void write_samples(std::string& out, std::string_view name, std::string_view labels,
-                   const Histogram& histogram);
 void write_counter(std::string& out, std::string_view name, std::string_view help, std::int64_t value);
 void write_gauge(std::string& out, std::string_view name, std::string_view help, double value);
 

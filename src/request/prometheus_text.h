@@ -9,7 +9,7 @@
 namespace octavo {
 
 // Escapes backslashes, quotes and line feeds in a label value.
-std::string escaped(std::string_view value);
+std::string escaped_label(std::string_view value);
 
 // Appends the lines of a histogram. labels: the text between the braces, may be "".
 void append_histogram(std::string& text, std::string_view name, std::string_view labels,

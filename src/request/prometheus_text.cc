@@ -1,4 +1,4 @@
-#include "serve/prometheus_text.h"
+#include "request/prometheus_text.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-std::string escaped(std::string_view value) {
+std::string escaped_label(std::string_view value) {
   std::string out;
   for (const char c : value) {
     if (c == '\n') {
