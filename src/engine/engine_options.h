@@ -81,7 +81,7 @@ struct ModelOptions {
 // Device on which the engine computes, and its limits.
 struct DeviceOptions {
   std::string type = "auto";  // auto (cuda if available, else cpu), cpu, cuda or reference
-  // local, simulated, simulated=NAME or simulated=FILE. A simulated engine loads and computes nothing: the
+  // local, simulated, simulated=NAME or simulated=FILE. A simulated engine loads and computes nothing. The
   // duration of its steps is that of the device NAME (timing/roofline.h), or is computed from the
   // coefficients in FILE.
   std::string executor = "local";

@@ -42,9 +42,9 @@ struct KvLayer {
 };
 
 // The sequences of a step, in host memory. Sequence s has the queries [query_starts[s], query_starts[s + 1]),
-// which belong to the last of its lengths[s] tokens. (If attention is neither causal nor windowed, they may
-// belong to any tokens.) Token t is in block block_tables[s * table_stride + t / block_size]. Blocks before a
-// sliding window are never read; their table entries may have any value.
+// which belong to the last of its lengths[s] tokens. Without causal or windowed attention, queries may belong
+// to any tokens. Token t is in block block_tables[s * table_stride + t / block_size]. Blocks before a sliding
+// window are never read; their table entries may have any value.
 struct AttentionShape {
   std::span<const std::int32_t> query_starts;  // [sequences + 1]
   std::span<const std::int32_t> lengths;       // [sequences]: number of tokens with KV, including those of

@@ -88,7 +88,7 @@ class BlockPool {
   // Removes every content, including the content of blocks in use.
   void reset();
 
-  // Logs every content that appears or disappears from now on. Of several blocks with the same content, only
+  // Logs every content that appears or disappears from now on. If several blocks have the same content, only
   // the first to appear and the last to disappear are logged. The log must outlive this object.
   void tell(KvEventLog& log) { log_ = &log; }
 

@@ -34,8 +34,8 @@ class SavedStates {
   void pin(int slot) { ++at(slot).pins; }
   void unpin(int slot);
 
-  // Returns a slot to write: an empty slot or, if there is none, the least recently used one, whose state is
-  // lost. Returns kNoState if all slots are being written or read.
+  // Returns a slot to write: an empty slot or, if all have states, the least recently used one, whose state
+  // is lost. Returns kNoState if all slots are being written or read.
   int take();
 
   // Called when the slot is written: find() then returns its state. Another state of the same prefix is

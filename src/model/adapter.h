@@ -65,9 +65,9 @@ class AdapterReader {
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
   // Reads an adapter; thread-safe. It ignores tensors of image and sound encoders with a warning. Returns an
-  // error if a file is missing or damaged, if the rank exceeds max_rank, if a tensor has another shape or
-  // belongs to no linear layer, embedding or output matrix of this network, or if a number is NaN or
-  // infinite.
+  // error if a file is missing or damaged, if the rank exceeds max_rank, or if a number is NaN or infinite.
+  // It also returns an error if a tensor has another shape, or belongs to no linear layer, embedding or
+  // output matrix of this network.
   Result<AdapterFile> read(const std::string& directory) const;
 
   // Copies the change to the backend's memory. A rank copies only its part, and nothing for layers of other

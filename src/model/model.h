@@ -30,8 +30,8 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 // vector or scores for each text.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
-// Conversion of a language model to an embedding model or a classifier. automatic: depends on the model's
-// files. embed: computes a vector for each text. classify: computes scores of labels, with the matrix "score"
+// Conversion of a language model to an embedding model or a classifier. Automatic: depends on the model's
+// files. Embed: computes a vector for each text. Classify: computes scores of labels, with the matrix "score"
 // or, if config.json has classifier_token_ids, with these rows of the output matrix.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 
@@ -90,7 +90,7 @@ struct Model {
   const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Returns an error in these
-  // cases:
+  // cases.
   // - The configuration or the checkpoint is wrong or not supported; the message names the field or tensor.
   // - The backend cannot run the network, or the network cannot be split.
   // - max_model_len is above the model's limit.

@@ -100,8 +100,8 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
     other.names = *std::exchange(other.other_names, std::nullopt);
     if (auto network = checked_network(other, checkpoint)) return network;
   }
-  // Finds the prefix under which the embedding (or an encoder's first tensor) exists. If there is none, it
-  // uses the first prefix, so that the error names the usual tensor.
+  // Finds the prefix under which the embedding (or an encoder's first tensor) exists. Without such a prefix,
+  // it uses the first one, so that the error names the usual tensor.
   const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
     const std::string& first = spec.inputs.image ? spec.names.encoder.patches : spec.names.embedding.tokens;
     return checkpoint.find(prefix + first + ".weight") != nullptr;

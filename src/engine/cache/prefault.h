@@ -1,7 +1,8 @@
 // Touches memory before its use, so that the operating system provides its pages early. The first write to a
 // page is slow: the system zeroes the page, and a hypervisor may have to allocate it. Untouched memory was
 // measured at 0.3 GB/s, a tenth of the speed at which blocks are loaded. A low-priority thread touches the
-// pages after those in use. It touches about as many pages as are in use, so a small cache stays small.
+// pages after those in use. The number of touched pages is about that of the pages in use, so a small cache
+// stays small.
 #pragma once
 
 #include <atomic>

@@ -29,7 +29,7 @@ struct ModelPlanFigures {
 struct MemoryFigures {
   MemoryPlan memory{};            // plan_engine() sets `useful`
   std::int64_t source_bytes = 0;  // bytes for one sequence's sound or prompt in cross attention
-  // Bytes of one block of the draft model, which has as many blocks as the model.
+  // Bytes of one block of the draft model, which has the same number of blocks as the model.
   std::int64_t draft_block_bytes = 0;
   int steps_in_flight = 1;
   int draft_states = 0;  // maximum number of draft tokens in a step, if there are states

@@ -45,8 +45,8 @@ WorkFigures work_figures(const EngineOptions& options, const LoadedModel& loaded
           .kv_bytes_per_token = static_cast<double>(loaded.figures.block_bytes) / options.cache.block_size};
 }
 
-// Loads the model that proposes draft tokens, without its cache. The cache will have as many blocks as the
-// target's cache.
+// Loads the model that proposes draft tokens, without its cache. The cache will have the same number of
+// blocks as the target's cache.
 Result<std::optional<LoadedDraft>> load_draft_of(const std::shared_ptr<Backend>& backend,
                                                  const EngineOptions& options, LoadedModel& target) {
   const SchedulerOptions step = plan_step(target.figures, options);

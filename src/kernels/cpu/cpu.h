@@ -43,7 +43,7 @@ void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
 Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
 
-// Writes the indices of the `most` greatest scores in ascending order. Of equal scores, the one with the
+// Writes the indices of the `most` greatest scores in ascending order. If scores are equal, the one with the
 // lower index is kept. order: workspace for `count` indices.
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best);
 // Returns the scratch bytes per thread for selecting among `tokens` tokens.

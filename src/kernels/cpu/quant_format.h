@@ -36,7 +36,7 @@ struct QuantFormat {
   int high_bits = 0;
   int subs = 1;  // number of parts of a group with separate scales: 1 or 2
   QuantScales scales;
-  int zero = 0;  // number subtracted from every code, or from the value that the code stands for
+  int zero = 0;  // number subtracted from every code, or from the value of the code
   CodeValues values = CodeValues::codes;
   float factor = 1;      // multiplies the scale of every block
   int block_groups = 1;  // number of groups in a block; 0: depends on the matrix

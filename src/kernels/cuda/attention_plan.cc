@@ -11,8 +11,8 @@ namespace {
 constexpr std::int64_t kMostTurns = 3;  // maximum number of rounds in which the device runs all thread
                                         // blocks; above it, tiles are not split further
 constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, expressed in pieces
-// Number of rows at which writing and reading the states of a piece transfers as many bytes as its keys and
-// values.
+// Number of rows at which writing and reading the states of a piece transfers the same number of bytes as its
+// keys and values.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

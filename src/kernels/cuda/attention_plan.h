@@ -1,7 +1,7 @@
 // Divides one step's attention among thread blocks; plain C++ for the host.
 //
 // The rows of a sequence that share a KV head (row = query * group + index of the head in its group) are
-// split into tiles: one narrow tile if there are at most kNarrowRows rows, as in decoding; otherwise wide
+// split into tiles. At most kNarrowRows rows, as in decoding, form one narrow tile; more rows form wide
 // tiles. A unit processes pieces of kPieceTokens tokens of one tile. If the device ends earlier when several
 // units share the pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et al.,
 // 2024). Then the state of each piece is stored in memory, and a second kernel merges the states. The split

@@ -2,7 +2,7 @@
 // greatest ones.
 //
 // One thread computes one score, adding heads in ascending order. A radix selection, which makes four passes
-// over bins of eight bits, finds the last selected token. Of equal scores, the lower position wins.
+// over bins of eight bits, finds the last selected token. If scores are equal, the lower position wins.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {

@@ -40,7 +40,7 @@ class ProjectHead final : public NetworkPart {
   void list(ParameterList& list) override { projector_.list(list); }
   void reserve(Arena arena) const override;
   // Returns the rows of the squares from `first` on: joined() rows of the step per square, without those of
-  // the class token. out: f32 [squares, out_dim]. starts, only for Projector::mean: i32 [squares + 1], first
+  // the class token. Shape of out: f32 [squares, out_dim]. Only for Projector::mean: i32 [squares + 1], first
   // row of each square, counted from 0.
   StepRows rows_of(std::int64_t first, std::int64_t squares) const {
     return {class_rows_ + first * joined_, squares * joined_};

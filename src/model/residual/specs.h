@@ -10,7 +10,7 @@ namespace octavo {
 
 class GgufLayers;
 
-// Forms in which the two halves F of a layer (mixer and feed-forward) change the residual x:
+// Forms in which the two halves F of a layer (mixer and feed-forward) change the residual x.
 //   serial           x += post(F(pre(x))); first the mixer, then the feed-forward
 //   parallel         x += mixer(pre_1(x)) + feed_forward(pre_2(x))
 //   parallel_shared  parallel, with one pre-norm for both halves

@@ -9,7 +9,8 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup
+constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup, in
+                                               // microseconds
 
 }  // namespace
 
@@ -52,7 +53,7 @@ std::int64_t PromptLookUps::wake_at_us() const {
   return first;
 }
 
-// Looks up prompts, the oldest first. Skips prompts that no longer wait.
+// Looks up prompts, the oldest first. It skips prompts that no longer wait.
 void PromptLookUps::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
