@@ -16,15 +16,15 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// Parses one JSON text. If an object has the same key twice, it is an error, because readers differ in the
-// value that they use. Errors are ErrorCode::corrupt and begin with `what`.
+// Parses a JSON text. An object with a repeated key is an error, because readers differ in the value that
+// they use. Errors are ErrorCode::corrupt and begin with `what`.
 Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
                                       const JsonLimits& limits = {});
 
 // Reads and parses a file.
 Result<boost::json::value> read_json_file(const std::string& path, const JsonLimits& limits = {});
 
-// Handler for boost::json::basic_parser that ignores every event. A derived class hides the events that it
+// Handler for boost::json::basic_parser that ignores all events. A derived class defines the events that it
 // handles; to stop, it sets `ec` and returns false.
 struct JsonEvents {
   using error_code = boost::system::error_code;
