@@ -28,7 +28,8 @@ struct RankLayout {
 struct RankGroups {
   std::unique_ptr<ProcessGroup> all;
   std::unique_ptr<ProcessGroup> tensor;  // null: each rank has complete layers
-  // Groups in which rank 0 sends. Null if there is no previous stage, or no next stage.
+  // Groups of two ranks in adjacent stages, whose rank 0 sends. Null if there is no previous stage, or no
+  // next stage.
   std::unique_ptr<ProcessGroup> from_stage_before, to_stage_behind;
   // Ranks of all engines that share experts; null if experts are not shared.
   std::unique_ptr<ProcessGroup> experts;

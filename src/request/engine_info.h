@@ -99,7 +99,7 @@ struct EngineInfo {
   // Rule for sounds. A sound is a log-mel spectrogram f32 [mels, frames]. If `mels` is 0, the model accepts
   // no sound. A sound in a prompt takes at most `tokens` tokens, one per `frames / tokens` frames; each has
   // the id `token_id`. If `tokens` is 0, the model reads one sound by cross attention instead of in the
-  // prompt, and the engine has `places` slots for sounds. whole: a longer sound is cut into windows of
+  // prompt, and the engine has `places` slots for sounds. With `whole`, a longer sound is cut into windows of
   // `frames` frames, each of which takes `tokens` tokens.
   struct SoundRule {
     int mels = 0;

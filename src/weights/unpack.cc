@@ -16,7 +16,7 @@ constexpr int kNanExponent = 255;
 // Assigns columns to scales.
 struct ColumnGroups {
   std::int64_t columns = 0;              // number of consecutive columns that share a group
-  std::vector<std::int64_t> group = {};  // for each run of `columns` columns
+  std::vector<std::int64_t> group = {};  // group of each run of `columns` columns
 };
 
 Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {

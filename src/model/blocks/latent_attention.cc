@@ -264,7 +264,9 @@ class LatentAttentionBlock final : public Block {
     keep_rows(q_, {own(spec_.q_dim())});
     keep_rows(up_key_, {own(up_key_.turned ? spec_.nope_dim : spec_.kv_rank)});
     up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
-    if (up_key_.turned) up_key_.sharded = false;  // the columns of up_key_ are the tensor's rows
+    if (up_key_.turned)
+      up_key_.sharded = false;  // not contiguous in the tensor, whose rows are the
+                                // columns of up_key_
     keep_rows(up_value_, {own(spec_.value_dim)});
     if (gate_.weight.rows > 0) keep_rows(gate_, {own(1)});
     keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);
