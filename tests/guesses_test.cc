@@ -33,8 +33,8 @@ TEST_P(Guesses, ChangeNoAnswer) {
 INSTANTIATE_TEST_SUITE_P(Method, Guesses, testing::ValuesIn(all_proposing()),
                          [](const auto& test) { return test.param.name; });
 
-// Answers of three tokens to one prompt, each token one of the four most likely. There are so few possible
-// answers that the probability of each follows from the model's logprobs.
+// Answers of three tokens to one prompt, each token one of the four most likely. The number of possible
+// answers is small, so the probability of each is computed from the model's logprobs.
 class Distribution : public testing::Test {
  protected:
   static constexpr int kKept = 4;  // top_k
