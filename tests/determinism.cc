@@ -9,23 +9,24 @@ namespace {
 
 constexpr std::size_t kExamplesMax = 8;
 
-// Whether a tight pool preempts depends on the step in which a request arrives, so the test repeats.
+// Whether a small pool causes preemptions depends on the step in which a request arrives, so the test repeats
+// up to this number of rounds.
 constexpr int kTightRounds = 5;
 
 struct Variation {
   const char* name;
   RigOptions options;
   bool alone = false;
-  int rounds = 1;  // the second finds in the cache what the first has left there
+  int rounds = 1;  // number of rounds; the second round finds the prefixes of the first in the cache
   bool preempts = false;
 };
 
 constexpr const char* kDemoDraft = "models/demo-draft";
 
-// Blocks for the longest request and a few short ones.
+// number of blocks for the longest request and a few short ones
 constexpr int kTightBlocks = 34;
 
-// This number of draft tokens in batches of all sizes.
+// Returns options with `tokens` draft tokens in batches of all sizes.
 SpeculativeOptions drafting(const decltype(SpeculativeOptions::method)& method, int tokens) {
   return {.method = method, .num_speculative_tokens = tokens, .per_batch_size = {{1, 1 << 20, tokens}}};
 }
@@ -157,7 +158,7 @@ std::vector<Level> levels() {
   for (std::size_t i = 0; i < plain; ++i)
     for (const Encoding encoding : {Encoding::int8, Encoding::int4})
       if (all[i].dtype == ModelDType::bfloat16) all.push_back({all[i].isa, all[i].dtype, {}, encoding});
-  if (!all.empty())  // the 8-bit caches at the best
+  if (!all.empty())  // the best instruction set also runs with 8-bit caches
     for (const DType cache : {DType::f8_e4m3, DType::i8})
       all.push_back({all.back().isa, ModelDType::bfloat16, cache});
   return all;

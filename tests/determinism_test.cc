@@ -8,10 +8,11 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 140;  // times 20 comparisons, in the long form
-constexpr int kParts = 5;       // of the variations, one for each level in the short form
+constexpr int kRequests = 140;  // number of requests in the long test; each has 20 comparisons
+constexpr int kParts = 5;       // number of parts of the variations; the short test runs one part per level
 
-// Tile instructions in software take a hundred times as long as in a processor. Fewer requests fill no pool.
+// Returns the number of requests. Tile instructions that are emulated in software take a hundred times as
+// long, so such levels get fewer requests, which do not fill the pool.
 int requests_at(const Level& level) {
   if (!long_tests()) return kRequests / 3;
   const bool tiles = level.isa == CpuIsa::amx_modelled && level.dtype == ModelDType::bfloat16;
@@ -20,11 +21,11 @@ int requests_at(const Level& level) {
 
 struct Case {
   Level level;
-  VariationPart part;  // of the short form
+  VariationPart part;  // part of the variations that the short test runs
 };
 
-// Neighbouring levels differ in the format of numbers, and 5 is odd: in the short form each variation meets
-// each format.
+// Neighbouring levels differ in their number formats, and 5 is odd, so in the short test each variation runs
+// with each format.
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Level& level : levels())

@@ -1,5 +1,5 @@
-// The promise that draft tokens change no answer, tested for every way of proposing: random requests, among
-// them ones with grammars and LoRA adapters, to an engine without draft tokens and to engines with them.
+// Tests that draft tokens change no answer, for every proposer. Random requests, some with grammars and LoRA
+// adapters, run on an engine without draft tokens and on engines with them.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace octavo {
 
-// One way to propose, and a model that it proposes for.
+// A proposer, and a model for which it proposes draft tokens.
 struct Proposing {
   std::string name;
   std::string model;
   SpeculativeOptions speculation;
-  bool right_at_times = true;  // false: random weights, no draft token need be accepted
+  bool right_at_times = true;  // false: the weights are random, so possibly no draft token is accepted
 };
 
 std::vector<Proposing> all_proposing();
@@ -29,8 +29,9 @@ struct GuessReport {
   std::int64_t preemptions = 0;
 };
 
-// Compares `requests` random requests, in rounds of steps of different sizes, with blocks for all and for
-// few, with and without the prefix cache. device: "cpu" or "cuda". scratch: a folder for adapters.
+// Compares `requests` random requests, in rounds with steps of different sizes, with enough blocks for all
+// sequences and with few blocks, with and without the prefix cache. device: "cpu" or "cuda". scratch: folder
+// for adapters.
 GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed, const std::string& device,
                           const std::filesystem::path& scratch);
 

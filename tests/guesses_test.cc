@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 150;  // guesses_soak has more
+constexpr int kRequests = 150;  // number of requests; guesses_soak runs more
 
 class Guesses : public testing::TestWithParam<Proposing> {};
 
@@ -33,8 +33,8 @@ TEST_P(Guesses, ChangeNoAnswer) {
 INSTANTIATE_TEST_SUITE_P(Method, Guesses, testing::ValuesIn(all_proposing()),
                          [](const auto& test) { return test.param.name; });
 
-// Answers of three tokens, each one of the four likeliest, behind one prompt: so few that the model's own
-// numbers say how likely each is.
+// Answers of three tokens to one prompt, each token one of the four most likely. The number of possible
+// answers is small, so the probability of each is computed from the model's logprobs.
 class Distribution : public testing::Test {
  protected:
   static constexpr int kKept = 4;  // top_k
@@ -67,12 +67,12 @@ class Distribution : public testing::Test {
     return request;
   }
 
-  // The distribution of the next token at temperature 1.
+  // Returns the distribution of the next token at temperature 1.
   static std::map<TokenId, double> next(Engine& engine, const std::vector<TokenId>& text) {
     Request one = request(text, 1, 1, 1);
     one.sampling.logprobs.output = kKept;
     const Transcript answer = answers_of(engine, {one})[0][0];
-    // id, logprob and rank of the token that was drawn, then the list.
+    // The record has id, logprob and rank of the drawn token, then the list of most likely tokens.
     std::map<TokenId, double> shares;
     double sum = 0;
     for (std::size_t i = 3; i + 1 < answer.logprobs.size(); i += 2) {
@@ -96,8 +96,8 @@ class Distribution : public testing::Test {
     return found;
   }
 
-  // Pearson's statistic over the triples, in standard deviations (Wilson and Hilferty, 1931); triples with
-  // fewer than five expected draws share a cell.
+  // Returns Pearson's statistic over the triples of tokens, in standard deviations (Wilson and Hilferty,
+  // 1931). Triples with fewer than five expected draws are counted together.
   static double deviation(const std::map<Triple, double>& likely, const std::map<Triple, int>& found,
                           int count) {
     double sum = 0, rare = 0;
@@ -145,7 +145,7 @@ TEST_F(Distribution, GuessesDrawAsTheModelSays) {
   const double chance = deviation(likely, with, kCount);
   fmt::print("chi-square: {:.2f} standard deviations from the expected value\n", chance);
   EXPECT_LT(chance, 3.5);
-  // That it can tell: the same draws at another temperature.
+  // The test must be sensitive: draws at another temperature must not match.
   EXPECT_GT(deviation(likely, draw(*guessing, kCount, 0.8), kCount), 5);
 }
 

@@ -1,4 +1,4 @@
-// Many clients on a KV pool that holds little more than one of them.
+// Tests many clients on a KV pool that is only a little larger than the longest request.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,8 +12,10 @@ namespace {
 constexpr int kClients = 64;
 constexpr int kLongest = kPromptTokensMax + kOutputTokensMax;
 constexpr int kBlock = 16;
-constexpr int kPoolBlocks = (kLongest + kBlock - 1) / kBlock * 12 / 10;  // 1.2 of the longest request
-constexpr int kPreemptionsMax = 4;  // of one answer: three before it is non-preemptible, one in doubt
+// number of blocks: 1.2 times that of the longest request
+constexpr int kPoolBlocks = (kLongest + kBlock - 1) / kBlock * 12 / 10;
+constexpr int kPreemptionsMax = 4;  // maximum number of preemptions of one answer: three before it becomes
+                                    // non-preemptible, and one more as tolerance
 
 RigOptions tight() {
   RigOptions options;

@@ -1,4 +1,4 @@
-// The shipped model behind a real engine whose every option can be chosen, and exact records of its answers.
+// The shipped model in a real engine with configurable options, and exact records of its answers.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace octavo {
 
-// One answer, bit for bit.
+// One answer, with the bits of its numbers.
 struct Transcript {
   std::vector<TokenId> tokens;
-  // For the prompt's positions, then for the tokens: id, logprob (its bits), rank, then id and logprob of
-  // each list entry.
+  // Numbers of the prompt's positions, then of the output tokens: id, bits of the logprob, rank, then id and
+  // logprob of each list entry.
   std::vector<std::uint32_t> logprobs;
   FinishReason finished = FinishReason::error;
   std::optional<TokenId> stop_token;
@@ -26,16 +26,16 @@ struct Transcript {
   bool operator==(const Transcript&) const = default;
 };
 
-using Answers = std::vector<Transcript>;  // the n of a request
+using Answers = std::vector<Transcript>;  // the n answers to a request
 
 inline constexpr const char* kDemoModel = "models/demo";
 
 struct RigOptions {
   std::string model = kDemoModel;
-  std::optional<CpuIsa> isa = {};  // nullopt: the best
+  std::optional<CpuIsa> isa = {};  // nullopt: the best instruction set
   int threads = 1;
   ModelDType dtype = ModelDType::automatic;
-  std::optional<DType> cache_dtype = {};  // nullopt: as the activations
+  std::optional<DType> cache_dtype = {};  // nullopt: format of the activations
   Encoding quantization = Encoding::plain;
 
   int num_blocks = 4096;
@@ -48,13 +48,13 @@ struct RigOptions {
   std::optional<SpeculativeOptions> speculation = {};
 };
 
-// A request on its way: wait() gives its answers when all have ended.
+// A submitted request; wait() returns its answers when all have ended.
 class Ticket final : public OutputSink {
  public:
   explicit Ticket(int n) : answers_(static_cast<std::size_t>(n)), unfinished_(n) {}
   void deliver(Output&& output) noexcept override;
   Answers wait();
-  bool started();  // whether a token has come
+  bool started();  // returns whether a token has arrived
 
   RequestId id = 0;
 
@@ -72,32 +72,33 @@ class Rig {
   explicit Rig(const RigOptions& options);
 
   std::shared_ptr<Ticket> submit(const Request& request);
-  // All requests at once; the answers in their order.
+  // Sends all requests without waiting. Returns their answers in the order of the requests.
   std::vector<Answers> run(const std::vector<Request>& requests);
-  // One after the other, each of its n choices as a separate request.
+  // Sends the requests one after the other, each of the n choices as a separate request.
   std::vector<Answers> run_alone(const std::vector<Request>& requests);
 
   Engine& engine() { return *engine_; }
-  // The figures once nothing is unfinished and no block used; what they are after a minute otherwise.
+  // Waits until no request is unfinished and no block is used, for at most a minute, and returns the
+  // statistics.
   EngineStats idle_stats();
 
  private:
   std::unique_ptr<Engine> engine_;
 };
 
-// The greatest length of prompt and answer together that random_requests asks for.
+// Maximum numbers of prompt tokens and of output tokens of a request from random_requests.
 inline constexpr int kPromptTokensMax = 400;
 inline constexpr int kOutputTokensMax = 24;
 
-// Requests of all kinds over texts that the model wrote itself: prompts of 1 to kPromptTokensMax tokens, many
-// with a common beginning, greedy and seeded, with filters, penalties, biases, bans, log-probabilities, stop
-// tokens, n > 1. The same for the same seed and the same model.
+// Returns requests of all kinds over texts that the model itself has generated: prompts of 1 to
+// kPromptTokensMax tokens, many with a common prefix, greedy and seeded, with filters, penalties, biases,
+// bans, logprobs, stop tokens, n > 1. The result depends only on the seed and the model.
 std::vector<Request> random_requests(Rig& rig, int count, std::uint32_t seed);
 
-// All at once, by any engine; the answers in their order.
+// Sends all requests to an engine without waiting. Returns their answers in the order of the requests.
 std::vector<Answers> answers_of(Engine& engine, const std::vector<Request>& requests);
 
-// For another vocabulary, with a limit on the prompt's tokens.
+// Limits of requests for other models: vocabulary, and maximum number of prompt tokens.
 struct RequestLimits {
   int vocab = 0;
   int prompt_tokens = kPromptTokensMax;

@@ -8,10 +8,11 @@
 
 namespace octavo {
 
-// The result has padding.
+// Returns the encoded bytes, with padding.
 std::string encode_base64(std::string_view bytes);
 
-// Padding is optional. Errors: a character is outside the alphabet, or the length is impossible.
+// Decodes a text; padding is optional. Returns an error if a character is outside of the alphabet, or if the
+// length is impossible.
 Result<std::string> decode_base64(std::string_view text);
 
 }  // namespace octavo

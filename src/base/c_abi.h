@@ -14,7 +14,7 @@
 
 namespace octavo {
 
-// Copies the text, followed by a 0. If `out` is too small, the text is cut.
+// Copies the text, followed by a 0. If `out` is too small, the text is truncated.
 inline void copy_text(std::string_view text, std::span<char> out) {
   const std::size_t bytes = std::min(text.size(), out.size() - 1);
   std::memcpy(out.data(), text.data(), bytes);

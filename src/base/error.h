@@ -16,12 +16,12 @@
 
 namespace octavo {
 
-// The kind of failure. Exit codes, HTTP statuses and finish reasons each have one table that maps it.
+// Kinds of failure. One table each maps them to exit codes, HTTP statuses and finish reasons.
 enum class ErrorCode : std::uint8_t {
   invalid_argument,    // the caller's input is wrong: exit code 2, HTTP 400
   not_found,           // a file, model or route does not exist: HTTP 404
   unsupported,         // the input is valid, but Octavo does not support it
-  corrupt,             // a file contradicts itself
+  corrupt,             // the contents of a file are damaged or contradictory
   io,                  // the operating system reported an error
   resource_exhausted,  // a limit is reached, such as a full queue or pool: HTTP 429 or 503
   unavailable,         // the server is shutting down or not ready yet: HTTP 503
@@ -39,8 +39,7 @@ struct Error {
 template <class T = void>
 using Result = std::expected<T, Error>;
 
-// failure(code, "{} blocks needed, {} free", a, b): makes the unexpected value that a function with a
-// Result returns.
+// failure(code, "{} blocks needed, {} free", a, b): makes the error that a function with a Result returns.
 template <class... Args>
 std::unexpected<Error> failure(ErrorCode code, fmt::format_string<Args...> text, Args&&... args) {
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), {}});

@@ -56,9 +56,9 @@ Digits digits_of(std::string_view number) {
   return out;
 }
 
-// True if the double's shortest text gives the same number.
+// Returns true if the double's shortest text represents the same number.
 bool holds(double value, std::string_view text) {
-  // a whole number of more than 64 bits
+  // an integer of more than 64 bits
   if (text.find_first_of(".eE") == std::string_view::npos) return false;
   if (!std::isfinite(value)) return false;
   return digits_of(text) == digits_of(fmt::format("{}", value));

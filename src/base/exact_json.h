@@ -23,12 +23,12 @@ boost::json::value parse_exact_json(std::string_view text, boost::system::error_
                                     boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);
 
-// The text of a number that does not fit into 64 bits; null: the value is of another kind.
+// Returns the text of a number that does not fit into 64 bits; null for any other value.
 const boost::json::string* long_number(const boost::json::value& value);
 // The number, rounded to a double; nullopt: the value is not a number.
 std::optional<double> rounded_number(const boost::json::value& value);
 
-// Compact JSON. Numbers keep their value; whole numbers stay whole numbers, and fractions stay fractions.
+// Returns compact JSON. Numbers keep their value; integers stay integers, and fractions stay fractions.
 std::string exact_json_text(const boost::json::value& value);
 
 }  // namespace octavo

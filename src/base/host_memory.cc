@@ -39,7 +39,7 @@ std::uint64_t droppable(const fs::path& folder, const Names& names) {
 
 struct Limits {
   std::uint64_t limit = kNone;
-  std::uint64_t room = kNone;  // memory left below the limit
+  std::uint64_t room = kNone;  // memory left below the limit, in bytes
 };
 
 // Applies the limits of the cgroup `path` below `top`, and of all its parents.

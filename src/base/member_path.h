@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// The member at the end of a path. Each element of the path is a pointer to a member, or a function of the
-// object that the elements before it lead to.
+// Returns the member at the end of a path. Each element of the path is a pointer to a member, or a function
+// of the object to which the elements before it lead.
 template <class From>
 constexpr auto& follow(From& object) {
   return object;
@@ -19,7 +19,7 @@ constexpr auto& follow(From& object) {
   return follow<Rest...>(std::invoke(First, object));
 }
 
-// The type of a path, whatever members it has.
+// Type of a path; it does not depend on the members in the path.
 template <class Object, class Value>
 struct MemberPath {
   const Value& (*of_constant)(const Object&);

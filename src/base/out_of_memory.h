@@ -1,4 +1,4 @@
-// Turns a failed allocation into an error of the request that caused it.
+// Converts a failed allocation to an error of the request that caused it.
 #pragma once
 
 #include <new>

@@ -1,4 +1,4 @@
-// The share of the processor that a thread gets when other threads compete for it.
+// Priorities of threads: how much of the processor a thread gets when other threads compete for it.
 #pragma once
 
 #include <sys/resource.h>
@@ -6,11 +6,12 @@
 
 namespace octavo {
 
-// Nice values; each unit lowers the share by about a fifth. Threads that move blocks (kMoves) get a third
-// of the share of the engine's thread. Threads that prepare work (kPrepares) get a tenth.
+// Nice values; each unit lowers a thread's share of the processor by about a fifth. Threads that move blocks
+// (kMoves) get a third of the share of the engine's thread, and threads that prepare work (kPrepares) get a
+// tenth.
 inline constexpr int kMoves = 5, kPrepares = 10;
 
-// Lowers the priority of only the calling thread. No effect while no other thread needs the processor.
+// Lowers the priority of the calling thread only. It has no effect while no other thread needs the processor.
 inline void lower_priority(int nice) {
   const auto self = static_cast<id_t>(gettid());
   setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + nice);

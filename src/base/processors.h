@@ -18,8 +18,8 @@ Result<std::vector<int>> read_processor_list(std::string_view text);
 // processors. The result is empty if /sys below `root` lists no nodes.
 std::vector<std::vector<int>> numa_nodes(const std::filesystem::path& root = "/");
 
-// Restricts the calling thread, and threads that it starts later, to these processors. Errors:
-// invalid_argument, the process may use none of them.
+// Restricts the calling thread, and threads that it starts later, to these processors. Returns
+// invalid_argument if the process may use none of them.
 Result<> bind_thread(std::span<const int> processors);
 
 }  // namespace octavo

@@ -16,8 +16,8 @@
 namespace octavo {
 namespace {
 
-// About 50 microseconds. This is longer than the gaps between operators of a step, and so short that an
-// idle engine uses no processor time.
+// Number of spins before a thread sleeps, about 50 microseconds: longer than the gaps between operators of a
+// step, and so short that an idle engine uses no processor time.
 constexpr int kSpins = 4000;
 
 constexpr std::int32_t kStop = -1;
@@ -64,7 +64,7 @@ void ThreadPool::run(Job job, void* context, std::int64_t count, Taking taking) 
   }
 }
 
-// Takes and runs units until none is left.
+// Takes and runs units until all are taken.
 void ThreadPool::work(int rank) {
   std::int32_t done = 0;
   for (std::int32_t left = untaken_.load(std::memory_order_relaxed); left > 0;) {

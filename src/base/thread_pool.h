@@ -16,8 +16,8 @@ namespace octavo {
 // delays nothing. Between jobs the helpers first spin, because the next operator usually follows within
 // microseconds, and then sleep.
 //
-// Only one thread at a time may start jobs; this is the engine's thread. A job must not start another job
-// on the same pool.
+// Only one thread at a time may start jobs; this is the engine's thread. A job must not start another job on
+// the same pool.
 class ThreadPool {
  public:
   // threads: at least 1; includes the caller.
@@ -29,8 +29,8 @@ class ThreadPool {
   int size() const { return static_cast<int>(helpers_.size()) + 1; }
 
   // Calls body(rank, unit) once for each unit in [0, count). Each thread gets its units in ascending order.
-  // rank: index of the thread, below size(); 0 is the caller. The assignment of units to threads varies.
-  // Allocates no memory.
+  // rank: index of the thread, below size(); 0 is the caller. The assignment of units to threads varies
+  // between calls. Allocates no memory.
   template <class Body>
   void for_units(std::int64_t count, Body&& body) {
     run_units(count, Taking::single, std::forward<Body>(body));

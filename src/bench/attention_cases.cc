@@ -1,5 +1,5 @@
-// Cases of attention over pages: single tokens with short and long contexts, prompts, and a common prefix.
-// Also latent attention, and the selection of its visible tokens.
+// Cases of attention over KV blocks: single tokens with short and long contexts, prompts, and a common
+// prefix. Also latent attention, and the selection of its visible tokens.
 #include <algorithm>
 #include <vector>
 
@@ -60,7 +60,7 @@ struct Blocks {
   }
 };
 
-// If the spec has an indexer's keys, the case is only the selection of tokens.
+// Returns the case. If the spec has an indexer's keys, the case measures only the selection of tokens.
 OpCase case_of(const OpShapes& s, std::string_view kind, const KvSpec& spec, const Contexts& x,
                const Blocks& blocks, std::int64_t block_bytes) {
   // Each query of a head processes the keys and values of the tokens up to its own, with two operations per
@@ -90,8 +90,8 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
   OpCase c = case_of(s, kind, spec, x, blocks, block_bytes);
   if (!visitor.wanted(c)) return {};
-  const bool once = x.queries > 1 && !backend.stream->asynchronous();  // one call is long enough for the
-                                                                       // host's clock
+  // a single call takes long enough for the host's clock
+  const bool once = x.queries > 1 && !backend.stream->asynchronous();
   c.calls = once ? 1 : static_cast<int>(std::clamp(visitor.cold_bytes / c.bytes, 1.0, 256.0));
 
   std::vector<Buffer> layers;

@@ -30,7 +30,7 @@ struct OpCase {
   std::string shape;
   std::string format;
   int calls;          // number of calls of the operator in a run
-  double bytes;       // bytes per call that must come from memory (weights, KV)
+  double bytes;       // bytes per call that must be read from memory (weights, KV)
   double operations;  // per call; a multiply-add counts as two
   Arithmetic arithmetic = Arithmetic::f32;
   std::function<void()> run = {};
@@ -64,7 +64,7 @@ Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   return memory;
 }
 
-// Cases with formats that the backend does not support are left out.
+// These functions skip cases with formats that the backend does not support.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> latent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);

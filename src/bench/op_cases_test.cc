@@ -56,7 +56,7 @@ TEST_F(OpCases, AreNamedApart) {
   EXPECT_GT(names.size(), 100u);
 }
 
-// On the CUDA backend. Builds without CUDA use the emulator, whose memory the host cannot access.
+// Tests the CUDA backend. Builds without CUDA use the emulator, whose memory the host cannot access.
 TEST(OpCasesOnADevice, RunWhatTheDeviceHas) {
   auto cuda = make_cuda_backend();
   if (!cuda) GTEST_SKIP() << cuda.error().message;

@@ -32,7 +32,7 @@ Result<> count() {
                           .measure =
                               [](const OpCase& c) {
                                 const std::string name = name_of(c);
-                                c.run();  // does work that is needed only once
+                                c.run();  // first run, which does work that is needed only once
                                 CALLGRIND_ZERO_STATS;
                                 CALLGRIND_TOGGLE_COLLECT;
                                 c.run();

@@ -65,7 +65,7 @@ class RandomRows {
     part_.zeros = View::of(zeros_.data(), DType::u8, {kDistinctRows, groups});
   }
 
-  // The matrix as repetitions of these rows, until it has `rows` rows.
+  // Returns the matrix as repetitions of these rows, until it has `rows` rows.
   std::vector<MatrixPart> repeated(std::int64_t rows) const {
     std::vector<MatrixPart> parts(static_cast<std::size_t>(rows / kDistinctRows), part_);
     if (const std::int64_t rest = rows % kDistinctRows; rest > 0) {
@@ -119,7 +119,7 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
         on_device(backend,
                   std::vector<std::uint8_t>(static_cast<std::size_t>(m * matrix.cols) * size_of(act), 0x3d)));
     TRY(const Buffer y, backend.device->allocate(static_cast<std::size_t>(m * matrix.rows) * sizeof(float)));
-    // With many rows, one product is long enough for the host's clock.
+    // With many rows, a single product takes long enough for the host's clock.
     const bool many = m > 64 && !backend.stream->asynchronous();
     c.calls = static_cast<int>(many ? 1 : copies.size());
     c.bytes = static_cast<double>(copies[0]->bytes());

@@ -13,7 +13,7 @@ namespace octavo {
 
 class ArrivalWatch {
  public:
-  // wake: called on the watch's thread. Error (io): the operating system refuses the descriptors.
+  // wake: called on the watch's thread. Returns io if the operating system rejects the descriptors.
   static Result<std::unique_ptr<ArrivalWatch>> start(std::span<const int> sockets,
                                                      std::function<void()> wake);
   ~ArrivalWatch();

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Options of group `index` of the layout, for its member `rank`.
+// Returns the options of group `index` of the layout, for its member `rank`.
 SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::size_t index,
                                        const std::vector<int>& members) {
   const RankLayout& layout = options.layout;
@@ -20,7 +20,7 @@ SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::si
   if (layout.pipeline == 1) return group;
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   if (index == 0) {
-    // Each step has two messages, for begin and end; there may be two other messages per step.
+    // Each step has two messages, for its begin and its end; two other messages per step are possible.
     group.slots = std::bit_ceil(4 * stages);
     group.slot_bytes = options.told_bytes;
   } else if (layout.stage(members.front()) != layout.stage(members.back())) {

@@ -1,9 +1,9 @@
 // The groups of an engine's ranks on one host, in one block of shared memory.
 //
-// With several stages, several steps are in flight. Two conditions prevent a deadlock. First, a stage
-// always finds a free slot for its output, even if the next stage is several steps late. Second, rank 0,
-// which is in the last stage, can send all messages for the steps in flight before another rank reads one.
-// If the output of a stage exceeds a slot, the stage reads messages only when rank 0 has taken the output.
+// With several stages, several steps are in flight. Two conditions prevent a deadlock. First, a stage always
+// finds a free slot for its output, even if the next stage is several steps late. Second, rank 0, which is in
+// the last stage, can send all messages for the steps in flight before another rank reads one. If the output
+// of a stage is larger than a slot, the stage reads messages only after rank 0 has taken the output.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,15 @@ namespace octavo {
 struct HostGroupsOptions {
   RankLayout layout{};
   int rank = 0;
-  std::function<Result<>()> check = {};  // check and spin: as in SharedMemoryGroupOptions
+  std::function<Result<>()> check = {};  // see SharedMemoryGroupOptions, also for spin
   bool spin = true;
-  // Slot sizes with several stages: for messages to all ranks, and for a stage's output of one step. Pages
-  // that are never written use no memory.
+  // Slot sizes in bytes with several stages: for messages to all ranks, and for a stage's output of one step.
+  // Pages that are never written use no memory.
   std::size_t told_bytes = std::size_t{16} << 20;
   std::size_t handed_on_bytes = std::size_t{64} << 20;
 };
 
-// Bytes of memory for options.layout; equal on all ranks.
+// Returns the bytes of memory for options.layout, which are equal on all ranks.
 std::size_t host_groups_bytes(const HostGroupsOptions& options);
 
 // memory: host_groups_bytes(options) bytes, initially zero, shared by all ranks. It must outlive the groups.

@@ -14,8 +14,8 @@ namespace {
 constexpr int kSteps = 60;
 constexpr std::size_t kSlotBytes = 4096;
 
-// A step as in RankedExecutor. All ranks receive `begin` with a number. The last stage receives `end` of
-// the oldest step.
+// Messages of a step, as in RankedExecutor. All ranks receive `begin` with a number. The last stage receives
+// `end` of the oldest step.
 enum class Order : std::uint8_t { begin, end, stop };
 
 void tell(ProcessGroup& all, Order order, int number = 0) {
@@ -38,7 +38,7 @@ void compute(RankGroups& groups, const RankLayout& layout, int step, std::size_t
   EXPECT_EQ(rows.back(), static_cast<float>(step + layout.pipeline));
 }
 
-// Begins steps until every stage has one. Then repeatedly ends the oldest step and begins another.
+// Begins steps until every stage has a step. Then repeatedly ends the oldest step and begins another.
 void lead(RankGroups& groups, const RankLayout& layout, std::size_t count) {
   std::deque<int> launched;
   for (int step = 0; step < kSteps || !launched.empty(); ++step) {

@@ -10,8 +10,8 @@ namespace {
 
 // Maximum bytes of a message. MPI counts in ints, and receive buffers should be small.
 constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
-// Above this number of bytes a sum takes two exchanges: each rank sums one part, then sends the result to
-// the others.
+// Size in bytes above which a sum takes two exchanges: each rank sums one part, then sends the result to the
+// others.
 constexpr std::size_t kScatterBytes = 64 << 10;
 
 // Calls piece(begin, size) for pieces of at most `most` items.
@@ -29,7 +29,7 @@ MessageGroup::MessageGroup(Transport& transport, std::vector<int> members)
   rank_ = static_cast<int>(own - members_.begin());
 }
 
-// Runs the transfers in sends_ and receives_. False: the group has failed.
+// Runs the transfers in sends_ and receives_. Returns false if the group has failed.
 bool MessageGroup::exchange() {
   if (!failure_)
     if (const Result<> done = transport_.exchange(sends_, receives_, timeout_ms_); !done)
@@ -96,7 +96,8 @@ void MessageGroup::add_in_order(std::span<float> mine, std::size_t stride) {
 
 void MessageGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   CHECK(all.empty() || all.size() == mine.size() * members_.size());
-  // Ranks that do not need the parts also receive them, because messages are received in order.
+  // Memory for ranks that do not need the parts: they receive them, too, because messages are received in
+  // order.
   std::vector<std::byte> unused(all.empty() ? mine.size() * members_.size() : 0);
   if (all.empty()) all = unused;
   in_pieces(mine.size(), kMessageBytes, [&](std::size_t begin, std::size_t count) {

@@ -4,7 +4,7 @@
 
 namespace octavo {
 
-// RTLD_GLOBAL: libraries that MPI loads need MPI's symbols.
+// RTLD_GLOBAL is needed because libraries that MPI loads use MPI's symbols.
 Result<std::unique_ptr<Transport>> open_mpi_transport() {
   const auto function = plugin_function("liboctavo_mpi.so", kOpenMpiTransport, true);
   if (!function) return failure(function.error().code, "MPI is not available: {}", function.error().message);

@@ -31,7 +31,7 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::create(std::shared_ptr<const NcclL
   return group;
 }
 
-// Does not wait for a rank that is dead.
+// Does not wait for a dead rank.
 NcclGroup::~NcclGroup() {
   if (comm_ == nullptr) return;
   works() ? nccl_->comm_destroy(comm_) : nccl_->comm_abort(comm_);
@@ -76,7 +76,7 @@ void NcclGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte>
   CHECK(all.empty() || all.size() == mine.size() * static_cast<std::size_t>(size()));
   if (mine.empty() || !works()) return;
   std::byte* to = all.data();
-  if (all.empty()) {  // NCCL always sends everything to every rank
+  if (all.empty()) {  // NCCL always sends all parts to every rank
     const auto scratch = device_.scratch(mine.size() * static_cast<std::size_t>(size()));
     if (!scratch) return note(std::unexpected(scratch.error()));
     to = *scratch;

@@ -19,7 +19,7 @@ class NcclDevice {
   virtual ~NcclDevice() = default;
 
   virtual void* stream() = 0;  // CUDA stream that computes the values
-  // Device memory that stays allocated for the next call. Error: not enough memory.
+  // Returns device memory that stays allocated for the next call, or an error if memory does not suffice.
   virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
   // Enqueues sum[i] = parts[i] + parts[count + i] + .., in this order; there are `parts_count` parts.
   virtual void add_parts(float* sum, const float* parts, std::size_t count, int parts_count) = 0;
@@ -27,8 +27,8 @@ class NcclDevice {
 
 class NcclGroup final : public ProcessGroup {
  public:
-  // Collective. host: a group of the same ranks. `host` and `device` must outlive this group. Errors:
-  // NCCL's error on any rank.
+  // Collective. host: a group of the same ranks. `host` and `device` must outlive this group. Returns NCCL's
+  // error on any rank.
   static Result<std::unique_ptr<NcclGroup>> create(std::shared_ptr<const NcclLibrary> nccl,
                                                    NcclDevice& device, ProcessGroup& host);
   ~NcclGroup() override;

@@ -91,7 +91,7 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
         ASSERT_FALSE(group.status());
         EXPECT_EQ(group.status().error().message,
                   "NCCL: a collective operation: remote process exited or there was a network error");
-        group.all_reduce(values);  // returns at once
+        group.all_reduce(values);  // returns immediately
       },
       1);
 }

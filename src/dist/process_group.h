@@ -1,8 +1,8 @@
 // A group of processes (ranks) that compute together. They call the same collective operations in the same
 // order.
 //
-// If an operation fails, its output is undefined, and every later operation fails at once. So a long
-// computation need not check failure() before its end.
+// If an operation fails, its output is undefined, and every later operation fails immediately. So a long
+// computation may check failure() only at its end.
 #pragma once
 
 #include <algorithm>
@@ -30,22 +30,22 @@ class ProcessGroup {
   // Gathers `mine` from every rank, in the order of ranks. all: `size` times the length of `mine`; empty on
   // a rank that does not need it.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  // Gathers parts of different sizes. Rank r's part is bytes [starts[r], starts[r + 1]) of `all`; rank r
-  // must write it before the call. to: the rank that needs the parts, or kEveryRank. On the other ranks,
-  // the parts of other ranks are undefined.
+  // Gathers parts of different sizes. Rank r's part is bytes [starts[r], starts[r + 1]) of `all`; rank r must
+  // write it before the call. to: the rank that needs the parts, or kEveryRank. On ranks that do not need
+  // them, the parts of other ranks are undefined.
   static constexpr int kEveryRank = -1;
   virtual void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) = 0;
   // Sends rank 0's message to all other ranks.
   virtual void broadcast(std::vector<std::byte>& message) = 0;
-  // The same, for a message whose length all ranks know.
+  // Sends a message whose length all ranks know.
   virtual void broadcast(std::span<std::byte> message) = 0;
   virtual void barrier() = 0;
 
-  // Sets the time after which a rank that others wait for counts as hung. Before this call, a wait ends
-  // only if a rank dies.
+  // Sets the time after which a rank that others wait for counts as hung. Before this call, a wait ends only
+  // if a rank dies.
   virtual void set_timeout_ms(int ms) = 0;
 
-  // The reason of the failure: a rank is dead or does not respond.
+  // Returns the reason of the failure: a rank is dead or does not respond.
   virtual const std::optional<Error>& failure() const = 0;
 
   Result<> status() const {
@@ -54,7 +54,7 @@ class ProcessGroup {
   }
 };
 
-// Size of the largest part for gather(), among the parts of `size` ranks.
+// Returns the size of the largest part for gather(), among the parts of `size` ranks.
 inline std::size_t largest_part(std::span<const std::byte> all, std::span<const std::size_t> starts,
                                 int size) {
   CHECK(std::cmp_equal(starts.size(), size + 1) && starts.back() <= all.size(), "{} parts of {} ranks",

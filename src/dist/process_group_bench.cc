@@ -12,8 +12,8 @@
 namespace octavo {
 namespace {
 
-// The other ranks of a group, each on a thread. Whenever rank 0 broadcasts, they run `operation` a hundred
-// times.
+// The other ranks of a group, each on a separate thread. Whenever rank 0 broadcasts, they run `operation` a
+// hundred times.
 class Others {
  public:
   Others(int ranks, const std::function<void(SharedMemoryGroup&)>& operation)

@@ -1,5 +1,5 @@
-// Partition of a model among an engine's ranks. Pipeline parallel: stages of layers. Tensor parallel: each
-// rank has a part of every layer of its stage.
+// Partition of a model among an engine's ranks. Pipeline parallel: each stage has some layers. Tensor
+// parallel: each rank has a part of every layer of its stage.
 #pragma once
 
 #include <algorithm>
@@ -20,21 +20,21 @@ struct RankLayout {
   int stage(int rank) const { return pipeline - 1 - rank / tensor; }
   int part(int rank) const { return rank % tensor; }
 
-  // The ranks of each group: one group of all ranks; one per stage; one for each rank of a stage with its
-  // counterpart in the next stage.
+  // Returns the ranks of each group: one group of all ranks; one per stage; and one for each rank of a stage
+  // with its counterpart in the next stage.
   std::vector<std::vector<int>> groups() const;
 };
 
 struct RankGroups {
   std::unique_ptr<ProcessGroup> all;
-  std::unique_ptr<ProcessGroup> tensor;  // null: each rank has whole layers
-  // In these groups rank 0 sends. Null: the first stage has no previous stage, and the last one has no next
-  // stage.
+  std::unique_ptr<ProcessGroup> tensor;  // null: each rank has complete layers
+  // Groups of two ranks in adjacent stages, whose rank 0 sends. Null if there is no previous stage, or no
+  // next stage.
   std::unique_ptr<ProcessGroup> from_stage_before, to_stage_behind;
-  // The ranks of all engines that share experts. Null: the engine does not share its experts.
+  // Ranks of all engines that share experts; null if experts are not shared.
   std::unique_ptr<ProcessGroup> experts;
 
-  // The first failure of any of these groups.
+  // Returns the first failure of any of these groups.
   Result<> status() const;
   void set_timeout_ms(int ms);
   // All groups that are not null.

@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-// Fixes the size, so that other processes can rely on it.
+// The size is fixed, so that other processes can rely on it.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr std::string_view kLink = "/memfd:octavo";  // prefix of the descriptor's link in /proc
 

@@ -19,9 +19,9 @@ namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Number of spins before a rank sleeps. They take about as long as one sleep and wake-up.
+// Number of spins before a rank sleeps; they take about as long as one sleep and wake-up.
 constexpr int kSpins = 2000;
-// Time between two checks while a rank sleeps.
+// Time in ms between two checks while a rank sleeps.
 constexpr int kSleepMs = 50;
 
 void pause() {
@@ -36,7 +36,7 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, time, nullptr, 0);
 }
 
-// True if `count` has reached `round`; both may wrap around.
+// Returns true if `count` has reached `round`; both counters may wrap around.
 bool reached(std::uint32_t count, std::uint32_t round) {
   return static_cast<std::int32_t>(count - round) >= 0;
 }
@@ -62,7 +62,7 @@ std::byte* SharedMemoryGroup::slot(int rank) const {
          (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
 }
 
-// False, also in the functions below: the group has failed.
+// Begins a round. This and the functions below return false if the group has failed.
 bool SharedMemoryGroup::begin_round() {
   if (failure_ || !wait_all(round_ + 2 - static_cast<std::uint32_t>(options_.slots))) return false;
   ++round_;
@@ -91,7 +91,7 @@ bool SharedMemoryGroup::wait(int rank, std::uint32_t round) {
   return sleep(rank, round);
 }
 
-// The timeout counts only the time of sleeps, not wall time. So processes that were all stopped and
+// Sleeps. The timeout counts only the time of sleeps, not wall time. So processes that were all stopped and
 // continued do not count as hung.
 bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
   Line& line = lines_[rank];

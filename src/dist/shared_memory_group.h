@@ -1,11 +1,11 @@
 // A group of ranks on one host, over shared memory.
 //
-// An operation is one round, or several rounds if the data exceeds a slot. In a round each rank writes its
-// slot and increments its round counter. Then it waits for the counters of the ranks that it reads, and
-// reads their slots. A rank uses its N slots one after the other. If a rank's counter is r, the rank has
-// read everything of round r - 1. So before a rank writes round r + 1, it waits for round r + 2 - N of its
-// readers. It never overwrites a slot that is still being read, and may be N - 1 rounds ahead of its
-// readers.
+// An operation takes one round, or several rounds if the data is larger than a slot. In a round, each rank
+// writes its slot and increments its round counter. Then it waits for the counters of the ranks that it
+// reads, and reads their slots. A rank uses its N slots one after the other. If a rank's counter is r, the
+// rank has read everything of round r - 1. So before a rank writes round r + 1, it waits until its readers
+// have begun round r + 2 - N. It never overwrites a slot that is still being read, and may be N - 1 rounds
+// ahead of its readers.
 //
 // A rank that waits spins for a short time, then sleeps on a futex.
 #pragma once
@@ -23,9 +23,10 @@ struct SharedMemoryGroupOptions {
   int size = 1;
   // Called several times a second during a wait; an error says that another rank is dead. May be empty.
   std::function<Result<>()> check = {};
-  bool spin = true;  // false: do not spin, because there are more ranks than processors
+  bool spin = true;  // whether ranks spin before they sleep; set to false if there are more ranks than
+                     // processors
   std::size_t slot_bytes = std::size_t{1} << 20;
-  std::size_t slots = 2;        // a power of two: the round counter wraps around
+  std::size_t slots = 2;  // number of slots per rank; a power of two, because the round counter wraps around
   std::vector<int> names = {};  // names of the ranks in errors; empty: their numbers in this group
 };
 

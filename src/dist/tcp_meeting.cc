@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31304f5641544f43;  // includes the version of the messages
+constexpr std::uint64_t kMagic = 0x31304f5641544f43;  // also identifies the version of the messages
 constexpr int kRetryMs = 200;                         // time between attempts to reach rank 0
 constexpr int kTellMs = 10'000;                       // time between log lines
 
@@ -27,13 +27,13 @@ struct Hello {
   std::int32_t port = 0;  // listening port
 };
 
-// Rank 0's answer. It comes when all ranks are connected, or at once if the rank is refused.
+// Rank 0's response. It is sent when all ranks are connected, or immediately if the rank is rejected.
 struct Welcome {
   std::int32_t accepted = 1;
   std::array<char, 252> why = {};
 };
 
-// Limits the wait for other ranks, and checks that it can still succeed.
+// Limits the wait for other ranks, and checks that the wait can still succeed.
 class Patience {
  public:
   explicit Patience(const TcpRanks& ranks)
@@ -56,14 +56,15 @@ class Patience {
 
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
-  return poll(&readable, 1, 0) != 0;  // closed: clients send nothing before they are accepted
+  return poll(&readable, 1, 0) != 0;  // the connection is closed: clients send nothing before they are
+                                      // accepted
 }
 
 Hash128 identity_of(const TcpRanks& ranks) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(ranks.identity)), 0);
 }
 
-// The meeting on rank 0.
+// Rank 0 while it accepts the other ranks.
 class Host {
  public:
   explicit Host(const TcpRanks& ranks)
@@ -150,7 +151,8 @@ Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello, const Pat
   }
 }
 
-// Where a rank listens for those after it: only on this host, if rank 0 is reached through the loopback.
+// Returns the address on which a rank listens for ranks with higher numbers: only on this host if rank 0 is
+// reached through the loopback interface.
 TcpAddress own_place(const TcpAddress& host) {
   TcpAddress place{.storage = {}, .length = host.length};
   place.storage.ss_family = host.storage.ss_family;
@@ -185,7 +187,7 @@ Result<std::vector<Socket>> join(const TcpRanks& ranks) {
     while (poll(&readable, 1, kRetryMs) == 0) TRY_VOID(patience.check());
     if (!read_value(sockets[0], answer)) {
       poll(nullptr, 0, kRetryMs);
-      continue;  // rank 0 is gone, but may return
+      continue;  // rank 0 has disconnected, but may return
     }
     if (!answer.accepted) return invalid(ranks.address_flag, "{}", answer.why.data());
     welcome = read_all(sockets[0], std::as_writable_bytes(std::span(addresses)), kReadMs);

@@ -14,7 +14,7 @@
 namespace octavo {
 
 inline constexpr int kReadMs = 2'000;       // time limit for a client's first message
-inline constexpr int kDeadLinkMs = 10'000;  // a link without traffic for this time counts as dead
+inline constexpr int kDeadLinkMs = 10'000;  // time in ms without traffic after which a link counts as dead
 
 // Owner of a socket's descriptor, which the destructor closes.
 class Socket {
@@ -39,18 +39,18 @@ struct TcpAddress {
   TcpAddress with_port(int port) const;
 };
 
-// Error (invalid_argument, field `field`): the host has no address.
+// Returns invalid_argument for the field `field` if the host has no address.
 Result<TcpAddress> resolve(std::string_view field, const std::string& host, int port);
 
-// Errors of these four functions: io, unavailable.
+// These four functions return io or unavailable.
 Result<Socket> listen_at(const TcpAddress& address);
 Result<Socket> connect_to(const TcpAddress& address);
-// Reserves a free port of 127.0.0.1: while the socket exists, no other program gets the port, but
-// listen_at() may use it.
+// Reserves a free port of 127.0.0.1. While the socket exists, no other program gets the port, but listen_at()
+// may use it.
 Result<std::pair<Socket, int>> reserve_port();
 Result<std::pair<Socket, TcpAddress>> accept_from(const Socket& listener, int timeout_ms);
 
-// Reads the whole span. False: it is not complete within timeout_ms.
+// Reads the complete span. Returns false if it is not complete within timeout_ms.
 bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms);
 
 template <class T>

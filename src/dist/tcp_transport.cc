@@ -50,14 +50,14 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
       if (!peer.in.empty()) TRY_VOID(receive_some(peer, r));
       if (!peer.out.empty() || !peer.in.empty()) waits_for = r;
       const bool sends_more = !peer.out.empty();
-      // A peer that has closed normally has sent all its data, so its end is no error here.
+      // A peer that has closed normally has sent all its data, so its end is not an error here.
       polled[static_cast<std::size_t>(r)] = {peer.ended ? -1 : peer.socket.fd(),
                                              static_cast<short>(POLLIN | (sends_more ? POLLOUT : 0)), 0};
     }
     if (waits_for < 0) return {};
     const int ready = poll(polled.data(), polled.size(), kPollMs);
     waited_ms = ready == 0 ? waited_ms + kPollMs : 0;
-    // Any rank that is gone ends the wait, because the rank that this one waits for may have noticed it and
+    // A disconnected rank ends the wait, because the rank that this one waits for may have detected it and
     // given up.
     for (int r = 0; ready == 0 && r < size(); ++r)
       if (peers_[static_cast<std::size_t>(r)].ended) return gone(r, 0);
@@ -104,7 +104,7 @@ Result<> TcpTransport::send_some(Peer& peer, int rank) {
   return {};
 }
 
-// Copies received bytes to the buffer that waits for them; without such a buffer, keeps them.
+// Copies received bytes to the buffer that waits for them; without such a buffer, stores them.
 Result<> TcpTransport::receive_some(Peer& peer, int rank) {
   if (!peer.in.empty() && peer.taken < peer.kept.size()) {
     const std::size_t bytes = std::min(peer.in.size(), peer.kept.size() - peer.taken);

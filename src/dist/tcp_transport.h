@@ -1,4 +1,4 @@
-// A transport between ranks over TCP. The ranks meet at rank 0's address. Each rank sends its number and
+// A transport between ranks over TCP. All ranks connect to rank 0's address. Each rank sends its number and
 // its listening address, receives the addresses of the other ranks, and connects to the ranks with lower
 // numbers.
 #pragma once
@@ -19,7 +19,7 @@ struct TcpRanks {
   std::string address;
   int port = 0;
   std::string_view address_flag = "master_addr";  // flag that sets the address, for errors
-  // Describes the computation and its partition. Ranks with different texts refuse each other.
+  // Description of the computation and its partition. Ranks with different descriptions reject each other.
   std::string identity = {};
   // Maximum time to wait for the other ranks, in seconds; 0: unlimited.
   int patience_s = 0;
@@ -29,8 +29,8 @@ struct TcpRanks {
 
 class TcpTransport final : public Transport {
  public:
-  // Waits until all ranks are connected, and logs the wait at intervals. Errors: io; invalid_argument, rank
-  // 0 has another identity; unavailable after patience_s; errors of `check`.
+  // Waits until all ranks are connected, and logs the wait at intervals. Returns io, invalid_argument if rank
+  // 0 has another identity, unavailable after patience_s seconds, or errors of `check`.
   static Result<std::unique_ptr<TcpTransport>> meet(const TcpRanks& ranks);
 
   int rank() const override { return rank_; }
@@ -38,7 +38,8 @@ class TcpTransport final : public Transport {
   Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives, int timeout_ms) override;
   Result<> check() const override;
 
-  // True if a rank has sent a message that exchange() has not returned yet, or has closed its connection.
+  // Returns true if a rank has sent a message that exchange() has not returned yet, or has closed its
+  // connection.
   bool has_arrivals() const;
   // Descriptors of the connections to the other ranks.
   std::vector<int> sockets() const;
@@ -48,7 +49,7 @@ class TcpTransport final : public Transport {
     Socket socket;                     // empty for this rank itself
     std::vector<std::byte> kept = {};  // bytes that arrived before exchange() expected them
     std::size_t taken = 0;             // number of bytes of `kept` that exchange() has returned
-    bool ended = false;                // true: the connection has ended
+    bool ended = false;                // whether the connection has ended
     // The bytes of the current exchange that remain to be sent and received.
     std::span<const std::byte> out = {};
     std::span<std::byte> in = {};

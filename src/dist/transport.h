@@ -25,14 +25,14 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Returns when everything is sent and received. Each list contains a rank at most once. Messages between
-  // two ranks keep their order and their sizes. A message that no call expects yet is kept for a later
-  // call, so that two ranks that both send first do not block each other. timeout_ms: maximum time without
-  // progress; 0: unlimited. Error (unavailable): a rank is dead or does not respond.
+  // Sends and receives; returns when all messages are complete. Each list contains a rank at most once.
+  // Messages between two ranks keep their order and their sizes. A message that no call expects yet is stored
+  // for a later call, so that two ranks that both send first do not block each other. timeout_ms: maximum
+  // time without progress; 0: unlimited. Returns unavailable if a rank is dead or does not respond.
   virtual Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives,
                             int timeout_ms) = 0;
 
-  // Error: a rank is known to be dead. Sends no message. Any thread.
+  // Returns an error if a rank is known to be dead. It sends no message. Any thread.
   virtual Result<> check() const { return {}; }
 };
 

@@ -37,7 +37,8 @@ Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
       if (!item.is_string() || item.get_string() != "default") return invalid(name, "must be \"default\"");
     } else if (name == "communicator") {
       if (!item.is_string() && !item.is_null())
-        return invalid(name, "must be a string");  // the value is ignored: the ranks' own group is used
+        // the value is ignored, because the group of the ranks is used
+        return invalid(name, "must be a string");
     } else {
       return invalid("eplb_config", "there is no field {}", quoted_text(name));
     }

@@ -13,14 +13,14 @@ struct ExpertBalancing {
   int step_interval = 3000;
   int redundant_experts = 0;  // number of redundant experts per layer, over all ranks
   bool log_balancedness = false;
-  // true: move the experts of one layer between two steps. false: move those of all layers at once.
+  // true: between two steps, the experts of one layer move; false: those of all layers move.
   bool use_async = true;
 
   bool operator==(const ExpertBalancing&) const = default;
 };
 
-// Reads the JSON object of --eplb-config; `enabled` stays unchanged. Errors: invalid, naming the field
-// and its limit.
+// Reads the JSON object of --eplb-config; `enabled` stays unchanged. Returns invalid, with the field and its
+// limit.
 Result<> read_eplb_config(std::string_view json, ExpertBalancing& options);
 
 }  // namespace octavo

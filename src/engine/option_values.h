@@ -1,4 +1,4 @@
-// Converts text options of the engine to the values that loading uses. Errors name the field.
+// Converts text options of the engine to values for loading. Errors name the field.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@ namespace octavo {
 Result<ModelDType> model_dtype(const std::string& text);
 // Reads runner, convert, pooling_type and hf_overrides.
 Result<Reading> reading_of(const EngineOptions& options);
-// nullopt: "auto", the data type of the activations.
+// Returns nullopt for "auto": the data type of the activations.
 Result<std::optional<DType>> kv_cache_dtype(const std::string& text);
-// Quantization of plain matrices. If the text is one of vLLM's methods, the checkpoint must use this
-// method. The suffix "_marlin" is ignored: it only names a kernel.
+// Returns the quantisation of plain matrices. If the text is one of vLLM's methods, the checkpoint must use
+// this method. The suffix "_marlin" is ignored, because it only names a kernel.
 Result<Encoding> quantization(const std::string& text, const std::string& model_dir);
 
 }  // namespace octavo

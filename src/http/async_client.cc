@@ -39,8 +39,8 @@ constexpr int kPauseMs = 2;
 constexpr std::size_t kReadBytes = 16 << 10;  // maximum number of bytes in one read
 constexpr int kSweepMs = 1000;
 
-// The kernel closes the connection about a minute after the peer's host disappears. If only the process is
-// frozen, the connection stays open.
+// Sets the connection's timeouts. The kernel closes the connection about a minute after the peer's host
+// disappears. If only the peer's process is frozen, the connection stays open.
 void notice_lost_peer(int socket) {
   constexpr std::pair<int, int> kOptions[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
   constexpr int kOn = 1, kUnacknowledgedMs = 60'000;
@@ -94,9 +94,9 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::unique_ptr<char[]> received_;  // receive buffer
   std::string unread_;
   int connection_ = 0;    // number of connections that this call has used so far
-  bool writing_ = false;  // a write on the current connection has not ended
-  bool reused_ = false;   // the connection has served another call before
-  bool heard_ = false;   // a byte of the response has arrived
+  bool writing_ = false;  // whether a write on the current connection is running
+  bool reused_ = false;   // whether the connection has served another call before
+  bool heard_ = false;    // whether a byte of the response has arrived
   bool head_delivered_ = false;
   bool over_ = false;
 };
@@ -110,7 +110,7 @@ class Loop : public ClientLoop {
     sweep();
     loop_->start();
   }
-  // Cancels all calls without callbacks, and refuses new ones.
+  // Cancels all calls without callbacks, and rejects new calls.
   void end() {
     loop_->run([this] {
       ending_ = true;
@@ -175,7 +175,7 @@ class Loop : public ClientLoop {
     std::int64_t since_us;
   };
 
-  // Key of kept connections. Calls with different TLS contexts share no connection.
+  // Returns the key of kept connections. Calls with different TLS contexts share no connection.
   static std::string peer(const CallRequest& request) {
     const std::string url = request.address.url();
     return request.tls ? fmt::format("{} {}", url, fmt::ptr(request.tls.get())) : url;
@@ -263,7 +263,8 @@ void OneCall::connect() {
                           });
 }
 
-// Reads while it writes: a peer that refuses a request may answer before it has read the whole request.
+// Reads while it writes, because a peer that rejects a request may respond before it has read the complete
+// request.
 void OneCall::send() {
   ++connection_;
   arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer",
@@ -287,7 +288,7 @@ void OneCall::send_sealed(std::string plain) {
   asio::async_write(link_.socket, asio::buffer(sending_), written());
 }
 
-// Ignores write errors: the read reports the cause, or receives the answer.
+// Ignores write errors: the read reports the cause, or receives the response.
 std::function<void(const error_code&, std::size_t)> OneCall::written() {
   return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
     if (self->over_ || connection != self->connection_) return;
@@ -303,8 +304,8 @@ void OneCall::read() {
       if (!self->over_) self->read();
     });
   }
-  // The call has a separate read buffer. Waiting for data first, to use the loop's buffer, would cost a
-  // system call for each piece.
+  // Each call has a separate read buffer. To use the loop's buffer, the call would have to wait for data
+  // first, which costs a system call for each piece.
   if (!received_) received_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
   link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
                                [self = shared_from_this()](const error_code& error, std::size_t count) {
@@ -330,10 +331,10 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   read();
 }
 
-// Called when the peer has closed the connection. in_order: the peer may do this, since HTTP or TLS allows it
+// Called when the peer has closed the connection. in_order: whether HTTP or TLS allows the peer to close
 // here.
 void OneCall::on_peer_gone(std::string_view why, bool in_order) {
-  // The peer closed the kept connection at the same time, so it did not read the request.
+  // The peer closed the kept connection while the request was sent, so it did not read the request.
   if (reused_ && !heard_) {
     error_code ignored;
     link_.socket.close(ignored);
@@ -346,7 +347,7 @@ void OneCall::on_peer_gone(std::string_view why, bool in_order) {
   fail(ErrorCode::io, fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", why));
 }
 
-// False: the call has ended.
+// Returns false if the call has ended.
 bool OneCall::parse() {
   if (const error_code wrong = response_->parse(unread_)) {
     fail(ErrorCode::io, fmt::format("malformed answer: {}", wrong.message()));
@@ -357,7 +358,7 @@ bool OneCall::parse() {
   return !over_;
 }
 
-// False: a callback has cancelled the call.
+// Returns false if a callback has cancelled the call.
 bool OneCall::deliver() {
   if (!response_->has_head()) return true;
   if (!std::exchange(head_delivered_, true)) {
@@ -394,7 +395,7 @@ void OneCall::close() {
   resolver_.cancel();
   deadline_.cancel();
   pause_.cancel();
-  asio::post(loop_.io(), [events = std::move(events_)] {});  // destroys them later, since the callbacks may
+  asio::post(loop_.io(), [events = std::move(events_)] {});  // destroys the callbacks later, because they may
                                                              // own their caller
 }
 

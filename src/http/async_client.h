@@ -34,13 +34,13 @@ struct CallRequest {
   Headers headers = {};  // without Host, Content-Length, Connection: the client adds those
   std::shared_ptr<const std::string> body = {};
   int connect_ms = 5'000;
-  int timeout_ms = 60'000;            // for the whole call, including connecting
+  int timeout_ms = 60'000;            // time limit in ms of the complete call, including connecting
   std::shared_ptr<SSL_CTX> tls = {};  // for https; null: use the client's context
 };
 
 // Callbacks, on the loop's thread. `end` is called exactly once, as the last one; a cancelled call gets no
-// more callbacks. Errors of `end`: `unavailable` if no connection was made (the peer has received nothing);
-// otherwise `io`.
+// more callbacks. `end` gets `unavailable` if no connection was made (the peer has received nothing), and
+// `io` after other failures.
 struct CallEvents {
   std::function<void(Response head)> head;           // called with the response's head (empty body)
   std::function<void(std::string_view piece)> body;  // called with decoded bytes as they arrive
@@ -52,18 +52,20 @@ struct CallEvents {
 
 class ClientLoop;
 
-// A running call. Dropping the object does not end the call.
+// A running call. Destroying the object does not end the call.
 class Call {
  public:
   virtual ~Call() = default;
-  // Closes the connection; the peer sees only that. Has no effect after the end. On the loop's thread.
+  // Closes the connection, which is all that the peer sees. It has no effect after the end. On the loop's
+  // thread.
   virtual void cancel() = 0;
 };
 
 struct AsyncClientOptions {
   int threads = 1;
-  std::size_t idle_connections_max = 256;  // idle connections per address and loop
-  int idle_keep_ms = 4'000;                // less than 5 s, after which common servers close idle connections
+  std::size_t idle_connections_max = 256;  // maximum number of idle connections per address and loop
+  int idle_keep_ms = 4'000;  // time in ms for which idle connections are kept; less than 5 s, after which
+                             // common servers close them
   std::uint32_t header_bytes_max = 64 << 10;
   std::shared_ptr<SSL_CTX> tls = {};  // client_tls_context() for https; null: trust the system's certificates
 };
@@ -77,10 +79,10 @@ class AsyncClient {
   // Ends the threads. Running calls end without callbacks. Servers on these loops must have ended before.
   ~AsyncClient();
 
-  // The next loop, round robin. Loops live as long as the client.
+  // Returns the next loop, round robin. Loops live as long as the client.
   ClientLoop& next_loop();
-  // For servers on this client's loops: the loop of the exchange's connection. Calls on this loop deliver
-  // their data to the exchange's client without a change of threads.
+  // For servers on this client's loops: returns the loop of the exchange's connection. Calls on this loop
+  // deliver their data to the exchange's client without a change of threads.
   ClientLoop& loop_of(const Exchange& exchange);
   // For Server::start().
   std::span<const std::shared_ptr<EventLoop>> event_loops() const;
@@ -90,7 +92,8 @@ class AsyncClient {
   std::unique_ptr<State> state_;
 };
 
-// One thread. post() is safe from any thread; call the other functions on the loop's thread.
+// An event loop with one thread. post() is safe from any thread; the other functions are called on the loop's
+// thread.
 class ClientLoop {
  public:
   virtual ~ClientLoop() = default;

@@ -192,7 +192,7 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
   }
 }
 
-// Received bytes may not contain a piece: for example, only the end of a chunk, or the beginning of the next
+// Received bytes may contain no piece: for example, only the end of a chunk, or the beginning of the next
 // one.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
   for (;;) {

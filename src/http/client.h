@@ -40,8 +40,8 @@ class Client {
     return request("POST", target, std::move(body), {{"Content-Type", "application/json"}});
   }
 
-  // The same in steps: open() returns the response's head (empty body). Then read() returns the body piece by
-  // piece as it arrives, and nullopt at the end.
+  // Does the same in steps: open() returns the head of the response (empty body). Then read() returns the
+  // body piece by piece as it arrives, and nullopt at the end.
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();

@@ -55,7 +55,7 @@ bool has_folded_line(std::string_view header) {
   return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
 }
 
-// Refuses user info, paths and lists, which programs could interpret differently.
+// Returns false for user info, paths and lists, which programs could interpret differently.
 bool is_host(std::string_view text) {
   return !text.empty() && text.find_first_of("@/\\?#, \t\"<>") == std::string_view::npos;
 }
@@ -96,7 +96,8 @@ void Connection::sweep(std::int64_t now) {
 
 void Connection::stop_when_idle() {
   stopping_ = true;
-  // Also answers a request that has begun to arrive, and waits for the first request of a new connection.
+  // Before it stops, the connection responds to a request that has begun to arrive, and a new connection
+  // waits for its first request.
   error_code ignored;
   if (phase_ != Phase::idle || socket_.available(ignored) > 0) return;
   if (fresh_) return enter(Phase::idle, kFirstRequestMs);
@@ -156,7 +157,7 @@ void Connection::on_readable() {
   if (in_.unread.size() < context_->options.header_bytes_max) wait_readable();
 }
 
-// Appends received bytes to in_.unread. False: there is nothing new to parse.
+// Appends received bytes to in_.unread. Returns false if there is nothing new to parse.
 bool Connection::take_in(std::span<const char> received) {
   if (!tls_) {
     in_.unread.append(received.data(), received.size());
@@ -225,7 +226,7 @@ bool Connection::accept_header() {
   const auto host = message.find(beast_http::field::host);
   if (host != message.end() && !is_host({host->value().data(), host->value().size()}))
     return refused(400, "the Host header must be a name or an address, with or without a port");
-  // With another coding, the end of the body would be ambiguous.
+  // With another transfer coding, the end of the body would be ambiguous.
   const auto coding = message.find(beast_http::field::transfer_encoding);
   if (coding != message.end() &&
       (message.version() == 10 ||
@@ -279,7 +280,7 @@ bool Connection::read_head() {
   return true;
 }
 
-// Counts received bytes instead of the announced length, because announcing a length costs a client nothing.
+// Counts received bytes instead of the announced length, because a client can announce any length.
 bool Connection::hold_body() {
   if (phase_ == Phase::header) in_.body_share = BodyShare(context_->bodies);
   if (in_.body_share.grow_to(in_.parser->get().body().size())) return true;
@@ -302,7 +303,7 @@ void Connection::dispatch() {
   context_->handler(std::move(exchange));
 }
 
-// From now on, only this request's response may be written.
+// After this call, only the response of this request may be written.
 std::uint64_t Connection::begin_answer() {
   enter(Phase::answering, 0);
   const std::lock_guard lock(mutex_);

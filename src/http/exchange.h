@@ -29,13 +29,13 @@ struct Answered {
   std::string_view method, path;
   int status = 0;
   std::uint64_t request_bytes = 0, response_bytes = 0;  // from Content-Length; 0 if the header is missing
-  double seconds = 0;                                   // time since the whole request arrived
+  double seconds = 0;                                   // time in seconds since the complete request arrived
 };
 
-// Respond once: either respond(), or start_stream(), then any number of write() and one finish(). These
-// functions are safe from any thread and never wait. An exchange that is destroyed without a response sends
-// 500. A stream that is destroyed before finish() closes the connection, so that the client sees that the
-// response is incomplete.
+// Respond once: either with respond(), or with start_stream(), then any number of write() and one finish().
+// These functions are safe from any thread and never wait. An exchange that is destroyed without a response
+// sends 500. A stream that is destroyed before finish() closes the connection, so that the client sees that
+// the response is incomplete.
 class Exchange {
  public:
   Exchange(Request request, BodyShare body_share, std::shared_ptr<Connection> connection,
@@ -55,7 +55,7 @@ class Exchange {
   std::optional<Response> decode_body(std::uint64_t bytes_max);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
-  // Adds a header field to the response, also if another function makes the response.
+  // Adds a header field to the response, even if another function makes the response.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
 
   virtual void respond(Response response);
@@ -63,12 +63,13 @@ class Exchange {
   // Sends the header. response.body is the first piece (may be empty). HTTP/1.1 clients receive chunks,
   // HTTP/1.0 clients plain bytes.
   virtual void start_stream(Response response);
-  // Sends a piece of any size. False: the client has disconnected, or more than
+  // Sends a piece of any size. Returns false if the client has disconnected, or if more than
   // ServerOptions::stream_buffer_bytes_max bytes of earlier pieces are unsent and the connection is being
-  // closed. Then the caller can stop.
+  // closed. The caller can then stop.
   virtual bool write(std::string_view piece);
-  // For callers that can wait. True: the buffer is full; write the next piece only after `resume` was called.
-  // `resume` is called once, on the server's thread, when the buffer has space or the connection has closed.
+  // For callers that can wait: returns true if the buffer is full. Then write the next piece only after
+  // `resume` was called. `resume` is called once, on the server's thread, when the buffer has space or the
+  // connection has closed.
   virtual bool wait_writable(std::function<void()> resume);
   virtual void finish();
   // Number of bytes that the client has not received yet. A fast producer can wait until it falls.
@@ -76,8 +77,8 @@ class Exchange {
   // Closes the connection because the client does not read (CloseReason::too_slow).
   virtual void cut();
 
-  // `callback` is called once if the connection closes before the response is complete: on the server's
-  // thread, or at once if the connection has already closed.
+  // Registers a callback, which is called once if the connection closes before the response is complete: on
+  // the server's thread, or immediately if the connection has already closed.
   virtual void on_close(std::function<void(CloseReason)> callback);
 
  protected:

@@ -19,8 +19,8 @@ class LocalExchange final : public Exchange {
   LocalExchange(Request request, Answered answered);
   ~LocalExchange() override;
 
-  // Acts like a client that disconnects: the handler's on_close is called, and `answered` is not called any
-  // more.
+  // Acts like a client that disconnects: the handler's on_close is called, and `answered` is no longer
+  // called.
   void close();
 
   std::size_t loop_number() const override { return 0; }

@@ -19,7 +19,7 @@ class Headers {
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
   // Replaces all fields of that name.
   void set(std::string name, std::string value);
-  // The first value of that name; nullopt: no such field.
+  // Returns the first value of that name, or nullopt if the field is missing.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return fields_.size(); }
@@ -32,7 +32,7 @@ class Headers {
 
 struct Request {
   std::string method;  // as sent: "GET", "POST", ...
-  std::string path;    // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
+  std::string path;    // percent-decoded; begins with '/', and has no dot segments ("*" for OPTIONS *)
   std::string query;   // the part after '?', still encoded
   std::string encoded_path = {};  // the path as sent; a percent-encoded slash in it does not separate
                                   // segments

@@ -63,7 +63,7 @@ struct Server::State : std::enable_shared_from_this<State> {
   std::optional<asio::steady_timer> accept_pause, drain_pause;
   std::uint16_t port = 0;
   std::size_t next_loop = 0;
-  bool owns_path = false;  // this server created the Unix socket's file
+  bool owns_path = false;  // whether this server created the Unix socket's file
   bool draining = false;
   bool stopped = false;
   std::atomic<bool> accepting = true;
@@ -141,11 +141,11 @@ void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
   acceptor->async_accept(
       loop->io(), [this, self = shared_from_this(), loop](const error_code& error, Socket socket) {
-        // Accepts also a connection that arrived while the acceptor closed.
+        // also accepts a connection that arrived while the acceptor closed
         if (!error) take(std::move(socket), loop);
         if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
         if (!error) return accept();
-        // The cause is probably a lack of file descriptors: other connections must end first.
+        // File descriptors are probably exhausted: other connections must end first.
         log_warning("cannot accept a connection: {}", error.message());
         accept_pause->expires_after(std::chrono::milliseconds(100));
         accept_pause->async_wait([this, self](const error_code& stopped_now) {

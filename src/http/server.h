@@ -1,5 +1,5 @@
-// An HTTP/1.1 server on event loops. One thread serves thousands of connections; an idle stream costs its
-// connection object and its socket, but no buffer.
+// An HTTP/1.1 server on event loops. One thread serves thousands of connections; an idle stream needs only
+// its connection object and its socket, but no buffer.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ServerOptions {
   bool reuse_port = false;
   int threads = 1;  // number of event loops, if the server has its own
 
-  // Limits. The number in a comment is the HTTP status that the client gets when the limit is exceeded.
+  // Limits. The comment has the HTTP status that the client gets when the limit is exceeded.
   std::uint32_t header_bytes_max = 64 << 10;   // 431
   std::size_t headers_max = 100;               // 431
   std::uint64_t body_bytes_max = 64 << 20;     // 413
@@ -43,9 +43,9 @@ struct ServerOptions {
 
   int header_ms_max = 10'000;  // 408; from the first byte of a request to the end of its header
   int body_ms_max = 300'000;   // 408; from the end of the header to the end of the body
-  int idle_ms_max = 75'000;    // between two requests: then the server closes the connection
-  int write_ms_max = 60'000;   // time in which the client reads no byte: then the server closes the
-                               // connection
+  int idle_ms_max = 75'000;    // time in ms between two requests after which the server closes the connection
+  int write_ms_max = 60'000;   // time in ms without a byte read by the client after which the server closes
+                               // the connection
 
   TlsOptions tls{};
   std::optional<CorsOptions> cors{};
@@ -59,7 +59,8 @@ struct ServerOptions {
   std::function<Response(int status, const std::string& message)> refusal{};
 };
 
-// Called on an event loop's thread: must return quickly, so hand long work to other threads.
+// Handler of requests. It is called on an event loop's thread and must return quickly, so it passes long work
+// to other threads.
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
 class AsyncClient;
@@ -69,7 +70,8 @@ class Server {
   // Listens and starts to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the
   // TLS files cannot be used (invalid_argument).
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler);
-  // Runs on the event loops of a client, which must outlive the server: see AsyncClient::loop_of().
+  // Starts a server on the event loops of a client, which must outlive the server: see
+  // AsyncClient::loop_of().
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler, AsyncClient& client);
   ~Server();  // calls stop(0)
 
@@ -77,8 +79,8 @@ class Server {
   std::string address() const;  // http://HOST:PORT, https://HOST:PORT or unix:PATH
   std::size_t connections() const;
 
-  // Refuses new connections and new requests, and waits up to `ms` for responses in progress. True: all have
-  // ended.
+  // Rejects new connections and new requests, and waits up to `ms` ms for responses in progress. Returns true
+  // if all have ended.
   bool drain(int ms);
   // Drains, closes the remaining connections, and ends the server's threads. A second call has no effect.
   void stop(int grace_ms);

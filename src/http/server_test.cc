@@ -148,7 +148,7 @@ TEST_F(ServerTest, CutsOffAStreamThatIsNotRead) {
   EXPECT_EQ(reason.get(), CloseReason::too_slow);
 }
 
-// A client is too slow only if it does not read earlier pieces. One large piece is not enough.
+// A client is too slow only if it does not read earlier pieces; a single large piece is not enough.
 TEST_F(ServerTest, APieceLargerThanTheBufferReachesItsReader) {
   const std::string piece(4 << 20, 'x');
   serve(

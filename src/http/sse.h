@@ -12,8 +12,8 @@ std::string sse_event(std::string_view payload);
 // "event: {name}\ndata: {payload}\n\n".
 std::string sse_event(std::string_view name, std::string_view payload);
 
-// Splits a byte stream into events and returns their data. The bytes may be cut anywhere. Skips comments and
-// fields other than data.
+// Splits a byte stream into events and returns their data. The bytes may be split anywhere. Comments and
+// fields other than data are ignored.
 class SseReader {
  public:
   // Returns the events that these bytes complete, in order.

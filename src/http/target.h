@@ -15,12 +15,13 @@ struct Target {
   std::string query;    // still encoded
 };
 
-// Accepts origin form ("/a?b"), absolute form ("http://host/a?b") and "*". Refuses empty segments, dot
+// Accepts origin form ("/a?b"), absolute form ("http://host/a?b") and "*". Rejects empty segments, dot
 // segments (encoded or not), backslashes, control characters and invalid escapes, so that all programs read
-// the path in the same way. An encoded slash counts as a slash: clients encode slashes in model names.
+// the path in the same way. An encoded slash counts as a slash, because clients encode slashes in model
+// names.
 Result<Target> parse_target(std::string_view target);
 
-// %XX -> byte, and with plus_is_space '+' -> ' '. nullopt: invalid escape.
+// Decodes %XX and, with plus_is_space, '+' as a space. Returns nullopt for an invalid escape.
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space);
 
 // Encodes a decoded path for a request line.

@@ -21,18 +21,18 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
   ~TlsSession();
 
-  // Decrypts received bytes and appends the plain bytes. False: send what seal() returns, then close the
-  // connection.
+  // Decrypts received bytes and appends the plain bytes. If it returns false, send what seal() returns, then
+  // close the connection.
   bool open(std::span<const char> received, std::string& plain);
   bool handshake_done() const;
-  bool ended() const;  // the peer has sent its last byte
+  bool ended() const;  // whether the peer has sent its last byte
   // Replaces plain bytes with the bytes to send: handshake messages, then encrypted data. Until the handshake
   // is done, the session keeps the plain bytes.
   void seal(std::string& bytes);
-  bool has_pending() const;   // seal() with no plain bytes would return some bytes
+  bool has_pending() const;   // whether seal() without plain bytes would return bytes to send
   void close();               // prepares the closing message to the peer; the next seal() returns it
-  std::string wrong() const;  // after open() returned false: a short reason
-  bool trusted() const;       // false: the handshake found a certificate that is not to be trusted
+  std::string wrong() const;  // returns a short reason after open() returned false
+  bool trusted() const;       // false: the handshake found a certificate that is not trusted
 
  private:
   explicit TlsSession(std::shared_ptr<SSL_CTX> context);

@@ -14,7 +14,7 @@ constexpr std::uint16_t default_port(bool tls) { return tls ? 443 : 80; }
 constexpr std::string_view kHostCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
-// Whether a request line must not contain the character.
+// Returns whether a request line must not contain the character.
 bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; }
 
 // Removes the segments "." and ".." of a path (RFC 3986 5.2.4).

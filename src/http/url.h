@@ -19,10 +19,10 @@ struct Url {
 // Parses "https://host:port/path?query"; the default scheme is http. Errors: invalid_argument, field "url".
 Result<Url> parse_url(std::string_view text);
 
-// Resolves a Location header or a link of a page. location: a whole URL, or relative to `base`.
+// Resolves a Location header or a link of a page. location: a complete URL, or a URL relative to `base`.
 Result<Url> redirected(const Url& base, std::string_view location);
 
-// Whether scheme, host and port are equal. If so, credentials for one URL may be sent to the other.
+// Returns whether scheme, host and port are equal. If so, credentials for one URL may be sent to the other.
 bool same_origin(const Url& a, const Url& b);
 
 // The value of the Host header, without the scheme's default port.

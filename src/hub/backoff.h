@@ -9,11 +9,11 @@ namespace octavo::hub {
 
 class Backoff {
  public:
-  // After a failure: logs it, and waits before the next attempt. Errors: the failure itself if it is not
-  // `unavailable` (a retry cannot help); `io` after the last attempt.
+  // Called after a failure: logs it, and waits before the next attempt. Returns the failure itself if it is
+  // not `unavailable` (a retry cannot help), or `io` after the last attempt.
   Result<> wait(const Error& failure);
 
-  // Minimum of the next pause, from the server's Retry-After.
+  // Sets the minimum of the next pause, from the server's Retry-After.
   void at_least(std::chrono::milliseconds pause) { server_pause_ = pause; }
 
   // Resets the number of retries, after progress.

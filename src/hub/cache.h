@@ -28,7 +28,8 @@ class RepoCache {
   std::filesystem::path lock(std::string_view etag) const { return locks_ / (std::string(etag) + ".lock"); }
   std::filesystem::path snapshot(std::string_view commit) const { return snapshots() / commit; }
 
-  // The last known commit of a revision. If `revision` is a commit, returns it. nullopt: unknown.
+  // Returns the last known commit of a revision; nullopt if it is unknown. A revision that is a commit is
+  // returned unchanged.
   std::optional<std::string> commit_of(const std::string& revision) const;
   Result<> set_commit_of(const std::string& revision, const std::string& commit) const;
 
@@ -40,7 +41,7 @@ class RepoCache {
   std::filesystem::path locks_;
 };
 
-// "models--org--name" -> "org/name"; nullopt: not a model's folder.
+// Returns "org/name" for the folder "models--org--name"; nullopt if it is not a model's folder.
 std::optional<std::string> repo_of_folder(const std::string& folder);
 
 }  // namespace octavo::hub

@@ -58,8 +58,8 @@ class Partial {
     return {};
   }
 
-  // Checks the SHA-256 of a complete file; small files have other etags and are not checked. Do not append
-  // bytes afterwards, except after clear().
+  // Returns whether a complete file has the right SHA-256; small files have other etags and are not checked.
+  // After this call, bytes may be appended only after clear().
   bool is_right() { return blob_.etag.size() != 64 || sha256_.hex() == blob_.etag; }
 
   // Renames the complete file atomically.

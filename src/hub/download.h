@@ -18,7 +18,8 @@ namespace octavo::hub {
 struct Transfer {
   std::function<void(std::int64_t)> count;  // called with the number of new bytes; negative if received bytes
                                             // were wrong
-  const std::atomic<bool>& given_up;        // set if the download of another file failed: stop
+  const std::atomic<bool>& given_up;  // true after the download of another file failed, so that this one
+                                      // stops
 };
 
 // A file in the cache. The etag of a large file is its SHA-256.
@@ -28,8 +29,8 @@ struct BlobInfo {
   std::uint64_t size = 0;
 };
 
-// Requests the bytes of a blob, from `offset` on. Status 206: the bytes start at the offset. Status 200: they
-// start at the beginning of the file, even if another offset was requested.
+// Requests the bytes of a blob, from `offset` on. With status 206, the bytes start at the offset; with status
+// 200, they start at the beginning of the file.
 using Open = std::function<Result<Opened>(std::uint64_t offset, Backoff& backoff)>;
 
 // Error: resource_exhausted if the disk has no space for the missing bytes of the blobs.

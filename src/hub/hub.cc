@@ -15,7 +15,7 @@ constexpr std::size_t kListingBytesMax = 64 << 20;
 constexpr std::size_t kFilesMax = 100'000;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 44;
 
-// The etag without quotes, for `"abc"` and `W/"abc"`; nullopt: it cannot be a file name.
+// Returns the etag without quotes, for `"abc"` and `W/"abc"`; nullopt if it cannot be a file name.
 std::optional<std::string> plain_etag(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
   if (etag.size() >= 2 && etag.starts_with('"') && etag.ends_with('"'))
@@ -136,8 +136,8 @@ Result<BlobInfo> Hub::info(const std::string& commit, const std::string& file, B
     const bool elsewhere = is_redirect(answer.head.status);
     if (answer.head.status >= 300 && !elsewhere)
       return refused(fmt::format("{} in {}", file, repo_), answer.head, backoff);
-    // For files stored elsewhere, only the hub itself sends these headers. So this follows only redirections
-    // within the hub.
+    // Only the hub itself sends these headers for files on other servers, so only redirections within the hub
+    // are followed here.
     const auto linked_etag = headers.find("X-Linked-Etag");
     const auto linked_size = number(headers.find("X-Linked-Size"));
     if (elsewhere && !(linked_etag && linked_size) && redirects < kRedirectsMax) {

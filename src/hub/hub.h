@@ -1,8 +1,8 @@
-// The hub's HTTP API: a repository's file list, and its files. All calls block. Several threads may use one
-// object.
+// The hub's HTTP API: the file list of a repository, and its files. All calls block. Several threads may use
+// one object.
 //
-// Errors of all functions: `unavailable` if a retry may help; otherwise `not_found`, `invalid_argument` or
-// `corrupt`, with the reason and the remedy.
+// Functions return `unavailable` if a retry may help; otherwise they return `not_found`, `invalid_argument`
+// or `corrupt`, with the reason and the remedy.
 #pragma once
 
 #include <cstdint>

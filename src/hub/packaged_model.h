@@ -22,8 +22,7 @@ struct PackagedModel {
   std::string_view file;
   std::string_view sha256;
   std::uint64_t size = 0;
-  std::string_view generation_config;  // JSON: sampling defaults that the model's file lacks; chosen by
-                                       // reading the model's answers
+  std::string_view generation_config;  // JSON: sampling defaults that the model's file lacks; chosen by hand
 };
 
 // SmolLM2-135M-Instruct in 4 bits, Apache-2.0: the smallest model that answers in whole sentences.

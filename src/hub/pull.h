@@ -10,9 +10,10 @@
 
 namespace octavo::hub {
 
-// Returns the folder or GGUF file to load. Asks the hub for the revision's commit, then downloads missing
-// files. Does not ask if the revision is a commit in the cache, or if `settings` say offline. If the hub is
-// unreachable, uses the cache. "demo" is the small model of hub/packaged_model.h. Errors name the remedy.
+// Returns the folder or GGUF file to load. It requests the revision's commit from the hub, then downloads
+// missing files. It sends no request if the revision is a commit in the cache, or if `settings` say offline.
+// If the hub is unreachable, it uses the cache. "demo" is the small model of hub/packaged_model.h. Errors
+// name the remedy.
 Result<std::filesystem::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher);
 // Returns the folder of a LoRA adapter.
 Result<std::filesystem::path> pull_adapter(const ModelName& name, const Settings& settings,

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kGguf = ".gguf";
 constexpr std::string_view kSafetensors = ".safetensors";
 constexpr std::string_view kTorch = "pytorch_model.bin";
-// In order of preference.
+// names in order of preference
 constexpr std::array kWeightFiles = {
     WeightFiles{"model", "model.safetensors", "model.safetensors.index.json"},
     WeightFiles{"consolidated", "consolidated.safetensors", "consolidated.safetensors.index.json"},

@@ -14,13 +14,14 @@ namespace octavo::hub {
 struct WeightFiles {
   std::string_view stem, single, index;
 };
-// The format of the repository's weights: Hugging Face's safetensors if present, else Mistral's, else
-// PyTorch's.
+// Returns the files of the repository's weights: Hugging Face's safetensors if present, otherwise Mistral's,
+// otherwise PyTorch's.
 const WeightFiles& weight_files(std::span<const std::string> names);
 
-// Configuration, tokenizer, chat templates and weight_files(). If `variant` is set or there are no such
-// weights: the GGUF file or its parts instead. In download order, weights last. Errors: not_found, field
-// "model": no weights, or an ambiguous choice.
+// Returns the names of configuration, tokenizer, chat templates and weight_files(). If `variant` is set, or
+// if the repository has no such weights, it returns the GGUF file or its parts instead. Names are in download
+// order, weights last. Returns not_found for the field "model" if there are no weights, or if the choice is
+// ambiguous.
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant);
 
 // The GGUF file that `variant` selects, as its parts in order. Errors: as above.

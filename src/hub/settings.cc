@@ -52,7 +52,7 @@ std::string index_url_in(const fs::path& file) {
 // pip's configuration files, highest priority first.
 std::vector<fs::path> pip_files(const Environment& environment) {
   const std::string file = environment("PIP_CONFIG_FILE");
-  if (file == "/dev/null") return {};  // in pip, this disables all files
+  if (file == "/dev/null") return {};  // in pip, this value disables all configuration files
   fs::path config = folder(environment, {"XDG_CONFIG_HOME"});
   const fs::path home = environment("HOME");
   if (config.empty()) config = home / ".config";

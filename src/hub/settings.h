@@ -12,7 +12,7 @@ struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
   std::string token;     // "": anonymous
-  bool offline = false;  // use only the cache, no network
+  bool offline = false;  // whether only the cache is used, without network
   std::string package_index = "https://pypi.org/simple";  // may contain "user:password@"
 };
 

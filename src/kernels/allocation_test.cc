@@ -1,4 +1,4 @@
-// Tests that a step within the limits does not allocate memory, not even the first step.
+// Tests that steps within the limits allocate no memory, including the first step.
 #include <gtest/gtest.h>
 
 #include "base/testing/allocations.h"

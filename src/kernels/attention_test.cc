@@ -1,5 +1,5 @@
-// Tests storing keys and values into pages, and attention over them. Backends are compared with the
-// reference, and with themselves for different divisions of the work.
+// Tests the writing of keys and values to KV blocks, and attention over them. Each backend is compared with
+// the reference, and with itself under different divisions of the work.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -11,7 +11,8 @@
 namespace octavo {
 namespace {
 
-// Adds Hopper, which has a separate kernel for prompts: the emulator or, in builds with CUDA, the device.
+// Returns all test backends plus Hopper, which has a separate kernel for prompts: on a device in builds with
+// CUDA, otherwise emulated.
 std::vector<TestBackend> attention_backends() {
   std::vector<TestBackend> list = test_backends();
 #ifdef OCTAVO_CUDA_EMULATED
@@ -55,8 +56,9 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
     AttentionRunner expected(reference, sequences);
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
-    // Both backends round keys and values to the cache's format; only the tested one rounds probabilities. A
-    // value in the middle between two fp8 numbers may become either one, which affects few results.
+    // Both backends round keys and values to the cache's format, but only the tested backend rounds
+    // probabilities. In fp8, a value midway between two numbers may round either way; this affects few
+    // results.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
     const bool fp8 = shape.spec.dtype == DType::f8_e4m3;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
@@ -73,8 +75,8 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
   }
 }
 
-// A rotary embedding with an attention factor also scales heads, so norms after the rotation read scaled
-// heads.
+// A rotary embedding with an attention factor also scales the heads, so a norm after the rotation reads
+// scaled heads.
 TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -87,7 +89,7 @@ TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
     shape.norm = NormKind::rms;
     shape.norm_turned = true;
     shape.rope.rotary_dim = rotary_dim;
-    const AttentionSequences sequences(shape, {20}, random);  // its cosines and sines are random numbers
+    const AttentionSequences sequences(shape, {20}, random);  // random numbers as cosines and sines
     AttentionRunner got(tested, sequences);
     AttentionRunner expected(reference, sequences);
     got.run_alone();
@@ -151,7 +153,7 @@ TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
   }
 }
 
-// Dimensions for which prompts have separate tiles on tensor cores.
+// Dimensions for which the backend computes prompts with separate tiles on tensor cores.
 std::vector<AttentionSetup> prompt_shapes() {
   std::vector<AttentionSetup> shapes;
   for (const int head_dim : {64, 128, 96})
@@ -170,8 +172,8 @@ std::vector<AttentionSetup> prompt_shapes() {
   return shapes;
 }
 
-// A row has the same bits in prompts, in decoding and in any chunk. Chunks of up to 4 tokens use a decoding
-// tile; larger chunks use one or more wide tiles.
+// A row has the same bits in a prompt, in decoding, and in a chunk of any size. Chunks of up to 4 tokens use
+// a decoding tile; larger chunks use wide tiles.
 TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -181,7 +183,7 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 260),
                                  60};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    // By default, each emulated device runs half of the cases, with both formats.
+    // Without long tests, each emulated device runs half of the cases, in both formats.
     if (GetParam().slow && !long_tests() && (i + i / 2) % 2 == (GetParam().name == "hopper")) continue;
     const AttentionSetup& shape = shapes[i];
     const AttentionSequences sequences(shape, lengths, random);
@@ -244,7 +246,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   for (int round = 0; round < rounds(12, 3); ++round) {
     AttentionSetup shape = random_shape_of(one, random);
     shape.spec.block_size = random.pick({16, 32, 64});
-    // Sequences with nested prefixes, and one independent sequence.
+    // five sequences with nested prefixes and one independent sequence
     std::vector<int> lengths{1100, 1030, 900, 1000, 700, 600, 800};
     for (int& length : lengths) length += random.integer(0, 40);
     AttentionSequences sequences(shape, lengths, random);
@@ -266,7 +268,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   }
 }
 
-// If a token's values overflow, this affects its own result and later ones, but no earlier ones.
+// A token whose values overflow affects its own result and later ones, but no earlier ones.
 TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   Backend backend = make(2);
   TestRandom random(14);
@@ -286,7 +288,8 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
     ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
         << "head_dim " << shape.spec.head_dim << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
     const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.value_dim() - 1;
-    // The largest f8_e4m3 represents infinity, and sparse attention may not choose the query's own token.
+    // f8_e4m3 has no infinity, and sparse attention may omit the query's own token; in both cases the last
+    // output may be finite.
     ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || shape.spec.index_dim > 0 ||
                 !std::isfinite(spoilt.outputs[0][last]));
   }

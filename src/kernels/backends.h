@@ -1,4 +1,3 @@
-// The backends that this build has.
 #pragma once
 
 #include <optional>
@@ -8,8 +7,8 @@
 
 namespace octavo {
 
-// Instruction sets of the CPU backend; within a processor family, each includes the ones before it. amx is
-// avx512_bf16 plus matrix tiles. amx_modelled emulates the tiles in software, for tests.
+// Instruction sets of the CPU backend. Within a processor family, each one includes those before it. amx is
+// avx512_bf16 plus matrix tiles; amx_modelled emulates the tiles in software, for tests.
 enum class CpuIsa : std::uint8_t {
   avx2,
   avx_vnni,
@@ -28,18 +27,18 @@ inline constexpr CpuIsa kCpuIsas[] = {
 std::string_view name(CpuIsa isa);
 
 struct CpuOptions {
-  int threads = 0;            // number of threads; 0: all that this process may use
-  std::optional<CpuIsa> isa;  // nullopt: the best one that this processor supports
+  int threads = 0;            // number of threads; 0: all processors that this process may use
+  std::optional<CpuIsa> isa;  // nullopt: the best instruction set that this processor supports
 };
 
 // Plain loops in double precision, on one thread: the specification of every operator.
 Backend make_reference_backend();
 
-// Error: this processor does not support the minimum or the requested instruction set.
+// Returns an error if the processor supports neither the minimum nor the requested instruction set.
 Result<Backend> make_cpu_backend(const CpuOptions& options);
 
-// A backend on the first NVIDIA GPU. Errors, one line each: this build has no CUDA backend; driver or device
-// is missing; the device is too old.
+// Creates a backend on the first NVIDIA GPU. Returns an error if this build has no CUDA backend, if the
+// driver or the device is missing, or if the device is too old.
 Result<Backend> make_cuda_backend();
 
 }  // namespace octavo

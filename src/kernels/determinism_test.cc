@@ -1,4 +1,4 @@
-// Tests that a row's result does not depend on other work or on the number of threads. attention_test.cc
+// Tests that a row's result depends neither on other rows nor on the number of threads. attention_test.cc
 // tests this for attention.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST_P(RowsOf, MatmulIsTheSameForEveryBatch) {
   Backend one = make(1);
   Backend four = make(4);
   TestRandom random(21);
-  const std::int64_t most = GetParam().slow ? 70 : 410;  // more than the CPU packs at a time
+  const std::int64_t most = GetParam().slow ? 70 : 410;  // more rows than the CPU packs at a time
   for (const DType format : {DType::f32, DType::bf16, DType::f16})
     for (const DType activation : {DType::f32, format}) {
       const std::int64_t rows = random.integer(1, 300);

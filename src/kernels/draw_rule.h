@@ -1,5 +1,5 @@
-// How the sample operator draws the token of one row. Device code includes this header, so it includes almost
-// nothing. As in sampling_math.h, the formulas are the same in every backend.
+// Parameters with which the sample operator draws the token of one row. Device code includes this header, so
+// it includes almost nothing. As in sampling_math.h, the formulas are the same in every backend.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Each sampling parameter is a field, whose default value has no effect, and a formula: a function here, or
+// Each sampling parameter has a field, whose default value has no effect, and a formula: a function here, or
 // code in each backend.
 struct DrawRule {
   std::int64_t random = 0;       // 64 random bits for the draw
@@ -21,17 +21,17 @@ struct DrawRule {
   float frequency_penalty = 0;
   float presence_penalty = 0;
   std::int32_t mask_row = -1;   // row of SampleArgs::mask with the allowed tokens; -1: all tokens are allowed
-  std::int32_t forced = -1;     // token that is reported from the raw logits, without sampling; -1: sample
-  std::int32_t top_count = -1;  // number of first tokens that are reported; -1: no log-probabilities
+  std::int32_t forced = -1;     // token to report with its raw logprob instead of sampling; -1: sample
+  std::int32_t top_count = -1;  // number of most likely tokens to report with logprobs; -1: no logprobs
 
   OCTAVO_HOST_DEVICE bool greedy() const { return temperature == 0; }
   OCTAVO_HOST_DEVICE bool reports() const { return top_count >= 0; }
-  // min_p as a lower limit of the exponent; exponents are relative to the most likely token's.
+  // Returns min_p as a lower limit of the exponent; exponents are relative to that of the most likely token.
   OCTAVO_HOST_DEVICE float least_exponent() const {
     return min_p > 0 ? static_cast<float>(std::log(static_cast<double>(min_p))) : -INFINITY;
   }
-  // The logit after the penalties. count: number of times that the token is in the output; 0: it is only in
-  // the prompt.
+  // Returns the logit after the penalties. count: number of times that the token is in the output; 0: the
+  // token is only in the prompt.
   OCTAVO_HOST_DEVICE float penalised(float logit, std::int32_t count) const {
     if (repetition_penalty != 1) logit = logit > 0 ? logit / repetition_penalty : logit * repetition_penalty;
     if (count == 0) return logit;

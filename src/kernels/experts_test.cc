@@ -42,7 +42,7 @@ TEST_P(Experts, Route) {
     const RouterRule rule{random.integer(1, static_cast<int>(std::min<std::int64_t>(experts, 8))),
                           random.coin()};
     TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
-    if (random.coin())  // makes logits equal
+    if (random.coin())  // makes some logits equal
       for (std::int64_t i = 0; i < logits.elements(); ++i) logits.set(i, std::round(logits[i]));
     const Routes ours(*tested, logits, n, experts, rule), theirs(reference, logits, n, experts, rule);
     EXPECT_EQ(ours.places, theirs.places);

@@ -40,7 +40,7 @@ TEST_P(CpuFp8, AgreesWithTheReference) {
       TestTensor y(DType::f32, {m, w->rows()}), expected = y;
       cpu->ops.matmul(*cpu->stream, {x.view(), *w, bias.view(), y.view()});
       reference.ops.matmul(*reference.stream, {x.view(), *expected_w, bias.view(), expected.view()});
-      // The tolerance is for sums of thousands of numbers up to 448 * 0.02, of both signs.
+      // The tolerance covers sums of thousands of numbers up to 448 * 0.02, of both signs.
       ASSERT_LE(difference(y, expected, 1e-4, 2e-2), 1)
           << name(activation) << " " << m << " x " << first.cols << " / " << first.groups;
     }

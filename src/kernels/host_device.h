@@ -1,4 +1,4 @@
-// Device of the host backends: the memory of this machine.
+// Device of the host backends: the main memory of this machine.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class HostDevice : public Device {
   explicit HostDevice(std::string name) : name_(std::move(name)) {}
   std::string name() const override { return name_; }
   std::size_t memory_bytes() const override;
-  std::size_t available_bytes() const override;  // without swapping
+  std::size_t available_bytes() const override;  // available memory, without swapping
   bool shares_host_memory() const override { return true; }
   Result<Buffer> allocate(std::size_t bytes) override { return allocate_host(bytes); }
   Result<Buffer> allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }
@@ -25,7 +25,8 @@ class HostDevice : public Device {
   std::string name_;
 };
 
-// True if each row (index of the first axis) of this host view is contiguous. Gaps between rows are allowed.
+// Returns true if each row (index of the first axis) of this host view is contiguous. Gaps between rows are
+// allowed.
 bool rows_contiguous(const View& view);
 
 // Checks that every index (i32 or i64, host memory) is in [0, limit).

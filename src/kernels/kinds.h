@@ -1,15 +1,15 @@
-// Types of norm, activation and pooling. Separate from ops.h, so that code for single instruction sets
-// includes nothing else.
+// Types of norm, activation and pooling. They are separate from ops.h, so that code for single instruction
+// sets includes nothing else.
 #pragma once
 
 #include <cstdint>
 
 namespace octavo {
 
-// affine: only weight and bias.
+// Types of norm (formulas: Norm). affine: only weight and bias.
 enum class NormKind : std::uint8_t { none, rms, layer, affine };
-// relu_squared: the square of relu. swigluoai: gpt-oss's, always gated. xielu: Apertus's, never gated (see
-// ActivateArgs).
+// Activation functions. relu_squared: square of relu. swigluoai: always gated (gpt-oss). xielu: never gated
+// (Apertus; see ActivateArgs).
 enum class Activation : std::uint8_t {
   silu,
   gelu,
@@ -21,7 +21,7 @@ enum class Activation : std::uint8_t {
   swigluoai,
   xielu
 };
-// How the rows of a sequence are combined to one vector: PoolArgs.
+// How the rows of a sequence are combined to one vector (formulas: PoolArgs).
 enum class Pool : std::uint8_t { first, last, mean, max, sum_by_root, weighted };
 // Function from a router's logits to scores (RouterRule).
 enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer, sqrt_softplus };

@@ -1,4 +1,4 @@
-// Tests the export and import of blocks: every backend must export the same bytes for the same keys and
+// Tests the export and import of KV blocks: every backend must export the same bytes for the same keys and
 // values.
 #include "kernels/kv_exchange.h"
 
@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::int64_t kBlocks = 3;
 
-// The cache of the second of three layers in each block. Blocks are filled with a byte that no write
-// produces.
+// KV cache of the second of three layers. Blocks are filled with a byte that no write produces.
 class Cache {
  public:
   Cache(Backend& backend, const KvSpec& spec)
@@ -25,7 +24,7 @@ class Cache {
     backend.stream->synchronize();
     layer = {static_cast<std::byte*>(memory_.data()) + part_, kBlocks, 3 * part_, spec};
   }
-  // Whether only the layer's part of this block has been written.
+  // Returns whether only the part of this layer was written in the block.
   bool wrote_only(std::int64_t block) {
     backend_.device->download(*backend_.stream, bytes_.data(), all());
     backend_.stream->synchronize();
@@ -57,7 +56,7 @@ std::vector<KvSpec> specs() {
 
 class KvExchange : public testing::TestWithParam<TestBackend> {
  public:
-  // Null: the backend is not available on this machine, or blocks cannot leave the device.
+  // Returns null if the backend is not available on this machine, or if it cannot export blocks.
   std::unique_ptr<Backend> backend() const {
     auto made = GetParam().make(1);
     if (!made || kv_exchange(made->name) == nullptr) return nullptr;
@@ -84,7 +83,7 @@ TEST_P(KvExchange, WhatIsTakenInComesOutAgain) {
   }
 }
 
-// The block after an operator has stored keys and values in it.
+// Returns the exported block after an operator has stored keys and values in it.
 std::vector<std::byte> stored(Backend& backend, const KvSpec& spec, const TestTensor& qkv) {
   Cache cache(backend, spec);
   std::vector<std::int64_t> slots(static_cast<std::size_t>(spec.block_size));

@@ -1,7 +1,7 @@
-// Converts keys and values to the cache's 8-bit formats; used by all backends.
+// Converts keys and values to the cache's 8-bit formats; all backends use it.
 //
-// f8_e4m3 rounds to nearest with scale 1; larger numbers become the largest number. i8 has a scale per token
-// and head that maps the largest magnitude to 127 (vLLM's int8_per_token_head).
+// f8_e4m3 rounds to nearest with scale 1; numbers out of range become the largest number. i8 has a scale per
+// token and head that maps the largest magnitude to 127 (vLLM's int8_per_token_head).
 #pragma once
 
 #include <cmath>
@@ -13,9 +13,8 @@
 
 namespace octavo {
 
-// Scale of one token's vector: the largest magnitude becomes largest_code. NaN if the vector contains
-// infinity or NaN.
-// infinity or NaN.
+// Returns the scale of one token's vector, which maps the largest magnitude to largest_code; NaN if the
+// vector contains infinity or NaN.
 template <class T>
 float kv_scale(std::span<const T> values, float largest_code = 127.0f) {
   T largest = 0;

@@ -1,5 +1,5 @@
-// Tests sizes of more than 32 bits. They need several gigabytes, so they have a separate label (ctest -L
-// large).
+// Tests arrays with more than 2^32 bytes or elements. They need several gigabytes, so they have a separate
+// label (ctest -L large).
 #include <gtest/gtest.h>
 
 #include "kernels/testing/tensors.h"
@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Row r of the matrix consists of the numbers [r, r + cols) of one list, so that the source is small.
+// Row r of the matrix is the range [r, r + cols) of one list, so that the source is small.
 TEST(Large, WeightOfMoreThanTwoToThe31Elements) {
   Backend cpu = make_cpu_backend({}).value();
   TestRandom random(31);
@@ -37,7 +37,7 @@ TEST(Large, WeightOfMoreThanTwoToThe31Elements) {
   for (std::int64_t k = 0; k < cols; ++k) ASSERT_EQ(embedded[k], numbers[rows - 1 + k]);
 }
 
-// Memory that is never touched costs nothing, so the test can allocate a pool of 64 GiB.
+// Memory that is never written uses no pages, so the test can allocate a pool of 64 GiB.
 TEST(Large, BlocksBeyondFourGigabytes) {
   Backend cpu = make_cpu_backend({}).value();
   const KvSpec spec{.kv_heads = 8, .head_dim = 128, .block_size = 16, .dtype = DType::bf16};
@@ -61,7 +61,7 @@ TEST(Large, BlocksBeyondFourGigabytes) {
   cpu.ops.attention(*cpu.stream,
                     {.q = q.view(), .cache = cache, .plan = **plan, .scale = 1, .out = out.view()});
   for (std::int64_t i = 0; i < 8 * 128; ++i)
-    ASSERT_EQ(out[i], qkv[16 * 128 + i]);  // one token: the output is its values
+    ASSERT_EQ(out[i], qkv[16 * 128 + i]);  // with one token, the output equals its values
 }
 
 }  // namespace

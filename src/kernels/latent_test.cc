@@ -1,5 +1,5 @@
-// Compares products of heads with separate matrices with the reference, for every instruction set, and with
-// themselves in any batch. attention_test.cc tests the other parts of latent attention.
+// Compares head_matmul, which multiplies each head by a separate matrix, with the reference for every
+// instruction set, and with itself in any batch. attention_test.cc tests the other parts of latent attention.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -19,7 +19,7 @@ class HeadMatmul : public BesideTheReference {
 
 INSTANTIATE_TEST_SUITE_P(Backends, HeadMatmul, testing::ValuesIn(test_backends()), test_backend_name);
 
-// View of a tensor [m, heads, dim] without the first elements of each head.
+// Returns a view of a tensor [m, heads, dim] without the first elements of each head.
 View ends(View view, std::int64_t dim) {
   const std::int64_t skipped = view.size(2) - dim;
   view.data = static_cast<std::byte*>(view.data) + skipped * static_cast<std::int64_t>(size_of(view.dtype));

@@ -4,9 +4,9 @@
 // define them. kernels/reference is the specification: plain loops in double precision, with which tests
 // compare every other backend. The loader rejects a model that needs more than the backend supports (Need).
 //
-// Determinism: an element of an output depends only on its own inputs. Its sum has an order that depends only
-// on the weights' shapes and the position in the sequence. Batch, chunk, thread and other rows never change
-// it.
+// Determinism: an element of an output depends only on its own inputs. The order of its sum depends only on
+// the weights' shapes and the position in the sequence. Batch, chunk, threads and other rows never change an
+// output.
 //
 // `act` is the activation format of the weights (Weight::activation): f32, bf16 or f16. "optional": the view
 // may be empty.
@@ -34,9 +34,10 @@
 namespace octavo {
 
 template <class Args>
-void check(const Args& args);  // operators/*.cc: checks shapes and formats; a failure is a bug of the caller
+void check(const Args& args);  // Checks shapes and formats; a failure is a bug of the caller. Defined in
+                               // operators/*.cc.
 
-// One operator of a backend; null: the backend does not support it.
+// One operator of a backend; null if the backend does not support it.
 template <class Args>
 class Op {
  public:
@@ -57,7 +58,7 @@ class Op {
 enum class Need : std::uint8_t { OCTAVO_OPERATORS(OCTAVO_NAME) OCTAVO_FORMS(OCTAVO_NAME) };
 #undef OCTAVO_NAME
 
-// Description for error messages.
+// Returns the description for error messages.
 constexpr std::string_view name(Need need) {
 #define OCTAVO_OPERATOR_WORDS(name, Args, backends) "operator " #name,
 #define OCTAVO_FORM_WORDS(name, words, backends) words,
@@ -76,18 +77,19 @@ struct MatrixSource {
 
 struct Ops {
   bool (*has)(Need);
-  // Format of the activations (f32, bf16 or f16) for matrices that are stored in this format.
+  // returns the format of activations (f32, bf16 or f16) for matrices that are stored in this format
   DType (*activation)(DType stored);
-  // Converts a matrix to the backend's layout. Reads the source once; the caller may unmap it afterwards.
+  // Converts a matrix to the backend's layout. It reads the source once; the caller may unmap it afterwards.
   Result<WeightPtr> (*prepare)(Device&, const MatrixSource&);
 
   std::int64_t (*kv_block_bytes)(const KvSpec&);
-  // Error: attention does not support the head size or the format, which the message names.
+  // Returns an error that names the head size or the format, if attention does not support it.
   Result<> (*supports)(const KvSpec&, int q_heads);
-  // Allocates all memory of attention. Error: not enough memory.
+  // Allocates all memory for attention. Returns an error if memory does not suffice.
   Result<std::unique_ptr<AttentionPlan>> (*make_attention_plan)(Device&, const AttentionLimits&);
   void (*plan_attention)(Stream&, const AttentionShape&, AttentionPlan&);
-  // Allocates memory for sample() of at most `rows` rows of `vocab` logits. Error: not enough memory.
+  // Allocates memory for sample() with up to `rows` rows of `vocab` logits. Returns an error if memory does
+  // not suffice.
   Result<> (*reserve_sampling)(Device&, std::int64_t rows, std::int64_t vocab);
 
 #define OCTAVO_MEMBER(name, Args, backends) Op<Args> name;
@@ -95,7 +97,7 @@ struct Ops {
 #undef OCTAVO_MEMBER
 };
 
-// A device, its operators and a stream. Other modules access the hardware only through it.
+// A device with its operators and a stream. Other modules access the hardware only through it.
 struct Backend {
   std::string_view name;
   const Ops& ops;

@@ -117,7 +117,7 @@ TEST_P(Operators, Pool) {
   }
 }
 
-// Covers positions up to the limit of single precision, beyond the longest contexts. No table contains their
+// Covers positions up to the limit of single precision, beyond the longest contexts, for which no table has
 // angles.
 TEST_P(Operators, Angles) {
   TestRandom random(41);

@@ -19,13 +19,13 @@ std::vector<float> numbers_of(const TestPart& part) {
   return all;
 }
 
-// Number of columns of x that share a scale.
+// Returns the number of columns of x that share a scale.
 std::int64_t x_group(const TestPart& w) {
   const bool wide = w.groups == 1 || (w.groups > 1 && w.cols / w.groups % 128 == 0);
   return wide ? 128 : 32;
 }
 
-// x whose codes are exact: integers up to 127, with 127 in every group, times a power of two.
+// Returns x whose codes are exact: integers up to 127, with a 127 in every group, times a power of two.
 TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::int64_t group) {
   TestTensor x(DType::f32, {m, cols});
   for (std::int64_t i = 0; i < m; ++i)
@@ -39,7 +39,7 @@ TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::i
   return x;
 }
 
-// Maximum error of int8 codes of x: half a step for each element of x, times its weight.
+// Returns the maximum error from int8 codes of x: half a step for each element of x, times its weight.
 double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int64_t i, std::int64_t r,
                       std::int64_t cols, std::int64_t group) {
   double bound = 0;
@@ -54,8 +54,8 @@ double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int
   return bound;
 }
 
-// Error of f32 sums, relative to the sum of the magnitudes of all terms. In formats with a min, this is
-// larger than the weights suggest.
+// Tolerance for f32 sums, relative to the sum of the magnitudes of all terms. Formats with a min have larger
+// terms than their weights suggest.
 constexpr double kF32Error = 3e-4;
 
 TEST_P(CpuQuant, IntegerSumsAreExact) {
@@ -143,8 +143,8 @@ TEST_P(CpuQuant, EmbedReadsTheNumbersAsTheyAre) {
 }
 
 TEST_P(CpuQuant, EveryInstructionSetGivesTheSameBits) {
-  constexpr std::int64_t kRows = 37;  // enough for matrix tiles; the last tile is incomplete
-  std::optional<Backend> least;       // the first that this processor has
+  constexpr std::int64_t kRows = 37;  // enough rows for matrix tiles; the last tile is incomplete
+  std::optional<Backend> least;       // first instruction set that this processor has
   for (const CpuIsa isa : kCpuIsas)
     if (auto made = make_cpu_backend({.threads = 1, .isa = isa}); made && !least)
       least.emplace(*std::move(made));
@@ -179,7 +179,7 @@ TEST_P(CpuQuant, WhatIsNotFiniteStaysSo) {
   }
 }
 
-// Codebooks are expanded to a code for each number, beside at most 0.6 bits for its scales.
+// Codebooks are expanded to one code per number, which adds at most 0.6 bits per number for scales.
 TEST_P(CpuQuant, IsAsLargeAsTheFile) {
   TestRandom random(47);
   constexpr std::int64_t kRows = 64, kCols = 1024;
@@ -193,7 +193,7 @@ TEST_P(CpuQuant, IsAsLargeAsTheFile) {
               std::max(1.05 * static_cast<double>(part.bytes.size()), bits / 8 * kRows * kCols))
         << name(encoding);
   }
-  // A file has 17 bytes for 32 numbers; the CPU's layout has 18.
+  // A file has 17 bytes for 32 numbers; the CPU's layout has 18 bytes.
   const TestPart part = random_codes(random, Encoding::mxfp4, 64, 1024, 32, false);
   const std::vector<MatrixPart> codes{part.part()};
   EXPECT_LE(cpu->ops.prepare(*cpu->device, {codes, DType::f32}).value()->bytes(), 64 * 1024 / 32 * 18);

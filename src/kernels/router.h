@@ -1,11 +1,11 @@
-// Constants for the routers of all backends.
+// Constants of the expert routers of all backends.
 #pragma once
 
 namespace octavo {
 
 constexpr int kMaxExperts = 1024;
 
-// Added to the sum of the chosen experts' scores before the division, because all sigmoids may be 0.
+// Added to the sum of the selected experts' scores before the division, because all sigmoids may be 0.
 constexpr float kLeastSum = 1e-20F;
 
 }  // namespace octavo

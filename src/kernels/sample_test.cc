@@ -21,7 +21,7 @@ struct Lists {
   }
 };
 
-// SampleArgs and all that it points to. Rows have default parameters until a test changes them.
+// SampleArgs and the memory that its views refer to. Rows have default parameters until a test changes them.
 struct Case {
   Case(int row_count, int vocab_size, int top_columns = 0)
       : rows(row_count), vocab(vocab_size), columns(top_columns) {
@@ -115,7 +115,7 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   for (int r = 0; r < rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
     const float spread = chance(0.2) ? 0.01f : real(0.1, 12);
-    const bool coarse = chance(0.3);  // true: many logits are equal
+    const bool coarse = chance(0.3);  // whether many logits are equal
     std::normal_distribution<float> normal(real(-20, 20), spread);
     for (int id = 0; id < vocab; ++id) {
       const float x = normal(rng);
@@ -161,7 +161,7 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   return c;
 }
 
-// error: allowed relative difference of log-probabilities, because a device computes logarithms differently.
+// error: allowed relative difference of logprobs; a device computes logarithms differently.
 void expect_same(const Case::Result& a, const Case::Result& b, const std::string& what, float error = 0) {
   EXPECT_EQ(a.ids, b.ids) << what;
   EXPECT_EQ(a.ranks, b.ranks) << what;
@@ -255,7 +255,7 @@ TEST_P(SampleEach, GreedyTakesTheLowestOfEquals) {
 }
 
 TEST_P(SampleEach, TopKKeepsExactlyKLowerIdsFirst) {
-  Case c(1, 1000);  // all logits are equal, so the first three are 0, 1, 2
+  Case c(1, 1000);  // all logits are equal, so the first three tokens are 0, 1, 2
   c.rules[0].top_k = 3;
   std::set<std::int32_t> seen;
   for (std::uint64_t i = 0; i < 64; ++i) {
@@ -287,7 +287,7 @@ TEST_P(SampleEach, TopPKeepsTheFewestThatReachIt) {
 
 TEST_P(SampleEach, EndsOfTheDraw) {
   Case c(2, 10);
-  c.rules[1].random = -1;  // the smallest and the largest 64 bits
+  c.rules[1].random = -1;  // -1 has all 64 bits set
   EXPECT_EQ(run(c).ids, (std::vector<std::int32_t>{0, 9}));
 }
 
@@ -349,7 +349,7 @@ TEST_P(SampleEach, PenaltiesFollowTheirFormulas) {
   c.rules[0].repetition_penalty = 2;
   c.rules[0].frequency_penalty = 0.5;
   c.rules[0].presence_penalty = 0.25;
-  c.set_history(0, {{0, 2}, {1, 1}, {2, 0}});  // 2/2 - 2*0.5 - 0.25; -2*2 - 0.5 - 0.25; 2/2; 2
+  c.set_history(0, {{0, 2}, {1, 1}, {2, 0}});  // expected logits of the tokens 0 to 3
   c.set_reported(0, {0, 1, 2, 3});
   const auto out = run(c);
   EXPECT_NEAR(out.top_logprobs[0] - out.top_logprobs[3], -0.25 - 2, 1e-6);

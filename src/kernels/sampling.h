@@ -1,4 +1,4 @@
-// Arguments and outputs of the sample operator for one row, in host memory; used by several backends.
+// Arguments and outputs of the sample operator for one row, in host memory; several backends use them.
 // sampling_math.h has the arithmetic.
 #pragma once
 
@@ -29,7 +29,7 @@ struct RowOutput {
   float* top_logprobs;
 
   RowOutput(const SampleArgs& args, std::int64_t r);
-  // Writes the outputs of a row without a token.
+  // Writes the outputs of a row that has no token.
   void reject(const Row& row) const;
 };
 

@@ -15,29 +15,30 @@
 
 namespace octavo {
 
-// Lowest log-probability that is reported, also for banned tokens. Finite, because JSON has no infinity.
+// Lowest reported logprob, also for banned tokens. It is finite, because JSON has no infinity.
 inline constexpr float kLogprobFloor = -9999.0f;
 
-// Maximum vocabulary: the sum of masses, at most 2^40 each, fits 64 bits.
+// Maximum vocabulary: the sum of masses of at most 2^40 each fits into 64 bits.
 inline constexpr int kMaxVocab = 1 << 23;
 
 }  // namespace octavo
 
 namespace octavo::sampling {
 
-// exp(d) in units of 2^-40, for d <= 0; 0 below about -28. The relative error is below 2e-7, plus one unit.
-// Free of branches and fused multiply-adds, so that it vectorises to the same bits everywhere.
+// Returns exp(d) in units of 2^-40, for d <= 0; the result is 0 below about -28. The relative error is below
+// 2e-7, plus one unit. The code has no branches and no fused multiply-adds, so that compilers vectorise it to
+// the same bits everywhere.
 OCTAVO_HOST_DEVICE inline std::uint64_t mass(float d) {
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  // Clamps d to -28.5, whose mass is 0. The bits of negative floats grow with their magnitude, and an integer
-  // minimum vectorises where a float minimum becomes a branch.
+  // Clamps d to -28.5, whose mass is 0. The bits of negative floats grow with their magnitude. Compilers
+  // vectorise an integer minimum, but make a branch of a float minimum.
   d = std::bit_cast<float>(std::min(std::bit_cast<std::uint32_t>(d), std::bit_cast<std::uint32_t>(-28.5f)));
   const float shifted = d * kLog2E + kRound;
   const float whole = shifted - kRound;
   const float r = (d - whole * kLn2High) - whole * kLn2Low;
-  float e = 1.0f / 5040;  // the Taylor series of exp(r), |r| <= ln(2) / 2
+  float e = 1.0f / 5040;  // Taylor series of exp(r), |r| <= ln(2) / 2
   e = e * r + 1.0f / 720;
   e = e * r + 1.0f / 120;
   e = e * r + 1.0f / 24;
@@ -45,26 +46,27 @@ OCTAVO_HOST_DEVICE inline std::uint64_t mass(float d) {
   e = e * r + 0.5f;
   e = e * r + 1.0f;
   e = e * r + 1.0f;
-  // The low bits of `shifted` are `whole`; the shift removes the other bits.
+  // The low bits of `shifted` are the integer `whole`; the shift removes the other bits.
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(e) + (std::bit_cast<std::uint32_t>(shifted) << 23);
   const std::uint64_t mantissa = (bits & 0x7fffff) | 0x800000;
   return (mantissa << 17) >> (127 - (bits >> 23));
 }
 
-// The smallest mass whose share of `total` is at least top_p.
+// Returns the smallest mass whose share of `total` is at least top_p.
 OCTAVO_HOST_DEVICE inline std::uint64_t mass_to_keep(float top_p, std::uint64_t total) {
   const double share = std::ceil(static_cast<double>(top_p) * static_cast<double>(total));
   return share >= static_cast<double>(total) ? total
                                              : std::max<std::uint64_t>(static_cast<std::uint64_t>(share), 1);
 }
 
-// A point in [0, total). The drawn token is the first one, by id, whose cumulative mass exceeds it.
+// Returns a point in [0, total). The drawn token is the first one, by id, whose cumulative mass exceeds the
+// point.
 OCTAVO_HOST_DEVICE inline std::uint64_t drawn_point(std::int64_t random, std::uint64_t total) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((Wide{static_cast<std::uint64_t>(random)} * total) >> 64);
 }
 
-// The order of tokens: greater logit first, then lower id.
+// A token in sampling order: greater logit first, then lower id.
 struct Candidate {
   float logit;
   std::int32_t id;

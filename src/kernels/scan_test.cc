@@ -1,6 +1,6 @@
 // Compares convolutions with gates and biases, and the scans of Mamba and Mamba2, with the reference: on the
-// CPU with every instruction set of this processor, and on CUDA. The bits must be the same for any division
-// of a sequence.
+// CPU with every instruction set of this processor, and on CUDA. Results must have the same bits however a
+// sequence is divided.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -95,7 +95,7 @@ Operator random_channel_scan(TestRandom& random, std::int64_t slots) {
 
 constexpr auto kKinds = {random_conv, random_scan, random_channel_scan};
 
-// The tokens [begin, end) of the sequence in a slot.
+// Tokens [begin, end) of the sequence in a slot.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;
@@ -106,11 +106,12 @@ class Session {
  public:
   Session(Backend& backend, const Operator& op, std::int64_t length)
       : backend_(backend), op_(op), length_(length), state_(op.state) {
-    // the first token of a sequence must ignore it
+    // the first token of a sequence must ignore old contents
     for (std::int64_t i = 0; i < state_.elements(); ++i) state_.set(i, NAN);
   }
 
-  // Computes the pieces and writes their rows to `out` [slots * length, outputs]. copies: StatePlan::copies.
+  // Computes the pieces and writes their rows to `out` [slots * length, outputs]. copies: see
+  // StatePlan::copies.
   void step(const TestTensor& x, const std::vector<Piece>& pieces, TestTensor& out,
             std::vector<std::int32_t> copies = {}) {
     std::vector<std::int32_t> slots, starts{0}, positions;

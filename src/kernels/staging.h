@@ -9,13 +9,14 @@
 
 namespace octavo {
 
-// Call reserve() once. Then for each upload: turn(), fill data(), send().
+// Call reserve() once. Then call for each upload: turn(), fill data(), send().
 class Staging {
  public:
-  // Allocates both buffers with at least this size. Their contents are lost. Error: out of memory.
+  // Allocates both buffers with at least this size; earlier contents are lost. Returns an error if memory
+  // does not suffice.
   Result<> reserve(Device& device, Stream& stream, std::size_t bytes) {
     if (bytes <= bytes_) return {};
-    stream.synchronize();  // the device may still read the old buffers
+    stream.synchronize();  // waits, because the device may still read the old buffers
     for (Piece& piece : pieces_) {
       TRY(piece.memory, device.allocate_staging(bytes));
     }
@@ -23,16 +24,16 @@ class Staging {
     return {};
   }
 
-  std::size_t bytes() const { return bytes_; }  // size of one buffer
+  std::size_t bytes() const { return bytes_; }  // size of one buffer in bytes
 
-  // Switches to the other buffer, after the device has read it.
+  // Waits until the device has read the other buffer, and switches to it.
   void turn(Stream& stream) {
     turn_ = 1 - turn_;
     stream.wait(pieces_[turn_].sent);
   }
   std::byte* data() const { return static_cast<std::byte*>(pieces_[turn_].memory.data()); }
 
-  // Copies the first part of the buffer to `to`.
+  // Copies the first bytes of the buffer to `to`.
   void send(Device& device, Stream& stream, const View& to) {
     CHECK(static_cast<std::size_t>(to.bytes()) <= bytes_, "{} bytes, room for {}", to.bytes(), bytes_);
     device.upload(stream, to, data());

@@ -1,4 +1,4 @@
-// A matrix of a model, prepared for one backend.
+// A matrix of a model, in the layout of one backend.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// y = x * W^T, with W [rows, cols]: rows are outputs, cols are inputs. The backend that prepared the matrix
+// A matrix W [rows, cols] for y = x * W^T: rows are outputs, cols are inputs. The backend that prepared it
 // defines its layout. A product reads the matrix once, for any batch size.
 class Weight {
  public:
@@ -19,9 +19,9 @@ class Weight {
 
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
-  // Format of x in matmul.
+  // format of x in matmul
   DType activation() const { return activation_; }
-  // Number of bytes that one product reads.
+  // number of bytes that one product reads
   std::size_t bytes() const { return bytes_; }
 
  protected:

@@ -1,4 +1,4 @@
-// The memory of a CPU matrix, for transfers between processes.
+// Access to the memory of a CPU matrix, for transfers between processes.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace octavo {
 
-// Matrices with equal `format` and equal bytes are equal.
+// Memory of a matrix. Matrices are equal if `format` and all bytes are equal.
 struct WeightMemory {
-  std::uint64_t format = 0;                  // depends on program version and processor type
-  std::vector<std::span<std::byte>> pieces;  // writable only while no product runs
+  std::uint64_t format = 0;                  // hash that depends on program version and processor type
+  std::vector<std::span<std::byte>> pieces;  // the memory; writable only while no product runs
 };
 
-// Memory of a matrix of the CPU backend.
+// Returns the memory of a matrix of the CPU backend.
 WeightMemory memory_of(const Weight& weight);
 
 }  // namespace octavo

@@ -32,7 +32,7 @@ std::span<std::int32_t> BlockPool::tokens(BlockId block) {
   return std::span(tokens_).subspan(at(block) * at(block_size_), at(block_size_));
 }
 
-// Inserts `block` into the ring directly after `place`, as its newer neighbour.
+// Inserts `block` into the ring of free blocks directly after `place`, as its newer neighbour.
 void BlockPool::link_after(BlockId place, BlockId block) {
   const BlockId next = blocks_[at(place)].newer;
   blocks_[at(block)].older = place;
@@ -136,14 +136,14 @@ void BlockPool::remember(BlockId block, const BlockContent& content, PrefixId pr
 }
 
 void BlockPool::reset() {
-  KvEventLog* const log = std::exchange(log_, nullptr);  // one `cleared` event replaces all others
+  KvEventLog* const log = std::exchange(log_, nullptr);  // one `cleared` event replaces all other events
   for (BlockId block = 0; block < total_; ++block) forget(block);
   log_ = log;
   if (log_) log_->write({.kind = KvEvent::Kind::cleared});
   if (observer_) observer_->cleared();
 }
 
-// True if another block of the group has the same key.
+// Returns true if another block of the group has the same key.
 bool BlockPool::has_twin(BlockId block) const {
   const Block& b = blocks_[at(block)];
   for (BlockId other = buckets_[bucket(b.group, b.key)]; other != kNoBlock;

@@ -1,8 +1,8 @@
 // Block numbers of the paged KV cache: the users of each block, and the cached content of unused blocks.
 //
-// Paged attention and reference-counted sharing follow Kwon et al., "Efficient Memory Management for
-// Large Language Model Serving with PagedAttention" (SOSP 2023). An unused block keeps its content until
-// the block is allocated again, least recently used first. So the free blocks are the prefix cache.
+// Paged attention and reference-counted sharing follow Kwon et al., "Efficient Memory Management for Large
+// Language Model Serving with PagedAttention" (SOSP 2023). An unused block keeps its content until the block
+// is allocated again, least recently used first. So the free blocks are the prefix cache.
 //
 // The constructor allocates all memory. Operations are O(1), except for the walk along one hash bucket.
 #pragma once
@@ -19,14 +19,14 @@ namespace octavo {
 using BlockId = std::int32_t;
 inline constexpr BlockId kNoBlock = -1;
 
-// Id of a content: the tokens of a block and of all blocks before it. The pool never uses an id twice,
-// so two blocks with the same id have the same tokens after the same past, even if their hashes collide.
+// Id of a content: the tokens of a block and of all blocks before it. The pool uses each id once, so two
+// blocks with the same id have the same tokens after the same prefix, even if their hashes collide.
 using PrefixId = std::uint64_t;
 inline constexpr PrefixId kEmptyPrefix = 0;           // id of the empty prefix, before the first block
-inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: the past is unknown
+inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: the prefix before the block is unknown
 
 struct BlockContent {
-  int group = 0;       // index of the cache group whose layers wrote it
+  int group = 0;       // index of the cache group whose layers wrote the block
   Hash128 key = {};    // chained hash of all tokens up to the block's end
   Hash128 extra = {};  // hash of other inputs that the content depends on: CacheIdentity, images
   PrefixId parent = kEmptyPrefix;        // id of the content of all blocks before this one
@@ -34,12 +34,12 @@ struct BlockContent {
   Hash128 parent_key = {};               // key of the previous block, zero for the first; never compared
 };
 
-// Is notified of changes to blocks.
+// Receives changes to blocks.
 class BlockObserver {
  public:
   virtual void allocated(BlockId block) = 0;
   virtual void acquired(BlockId block) = 0;  // the block has one more user
-  virtual void evicted(BlockId block) = 0;   // the block's content is dropped; allocated() follows
+  virtual void evicted(BlockId block) = 0;   // the content of the block is removed; allocated() follows
   virtual void cleared() = 0;
 
  protected:
@@ -57,7 +57,7 @@ class BlockPool {
   int cached() const { return cached_free_; }  // number of free blocks with cached content
   int used() const { return total_ - free_; }
 
-  // Takes a free block, which must exist: a blank one, else the least recently used.
+  // Returns a free block, which must exist: an empty one or, if all have content, the least recently used.
   BlockId allocate(int group);
 
   // Adds a user to a block that is in use or free.
@@ -66,11 +66,11 @@ class BlockPool {
   // Removes a user. The last one frees the block; its content stays cached.
   void release(BlockId block);
 
-  // Finds a block with this content, or kNoBlock. Compares tokens, extra and parent, not only hashes. If
-  // parent == kAnyPrefix, only the 128-bit key identifies the past.
+  // Returns a block with this content, or kNoBlock. It compares tokens, extra and parent, not only hashes. If
+  // parent == kAnyPrefix, only the 128-bit key identifies the prefix before the block.
   BlockId find(const BlockContent& content) const;
 
-  // Prefetches the memory that find() reads for this content. Call it a little earlier than find().
+  // Prefetches the memory that find() reads for this content. Call it shortly before find().
   void prefetch(int group, Hash128 key) const;
 
   // Sets the content of a block in use, so that find() returns it. Several blocks may have the same content.
@@ -81,24 +81,24 @@ class BlockPool {
   PrefixId parent(BlockId block) const { return blocks_[at(block)].parent; }
   int references(BlockId block) const { return blocks_[at(block)].references; }
 
-  // Number of users beyond the first, summed over all blocks of the group: the number of blocks that
-  // sharing saves.
+  // Returns the number of users beyond the first, summed over all blocks of the group: the number of blocks
+  // that sharing saves.
   int extra_references(int group) const { return extra_references_[static_cast<std::size_t>(group)]; }
 
-  // Drops every content, including the content of blocks in use.
+  // Removes every content, including the content of blocks in use.
   void reset();
 
-  // From now on, logs every content that appears or disappears. If several blocks have the same content,
-  // only the first and the last one count. The log must outlive this object.
+  // Logs every content that appears or disappears from now on. If several blocks have the same content, only
+  // the first to appear and the last to disappear are logged. The log must outlive this object.
   void tell(KvEventLog& log) { log_ = &log; }
 
-  // From now on, notifies the observer, which must outlive this object.
+  // Notifies the observer from now on; it must outlive this object.
   void observe(BlockObserver& observer) { observer_ = &observer; }
 
-  // If the log has lost events, logs all contents again as soon as it has room.
+  // If the log has lost events, logs all contents again as soon as the log has room.
   void tell_all();
 
-  // CHECKs that counts, lists and buckets agree. Takes linear time; for tests and fuzzers.
+  // CHECKs that counts, lists and buckets agree. It takes linear time; for tests and fuzzers.
   void check() const;
 
  private:
@@ -106,7 +106,7 @@ class BlockPool {
     Hash128 key;
     Hash128 extra;
     Hash128 parent_key;
-    PrefixId prefix = kEmptyPrefix;  // id of this block's content; kEmptyPrefix: blank
+    PrefixId prefix = kEmptyPrefix;  // id of the block's content; kEmptyPrefix: no content
     PrefixId parent = kEmptyPrefix;
     std::int32_t references = 0;
     std::int32_t group = 0;
@@ -133,7 +133,7 @@ class BlockPool {
   std::vector<Block> blocks_;          // total_ + 1 entries; the last one closes the ring of free blocks
   std::vector<std::int32_t> tokens_;   // [total, block_size]
   std::vector<BlockId> buckets_;       // first block of each bucket; size is a power of two
-  std::vector<int> extra_references_;  // [group]
+  std::vector<int> extra_references_;  // per group
   KvEventLog* log_ = nullptr;
   BlockObserver* observer_ = nullptr;
 };

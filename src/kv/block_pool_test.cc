@@ -56,7 +56,7 @@ TEST(BlockPool, TakesTheLeastRecentlyUsedFirst) {
     pool.remember(blocks.back(), content(tokens[i], i), pool.new_prefix());
   }
   for (const BlockId b : blocks) pool.release(b);
-  pool.acquire(blocks[0]);  // it is now the newest block
+  pool.acquire(blocks[0]);  // this block is now the newest one
   pool.release(blocks[0]);
   EXPECT_EQ(pool.allocate(0), blocks[1]);
   EXPECT_EQ(pool.allocate(0), blocks[2]);

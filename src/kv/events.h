@@ -1,8 +1,8 @@
 // Log of the contents that the prefix cache stores and removes.
 //
-// A ring buffer with one writer, the engine's thread, and one reader. The constructor allocates all
-// memory, and the writer never waits. If the reader is slow and the ring is full, events are lost. When
-// there is room again, the pool logs all its contents (BlockPool::tell_all).
+// It is a ring buffer with one writer, the engine's thread, and one reader. The constructor allocates all
+// memory, and the writer never waits. If the reader is slow and the ring is full, events are lost. When the
+// ring has room again, the pool logs all its contents (BlockPool::tell_all).
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@
 
 namespace octavo {
 
-// Location of a content: the pool's blocks, or a tier below them.
+// Where a content is stored: in the pool's blocks, or in a tier below them.
 enum class KvMedium : std::uint8_t { device, host, storage };
 
 struct KvEvent {
   enum class Kind : std::uint8_t {
-    stored,   // a content can be found from now on
-    removed,  // a content can no longer be found
+    stored,   // the content can be found from now on
+    removed,  // the content can no longer be found
     cleared,  // all contents were removed, in every medium
   };
   Kind kind = Kind::cleared;
-  int group = 0;            // the cache group
+  int group = 0;            // cache group of the content
   Hash128 key = {};         // key of the content, see BlockContent
   Hash128 parent_key = {};  // key of the previous block; zero for the first block
   Hash128 extra = {};
@@ -40,37 +40,37 @@ class KvEventLog {
         events_(static_cast<std::size_t>(std::max(2 * num_blocks + 2, 16384))),
         tokens_(events_.size() * block_size_) {}
 
-  // --- The writer ---
+  // --- Functions of the writer ---
 
-  // False: there is no room. This event and all later ones until resume() are lost.
+  // Returns false if the ring is full. This event and all later ones are then lost, until resume() is called.
   bool write(const KvEvent& event, std::span<const std::int32_t> tokens = {});
 
   bool losing() const { return losing_; }
-  // True if there is room for this number of events, which replace the lost ones.
+  // Returns true if the ring has room for this number of events, which replace the lost ones.
   bool has_room(std::size_t events) const { return events_.size() - (written_ - read_.load()) >= events; }
   void resume() { losing_ = false; }
-  // Number of `cleared` events. Such an event makes all earlier events obsolete.
+  // Returns the number of `cleared` events so far. Such an event makes all earlier events obsolete.
   std::uint64_t clears() const { return clears_; }
 
-  // Makes the events since the last call visible to the reader. Call once per step.
+  // Makes the events since the last call visible to the reader. It is called once per step.
   void flush() {
     if (visible_.load(std::memory_order_relaxed) == written_) return;
     visible_.store(written_, std::memory_order_release);
     wake();
   }
-  // Call after the last flush(): wait() then returns false when all events are read.
+  // Called after the last flush(). wait() then returns false when all events are read.
   void close() {
     closed_.store(true);
     wake();
   }
 
-  // --- The reader ---
+  // --- Functions of the reader ---
 
-  // Waits for events. False: the log is closed and all events are read.
+  // Waits for events. Returns false when the log is closed and all events are read.
   bool wait();
 
-  // Takes at most `most` visible events, in order. Calls visit(const KvEvent&, std::span<const int32>
-  // tokens); for a stored content, `tokens` has block_size elements.
+  // Takes at most `most` visible events, in order, and calls visit(const KvEvent&, std::span<const int32>
+  // tokens). For a stored content, `tokens` has block_size elements.
   template <class Visit>
   void take(std::size_t most, Visit&& visit) {
     std::uint64_t at = read_.load(std::memory_order_relaxed);

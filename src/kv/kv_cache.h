@@ -13,10 +13,11 @@ namespace octavo {
 
 // Layers with the same attention window. They share one block table per sequence.
 struct CacheGroup {
-  int window = 0;  // number of tokens that a position attends to, itself included; 0: all
+  int window = 0;  // number of tokens to which a position attends, including itself; 0: all
 };
 
-// Index of the first block that the group still needs when positions before `position` are computed.
+// Returns the index of the first block that the group still needs after the positions before `position` are
+// computed.
 constexpr int first_needed_block(int window, int block_size, int position) {
   return window == 0 || position < window ? 0 : (position - window + 1) / block_size;
 }
@@ -34,15 +35,15 @@ struct KvCache {
     return first_needed_block(group(g).window, pool.block_size(), position);
   }
 
-  // Maximum number of blocks in group g that a sequence has at the same time. tokens: its maximum length.
-  // ahead: maximum number of its tokens that are planned but not computed yet.
+  // Returns the maximum number of blocks in group g that a sequence has at the same time. tokens: maximum
+  // length of the sequence. ahead: maximum number of its tokens that are planned but not computed yet.
   int peak_blocks(int g, int tokens, int ahead) const {
     const int window = group(g).window;
     const int all = blocks_for(tokens);
     return window == 0 || window + ahead >= tokens ? all : std::min(all, blocks_for(window + ahead) + 1);
   }
 
-  // Sum of peak_blocks() over all groups.
+  // Returns the sum of peak_blocks() over all groups.
   int peak_blocks(int tokens, int ahead) const {
     int sum = 0;
     for (int g = 0; g < group_count(); ++g) sum += peak_blocks(g, tokens, ahead);

@@ -15,8 +15,8 @@ BlockContent content_of(const KvCache& cache, const BlockHistory& history, int g
           history.tokens.subspan(index * size, size)};
 }
 
-// Full attention: walks forward, because each found block gives the past of the next one. Returns the
-// number of cached blocks.
+// Full attention: walks forward, because each found block identifies the prefix before the next one. Returns
+// the number of cached blocks.
 int walk_forward(const KvCache& cache, const BlockHistory& history, int group, int limit,
                  PrefixMatch& match) {
   auto& table = match.tables[static_cast<std::size_t>(group)];
@@ -34,8 +34,8 @@ int walk_forward(const KvCache& cache, const BlockHistory& history, int group, i
 }
 
 // Sliding window: walks backward from block `end` over the window of the next position, because each block
-// gives the past of the previous one. Returns the index of the first missing block, or -1. tip: content up
-// to `end`; if unknown, the first block sets it.
+// identifies the prefix before it. Returns the index of the first missing block, or -1. tip: content up to
+// `end`; if unknown, the first block sets it.
 int walk_backward(const KvCache& cache, const BlockHistory& history, int group, int end, PrefixId& tip,
                   PrefixMatch& match) {
   auto& table = match.tables[static_cast<std::size_t>(group)];
@@ -53,7 +53,7 @@ int walk_backward(const KvCache& cache, const BlockHistory& history, int group, 
   return -1;
 }
 
-// The largest prefix length, at most `end`, at whose end a saved state may exist.
+// Returns the largest prefix length, at most `end`, for which a saved state may exist.
 int end_with_state(const SavedStates& states, std::span<const PrefixId> chain, int end) {
   const auto lacks_state = [&](PrefixId prefix) {
     return prefix != kAnyPrefix && states.find(prefix) == kNoState;
@@ -62,7 +62,7 @@ int end_with_state(const SavedStates& states, std::span<const PrefixId> chain, i
   return end;
 }
 
-// Drops found blocks that are outside the prefix or its windows, and counts the rest.
+// Removes found blocks that are outside of the prefix or its windows, and counts the rest.
 void settle(const KvCache& cache, PrefixMatch& match) {
   match.unreferenced = match.lent = 0;
   for (int g = 0; g < cache.group_count(); ++g) {
@@ -92,8 +92,8 @@ void find_prefix(const KvCache& cache, const BlockHistory& history, PrefixMatch&
   for (int g = 0; g < cache.group_count(); ++g)
     if (cache.group(g).window == 0) end = walk_forward(cache, history, g, end, match);
 
-  // If a block in one group's window is missing, the prefix of all groups ends there. The same holds for a
-  // missing state.
+  // A block that is missing in the window of one group ends the prefix of all groups there. So does a missing
+  // state.
   match.state_slot = kNoState;
   match.stateless_blocks = 0;
   match.tip = kEmptyPrefix;

@@ -1,6 +1,6 @@
-// Slots of the saved states of recurrent layers. The number of slots is fixed; each is found by the
-// content of its prefix. A state belongs to exactly one length, so a cached prefix is usable only where a
-// state was saved, as in vLLM's aligned Mamba cache.
+// Slots of the saved states of recurrent layers. The number of slots is fixed; find() looks them up by the
+// content of their prefix. A state belongs to exactly one length, so a cached prefix is usable only at
+// lengths for which a state was saved, as in vLLM's aligned Mamba cache.
 //
 // The constructor allocates all memory. find() is O(1). take() scans all slots; it runs once per saved state.
 #pragma once
@@ -19,34 +19,38 @@ class SavedStates {
   SavedStates(int first, int count);
 
   int count() const { return static_cast<int>(states_.size()); }
-  int writing() const { return writing_; }  // number of slots between take() and keep() or give_back()
+  int writing() const {
+    return writing_;
+  }  // returns the number of slots between take() and keep() or
+     // give_back()
 
-  // Slot of the state at the end of this prefix, or kNoState.
+  // Returns the slot of the state at the end of this prefix, or kNoState.
   int find(PrefixId prefix) const;
 
   // Marks the state as recently used.
   void touch(int slot) { at(slot).used = ++now_; }
 
-  // Adds a reader: the state stays in its slot until unpin() is called for each pin().
+  // Adds a reader: the state stays in its slot until unpin() has been called once for each pin().
   void pin(int slot) { ++at(slot).pins; }
   void unpin(int slot);
 
-  // Returns a slot to write: a blank one or, if no slot is blank, the least recently used one, whose state is
-  // lost. kNoState: all slots are being written or read.
+  // Returns a slot to write: an empty slot or, if all have states, the least recently used one, whose state
+  // is lost. Returns kNoState if all slots are being written or read.
   int take();
 
-  // Call when the slot is written: find() now returns its state. Drops another state of the same prefix.
+  // Called when the slot is written: find() then returns its state. Another state of the same prefix is
+  // removed.
   void keep(int slot, PrefixId prefix);
   // Frees a taken slot without a state.
   void give_back(int slot);
 
-  // Drops all states except those being written. States with readers stay in their slots, but find() no
+  // Removes all states except those being written. States with readers stay in their slots, but find() no
   // longer returns them.
   void reset();
 
  private:
   struct State {
-    PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: blank
+    PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: no state
     bool writing = false;
     int pins = 0;
     std::uint64_t used = 0;

@@ -50,7 +50,7 @@ TEST(SavedStates, APrefixHasOneState) {
   const int first = save(states, 5);
   EXPECT_NE(save(states, 5), first);
   EXPECT_EQ(states.find(5), first);
-  save(states, 6);  // uses the slot of the dropped state
+  save(states, 6);  // uses the slot of the removed state
   EXPECT_EQ(states.find(5), first);
   states.reset();
   EXPECT_EQ(states.find(5), kNoState);

@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Number of blocks that group g must still allocate. length: entries in its table; held: blocks that it
-// has.
+// Returns the number of blocks that group g must still allocate. length: entries in its table; held: blocks
+// that it has.
 int group_growth(const KvCache& cache, int g, int length, int held, int end, int ahead) {
   return std::max(0, std::min(cache.blocks_for(end) - length, cache.peak_blocks(g, end, ahead) - held));
 }
@@ -115,7 +115,8 @@ void SequenceBlocks::publish(int computed, const BlockHistory& history) {
         tip_,
         history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size)),
         i > 0 ? history.keys[i - 1] : Hash128{}};
-    // Another sequence may have computed the same content. Then its id is used, which all groups share.
+    // Another sequence may have computed the same content. Its id is then used, so that all groups share the
+    // id.
     BlockId twin = kNoBlock;
     for (content.group = 0; content.group < cache_->group_count() && twin == kNoBlock; ++content.group)
       twin = cache_->pool.find(content);

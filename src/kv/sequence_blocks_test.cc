@@ -89,7 +89,7 @@ TEST(SequenceBlocks, IsProvenTokenByTokenFromTheStart) {
   SequenceBlocks sequence = compute(cache, history, 12);
   EXPECT_EQ(cached_blocks(cache, history), 2);
   History other = history;
-  other.tokens[1] = 77;  // blocks 1 and 2 have equal tokens and keys, but a different past
+  other.tokens[1] = 77;  // blocks 1 and 2 have equal tokens and keys, but a different prefix
   SequenceBlocks second = compute(cache, other, 4);
   EXPECT_EQ(cached_blocks(cache, other), 1);
   other.extra = {5, 5};
@@ -146,7 +146,8 @@ TEST(SequenceBlocks, AgreesOnOnePrefixAmongGroups) {
   sequence.give_up(blocks);
   for (const BlockId b : blocks) cache.pool.release(b);
   while (cache.pool.free() > cache.pool.cached()) cache.pool.allocate(0);
-  for (int i = 0; i < 9; ++i) cache.pool.allocate(0);  // the window blocks that were freed first: 0 .. 8
+  // takes the window blocks that were freed first: 0 .. 8
+  for (int i = 0; i < 9; ++i) cache.pool.allocate(0);
   EXPECT_EQ(cached_blocks(cache, history), 10) << "block 9 of the window group is all that position 40 sees";
   cache.pool.allocate(0);
   EXPECT_EQ(cached_blocks(cache, history), 0);

@@ -18,8 +18,8 @@ class StatePool {
 
   int free() const { return static_cast<int>(free_.size()); }
 
-  // Takes a slot; one must be free. A step in flight may still compute another sequence's state in it.
-  // This does no harm, because steps run in order and a new sequence starts from zeros.
+  // Returns a free slot, which must exist. A step in flight may still compute another sequence's state in it.
+  // This causes no error, because steps run in order and a new sequence starts from zeros.
   int take() {
     CHECK(!free_.empty(), "all states are taken");
     const int slot = free_.back();

@@ -29,13 +29,13 @@ inline constexpr const char* kRunRankFlag = "--run-rank";
 // Adds the flags to a subcommand. Parsing fills `options`, which must outlive the subcommand.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 
-// Returns the folder of the model that is shipped with Octavo. It is models/demo or
-// share/octavo/models/demo: beside the program or shared library, in a folder above, or in the source tree
-// of the build. Error: it is in none of these places.
+// Returns the folder of the model that is shipped with Octavo: models/demo or share/octavo/models/demo,
+// beside the program or shared library, in a parent folder, or in the source tree of the build. Returns an
+// error if none of these folders exists.
 Result<std::string> demo_model_dir();
 
 // Returns the path of the program `octavo`: this program itself, or octavo or bin/octavo beside the library
-// or in a folder above it. Error: it is in none of these places.
+// or in a parent folder. Returns an error if none of these files exists.
 Result<std::string> octavo_program();
 
 }  // namespace octavo

@@ -36,10 +36,10 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags);
 // Replaces the names of the model and of its draft model by paths. The flags that choose a revision apply
 // only to the model.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
-// Finds the folder of a LoRA adapter in the same way. A path that does not exist and cannot be a Hub name
-// is returned unchanged. Any thread.
+// Returns the folder of a LoRA adapter, found like a model. A path that does not exist and cannot be a Hub
+// name is returned unchanged. Any thread.
 Result<std::string> find_adapter(const std::string& given, const HubFlags& flags);
-// find_model() only for Hub names.
+// Does the same as find_model(), but only for Hub names.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 
 }  // namespace octavo

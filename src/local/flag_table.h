@@ -28,7 +28,7 @@
 
 namespace octavo {
 
-// The values that a flag accepts.
+// Range of values that a flag accepts.
 template <class Number>
 struct Between {
   Number min, max;
@@ -41,9 +41,9 @@ struct OneOf {
   std::string_view names;  // separated by '|'
 };
 struct OneOfList {
-  std::vector<std::string> (*names)();  // names from a table in another file
+  std::vector<std::string> (*names)();  // returns names from a table in another file
 };
-struct Folder {};  // a folder that exists
+struct Folder {};  // The value must be a folder that exists.
 using FlagValues = std::variant<std::monostate, Between<int>, Between<std::int64_t>, Between<std::uint64_t>,
                                 Between<double>, NotNegative, OneOf, OneOfList, Folder>;
 
@@ -58,7 +58,7 @@ struct FlagRest {
   std::string_view environment{};  // environment variable that also sets the value
   std::string_view needs{};        // flag that must be given together with this one
   std::string_view excludes{};     // flag that must not be given together with this one
-  bool no_default = false;         // true: the help does not show the default
+  bool no_default = false;         // whether the help omits the default
   bool required = false;
   char delimiter = 0;  // separates the elements of a list in one argument; 0: each is an argument
 };
@@ -98,9 +98,9 @@ constexpr Between<Number> range(Number min, Number max) {
 }
 constexpr Between<int> count(int min, int max) { return {min, max, true}; }
 
-// The functions of a row, which handle the flag's value.
+// Functions that store the value of a row's flag.
 
-// Writes it to a member. A bool is a switch; empty lists and optionals show no default.
+// Writes the value to a member. A bool is a switch; lists and optionals show no default.
 template <auto... Path>
 inline constexpr auto to =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -117,7 +117,8 @@ inline constexpr auto to =
       }
     };
 
-// Multiplies it by `factor` and writes it to a member. The flag is in seconds, the member in smaller units.
+// Multiplies the value by `factor` and writes the product to a member. The flag is in seconds, the member in
+// smaller units.
 template <int factor, auto... Path>
 inline constexpr auto seconds =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -129,7 +130,7 @@ inline constexpr auto seconds =
       return option;
     };
 
-// Writes it to a member; the flag gives the name of a choice.
+// Writes the choice with the given name to a member.
 template <auto& choices, auto... Path>
 inline constexpr auto chosen =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -169,8 +170,9 @@ void read_flag(const std::string& name, const Given& given, Target& target) {
   }
 }
 
-// Passes it to `Read`, a function of a text, of several texts, or of a JSON object. The function returns
-// the member's value, or takes the member and sets it. With an empty path, the member is the whole options.
+// Passes the value to `Read`, a function of a text, of several texts, or of a JSON object. The function
+// returns the member's value, or sets the member that it receives. With an empty path, the member is the
+// complete options.
 template <auto Read, auto... Path>
 inline constexpr auto parsed =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -207,7 +209,7 @@ inline constexpr auto calls =
       return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
     };
 
-// Does nothing with it: app/arguments.cc reads it.
+// Ignores the value, which app/arguments.cc reads.
 inline constexpr auto nowhere = []<class Options>(CLI::App& command, Options&, const FlagRow<Options>& row) {
   const std::string help = text_of(row.help);
   return command.add_option(row.names, help);

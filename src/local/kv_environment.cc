@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's variables for the address of transfers. --kv-transfer-config has priority.
+// Reads vLLM's variables for the address of transfers. --kv-transfer-config has priority.
 Result<> take_side_channel(KvTransferOptions& options, const hub::Environment& environment) {
   if (options.host.empty()) options.host = environment("VLLM_NIXL_SIDE_CHANNEL_HOST");
   const std::string port = environment("VLLM_NIXL_SIDE_CHANNEL_PORT");

@@ -9,9 +9,9 @@
 
 namespace octavo {
 
-// Returns kv_transfer_config, in which each LMCacheConnectorV1 also has these settings, as lmcache.NAME. A
-// setting of the flag has priority over a variable, and a variable over the file. Settings that have no
-// effect are logged. Text that is not a JSON object is returned unchanged. Errors: the file cannot be read.
+// Returns kv_transfer_config with these settings, as lmcache.NAME, in each LMCacheConnectorV1. A setting of
+// the flag has priority over a variable, and a variable over the file. Settings that have no effect are
+// logged. Text that is not a JSON object is returned unchanged. Returns an error if the file cannot be read.
 Result<std::string> with_lmcache_settings(const std::string& kv_transfer_config,
                                           const hub::Environment& environment);
 

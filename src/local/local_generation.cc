@@ -26,7 +26,7 @@ void Arrivals::push(Arrival arrival) {
   arrival.at_us = now_us();
   const std::lock_guard lock(mutex_);
   arrivals_.push_back(std::move(arrival));
-  came_.notify_one();  // under the lock: the last consumer may destroy this object
+  came_.notify_one();  // under the lock, because the last consumer may destroy this object
 }
 
 std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) { return std::make_shared<JobSink>(job, *this); }

@@ -21,13 +21,13 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kGroup = "Bindings";  // not shown in any help
+constexpr const char* kGroup = "Bindings";  // group without a name in the help, so that it is not shown
 
 constexpr FlagRow<RuntimeOptions> kOwnFlags[] = {
     {"--enable-sleep-mode", flag::to<&RuntimeOptions::sleep_mode>},
 };
 
-// Options of vLLM's LLM and AsyncLLM that have an effect only in a server.
+// options of vLLM's LLM and AsyncLLM that have an effect only in a server
 constexpr std::string_view kOfServers[] = {"--disable-log-stats", "--enable-log-requests", "--max-log-len",
                                            "--stream-interval",   "--shutdown-timeout",    "--log-level"};
 
@@ -47,7 +47,7 @@ std::string text_of(const boost::json::value& value) {
   return value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value);
 }
 
-// Moves fields into the JSON options that they belong to: spec_method becomes speculative_config.method.
+// Moves fields into the JSON options to which they belong: spec_method becomes speculative_config.method.
 // LMCache's settings become part of kv_transfer_config.
 Result<boost::json::object> nested(const boost::json::object& fields, const hub::Environment& environment) {
   boost::json::object out;
@@ -130,8 +130,7 @@ void add_all_flags(CLI::App& flags, RuntimeCommand& command, const hub::Environm
   add_flags(flags, options, kGroup, kOwnFlags);
 }
 
-// For engines in separate processes: sets their command, the program with the same flags, as `octavo serve`
-// does.
+// Sets the command of engines in separate processes: the program with the same flags, as in `octavo serve`.
 Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>& words) {
   const EngineOptions& engine = options.engine;
   if (engine.parallel.nodes.rank > 0)

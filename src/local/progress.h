@@ -16,7 +16,7 @@ class ProgressBar {
   ProgressBar(std::string label, std::string unit, double scale);
   ~ProgressBar() { finish(); }
 
-  // Any thread, as often as needed; redraws only a few times a second.
+  // Any thread, as often as needed; the bar is redrawn only a few times a second.
   void show(std::size_t done, std::size_t all);
   // Removes the bar from the terminal.
   void finish();

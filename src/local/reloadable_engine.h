@@ -18,16 +18,16 @@ class ReloadableEngine final : public EngineClient {
   // Loads the engine. `load` is kept, because wake_up() calls it again.
   static Result<std::unique_ptr<EngineClient>> start(Load load);
 
-  // Info of the first load. Later loads must report the same limits.
+  // Returns the info of the first load. Later loads must report the same limits.
   EngineInfo info() const override { return info_; }
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
   void log_state() override;
-  // sleep() and wake_up() return when they are done. The engine itself handles level 1.
+  // sleep() and wake_up() return when they are done. The engine itself implements level 1.
   void sleep(int level, Done done) override;
-  // Errors: the error of load(); the new model has other limits.
+  // Loads the engine again. Returns the error of load(), or an error if the new model has other limits.
   void wake_up(Done done) override;
   // Pauses the current engine. An engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;

@@ -164,8 +164,8 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
   const std::string_view own = openai::own_reasoning_parser(tokenizer);
   if (const std::string_view parser = parsers.reasoning.empty() ? own : parsers.reasoning; !parser.empty()) {
     TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));
-    // Models without reasoning can also have the marks in their template, so the prompt or the answer must
-    // open the reasoning.
+    // Templates of models without reasoning may contain the marks, too, so reasoning must be opened by the
+    // prompt or the output.
     if (options.reasoning_parser == "auto") serve.rules.reasoning->from_start = false;
   }
   if (serve.rules.tool_dialect && serve.rules.tool_dialect->form == grammar::ToolDialect::Form::harmony &&
@@ -181,8 +181,9 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
   return {.command = std::move(command), .seed = seed};
 }
 
-// Not for ranks and engines on other hosts: this process does not start them, so they would keep their old
-// weights. Not for engines that share experts: the first that ends leaves the others without its experts.
+// Excludes ranks and engines on other hosts, because this process does not start them, so they would keep
+// their old weights. Excludes engines that share experts, because the others need the experts of an engine
+// that restarts.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
   if (engine.device.executor != "local" || engine.parallel.nodes.count > 1 || engine.parallel.mpi ||
@@ -193,7 +194,7 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
 }
 
 // Returns a function that starts an engine later. Such an engine may use any processors and any memory that
-// is left. The processors that earlier engines were bound to stay theirs.
+// is left; the processors to which earlier engines are bound stay reserved.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command, std::uint64_t seed) {
   return [command, seed](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
     remote::EngineProcessOptions one = process_options(command, seed, index);
@@ -211,7 +212,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     ProgressBar bar(title, "GB", 1e9);
     const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
     std::vector<std::string> command = options.engine_command;
-    // the path of the model that was found
+    // path of the model that was found
     command.insert(command.end(), {"--model", options.engine.model.dir});
     const int engines = options.engine.parallel.data_parallel_size;
     const int all_engines = engines + options.engines.elsewhere;
@@ -299,7 +300,7 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   return {};
 }
 
-// An adapter names its model by the name that the model had when the adapter was made.
+// An adapter names its base model as it was called when the adapter was made.
 Result<> open_adapter_folder(const std::string& path, const std::string& named, const std::string& dir,
                              const Service& service) {
   if (path.empty()) return {};

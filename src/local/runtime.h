@@ -25,7 +25,7 @@ struct LoraModule {
   std::string base_model_name{};  // name of its base model in the list of models; "": the model's name
 };
 
-// Frames of a video to use, if a flag is set.
+// Frames of a video to use; nullopt where no flag is set.
 struct VideoFrames {
   std::optional<int> number{};  // number of frames, spread evenly; 0: all
   std::optional<double> fps{};  // maximum frames per second; for a list of images: their rate
@@ -33,7 +33,7 @@ struct VideoFrames {
 
 // The engines of one server that run in processes.
 struct EngineGroup {
-  bool elastic = false;  // true: the number of engines can change at run time
+  bool elastic = false;  // whether the number of engines can change at run time
   int most = 64;         // if elastic: maximum number of engines
   int elsewhere = 0;     // number of engines on other hosts; this host has engines from first_index on
   std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
@@ -55,7 +55,7 @@ struct RuntimeOptions {
   std::vector<std::string> engine_command;  // command of the engine's process; empty: this process
   std::string engine_program = "/proc/self/exe";
   EngineGroup engines;
-  bool sleep_mode = false;                    // true: an engine in this process supports sleep
+  bool sleep_mode = false;                    // whether an engine in this process supports sleep
   boost::json::object mm_processor_kwargs{};  // values that replace those of the model's image processor
   VideoFrames video_frames{};                 // values that replace those of its video processor
   // Source of sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults) or a folder that contains a
@@ -80,8 +80,8 @@ struct Runtime {
   }
 };
 
-// Options of the connection between this host and the engines of other hosts. Call it when the model is
-// found. Error: the model cannot be read.
+// Returns the options of the connection between this host and the engines of other hosts; called when the
+// model has been found. Returns an error if the model cannot be read.
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options);
 
 // Finds the model (find_model) and loads everything. On a terminal, a slow load shows a progress bar.

@@ -15,7 +15,7 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // [height, width, 3]: red, green, blue
 };
 
-// Largest number of pixels: headers may claim more than memory can hold. Pillow warns at 1.3 times this
+// Maximum number of pixels: headers may claim more than memory can hold. Pillow warns at 1.3 times this
 // number.
 inline constexpr std::int64_t kImagePixelsMax = std::int64_t{64} << 20;
 

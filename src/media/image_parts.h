@@ -12,9 +12,10 @@
 namespace octavo::media {
 
 struct PartGrid {
-  int width = 0;  // width in pixels of the image that is cut into parts
+  int width = 0;  // width in pixels of the image after scaling, which is cut into parts
   int height = 0;
-  int rows = 0;  // rows of tiles, besides the whole image; 0: only the whole image
+  int rows = 0;  // number of rows of tiles, without the tile of the complete image; 0: only the complete
+                 // image
   int columns = 0;
 
   int parts() const { return rows * columns + 1; }

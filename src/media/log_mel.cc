@@ -14,7 +14,7 @@ namespace {
 constexpr int kFft = MelConfig::kFft, kHop = MelConfig::kHop, kHalf = kFft / 2;
 constexpr double kFloor = 1e-10;  // minimum power
 
-// Slaney's scale: linear below 1000 Hz, logarithmic above.
+// Slaney's scale is linear below 1000 Hz and logarithmic above.
 constexpr double kLinearMels = 15;
 double mel_of(double hertz) {
   return hertz < 1000 ? hertz * 3 / 200 : kLinearMels + std::log(hertz / 1000) * 27 / std::log(6.4);
@@ -28,7 +28,7 @@ OCTAVO_CLONES void add_scaled(double x, const double* table, double* sums, int c
   for (int k = 0; k < count; ++k) sums[k] += x * table[k];
 }
 
-// Sample i of a window that is mirrored at both ends.
+// Returns sample i of a window that is mirrored at both ends.
 double mirrored(std::span<const float> samples, int size, int i) {
   if (i < 0) i = -i;
   if (i >= size) i = 2 * (size - 1) - i;
@@ -86,7 +86,7 @@ std::vector<float> LogMel::operator()(std::span<const float> samples, int window
   std::array<double, kBins> power;
   for (int t = 0; t < windows * frames; ++t) {
     const int begin = t * kHop - kHalf;
-    if (begin >= std::ssize(samples) && begin + kFft <= size) continue;  // silence
+    if (begin >= std::ssize(samples) && begin + kFft <= size) continue;  // skips silence
     for (int i = 0; i < kFft; ++i)
       frame[static_cast<std::size_t>(i)] =
           mirrored(samples, size, begin + i) * window_[static_cast<std::size_t>(i)];

@@ -12,7 +12,7 @@ struct MelConfig {
 
   static constexpr int kRate = 16'000;  // samples per second
   static constexpr int kFft = 400;      // samples per frame
-  static constexpr int kHop = 160;      // samples from one frame to the next
+  static constexpr int kHop = 160;      // number of samples between the starts of two frames
 
   int samples() const { return seconds * kRate; }
   int frames() const { return samples() / kHop; }

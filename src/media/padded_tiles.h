@@ -10,7 +10,8 @@
 
 namespace octavo::media {
 
-// Selects the grid. width and height of the result: size of the scaled image. Error: one of them is below 10.
+// Selects the grid. width and height of the result are the size of the scaled image. Returns an error if one
+// of them is below 10.
 Result<PartGrid> padded_tile_grid(int width, int height, const PaddedTileRule& rule);
 
 // Returns the grid's tiles row by row, stacked vertically. Each is [tile_size, tile_size, 3].

@@ -11,9 +11,9 @@
 
 namespace octavo::media {
 
-// Selects the grid that keeps most of the image's pixels; among equal ones, the grid with the least padding.
-// width and height of the result: size of the scaled image. Error: at this aspect ratio no grid keeps a
-// pixel.
+// Selects the grid that keeps most of the image's pixels; among equal grids, the one with the least padding.
+// width and height of the result are the size of the scaled image. Returns an error if every grid would
+// shrink a side to less than one pixel.
 Result<PartGrid> pinned_tile_grid(int width, int height, const PinnedTileRule& rule);
 
 // Returns the whole image, then the grid's tiles row by row, stacked vertically. Each is [tile_size,
@@ -21,7 +21,8 @@ Result<PartGrid> pinned_tile_grid(int width, int height, const PinnedTileRule& r
 Image stack_pinned_tiles(const Image& image, const PartGrid& grid, const PinnedTileRule& rule, Filter filter);
 
 // Rectangle of the grid's tokens that show the image, without its padding. If the grid has more than
-// `tiles_most` tiles, the tokens are interpolated to a smaller size, which is here too (tiles_most 0: never).
+// `tiles_most` tiles, the tokens are interpolated to a smaller size, which is also part of this struct
+// (tiles_most 0: never).
 struct TokenGrid {
   int top = 0, left = 0, rows = 0, columns = 0;
   int out_rows = 0, out_columns = 0;

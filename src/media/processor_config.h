@@ -12,11 +12,11 @@
 
 namespace octavo::media {
 
-// Square tiles, then the whole image. Implemented in tiles.h.
+// Square tiles, then the complete image. Implemented in tiles.h.
 struct TileRule {
   int longest_edge = 0;  // the longer side is first scaled to this length, in pixels
   int tile_size = 0;     // side of a square tile, in pixels
-  bool split = true;     // false: the whole image becomes one tile
+  bool split = true;     // false: the complete image becomes one tile
 };
 
 // Square tiles in a grid of about the image's aspect ratio, then the whole image. Implemented in
@@ -35,11 +35,11 @@ struct SquareRule {
 
 // One part of about the image's own size. Implemented in any_size.h.
 struct AnySizeRule {
-  int unit = 0;  // in pixels; both sides become a multiple of it
+  int unit = 0;  // number of pixels; both sides become multiples of it
   std::int64_t pixels_min = 0;
   std::int64_t pixels_max = 0;
-  // For videos whose size limits apply to all frames together: number of frames, and the number of frames in
-  // the comparison with the limits.
+  // For videos whose size limits apply to all frames together: number of frames, and number of frames that
+  // the limits are compared with.
   int weight = 1;
   int rounded_weight = 1;
 };
@@ -81,8 +81,7 @@ struct VideoRule {
   int frames = 2;    // number of frames in a part; a part has the same number of tokens as an image
   // Qwen3-VL: size limits apply to all frames together, and a timestamp precedes each part.
   bool stamped = false;
-  bool samples = false;    // false: loader_frames and loader_fps select the frames; true: num_frames and fps
-                           // do
+  bool samples = false;  // true: num_frames and fps select the frames; false: loader_frames and loader_fps do
   int loader_frames = 32;  // number of frames, spread evenly; 0: all, up to frames_max
   double loader_fps = 0;   // maximum frames per second; 0: no limit. For a list of images: its frame rate; 0:
                            // 1 per second
@@ -100,7 +99,7 @@ struct ProcessorConfig {
                TokenBudgetRule, PaddedTileRule>
       rule = {};
   Filter filter = Filter::lanczos;
-  // A channel value v in 0 .. 255 becomes (v * scale - mean) / std.
+  // Scaling of channel values: v in 0 .. 255 becomes (v * scale - mean) / std.
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
   std::array<float, 3> std = {0.5F, 0.5F, 0.5F};

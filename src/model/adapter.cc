@@ -19,15 +19,15 @@
 namespace octavo {
 namespace {
 
-// As in PEFT, the first file that exists is used.
+// The first file that exists is used, as in PEFT.
 constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr std::string_view kRoot =
-    "base_model.model.";  // prefix that PEFT adds to the model's names; some adapters lack it
+    "base_model.model.";  // prefix that PEFT adds to module names; some adapters lack it
 
 struct TensorFile {
-  std::string_view name;  // one of kFiles
+  std::string_view name;  // file name, one of kFiles
   MappedFile file;
-  std::vector<StoredTensor> tensors;  // ascending by name
+  std::vector<StoredTensor> tensors;  // tensors in ascending order of names
 };
 
 Result<TensorFile> open_tensors(const std::string& directory) {
@@ -47,9 +47,10 @@ std::string text_of(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Suffix of a tensor's name, after its module.
+// Suffix of a tensor's name, after the name of its module.
 struct Suffix {
-  std::string_view text, other;  // other: suffix of the other matrix of the same change
+  std::string_view text, other;  // text: this suffix; other: suffix of the other matrix (A or B) of the same
+                                 // change
   bool is_a;
   bool of_embedding;
 };
@@ -57,8 +58,8 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
                                 {".lora_B.weight", ".lora_A.weight", false, false},
                                 {".lora_embedding_A", ".lora_embedding_B", true, true},
                                 {".lora_embedding_B", ".lora_embedding_A", false, true}};
-// PEFT stores the base model's embedding and output matrix beside an adapter of them; LoRA does not change
-// them.
+// PEFT stores the base model's embedding and output matrix in the file if an adapter changes them. LoRA does
+// not change these matrices.
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
 // Returns null if the tensor is not part of a change.
@@ -73,13 +74,13 @@ std::string_view adapted_module(std::string_view tensor, std::string_view suffix
   return tensor.substr(root, tensor.size() - root - suffix.size());
 }
 
-// A part of a tensor: element (r, c) has the index first + r * row_step + c * col_step.
+// A block of a tensor: element (r, c) has the index first + r * row_step + c * col_step.
 struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
 };
 
-// Copies a block, times `scale`, to `to`: to rows from `row` on and columns from `column` on. A row of `to`
-// has `stride` elements.
+// Copies a block, times `scale`, to rows `row` and on, columns `column` and on, of `to`. A row of `to` has
+// `stride` elements.
 void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale, DType format,
                 std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
   for (std::int64_t r = 0; r < from.rows; ++r)
@@ -88,15 +89,15 @@ void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale
                  scale * number_at(tensor, from.first + r * from.row_step + c * from.col_step));
 }
 
-// Some checkpoints call an encoder's modules "visual.blocks.0", others "model.visual.blocks.0". An adapter
-// may use the other name than its checkpoint.
+// Some checkpoints name an encoder's modules "visual.blocks.0", others "model.visual.blocks.0". The adapter
+// and its checkpoint may use different names.
 std::string_view without_model(std::string_view module) {
   constexpr std::string_view kModel = "model.";
   if (module.starts_with(kModel)) module.remove_prefix(kModel.size());
   return module;
 }
 
-// Removes ".base_layer", which PEFT adds to the name if it changes several parameters of a module.
+// Removes ".base_layer" from the name. PEFT adds it if the adapter changes several parameters of a module.
 std::string_view without_base_layers(std::string_view module) {
   constexpr std::string_view kWrapped = ".base_layer";
   while (module.ends_with(kWrapped)) module.remove_suffix(kWrapped.size());
@@ -133,12 +134,12 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
   for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
     linears_.push_back(linear_of(w));
-    if (w.padded()) continue;  // an adapter has no rows or columns for its zeros
+    if (w.padded()) continue;  // adapters have no rows or columns for the padding
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
       const Slot& slot = w.parts[p];
       const std::int64_t rows = slot.shape[w.transposed ? 1 : 0];
-      if (!slot.name.starts_with(layers)) continue;  // it belongs to a head
+      if (!slot.name.starts_with(layers)) continue;  // the slot belongs to a head
       add_module(
           slot.name,
           {.linear = linear->index, .part = static_cast<std::int64_t>(p), .first_row = row, .rows = rows});
@@ -180,8 +181,8 @@ AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   return linear;
 }
 
-// Divides rows into blocks: consecutive rows of one part. If the rows of several parts alternate, they form
-// one block.
+// Divides the rows of a matrix into blocks: a block is a range of consecutive rows of one part. If the rows
+// of several parts alternate, these parts form one block.
 std::vector<AdapterReader::Linear::Block> AdapterReader::blocks_of(std::span<const std::int64_t> part_rows,
                                                                    std::vector<RowRange> order) {
   std::vector<std::int64_t> ends(part_rows.size());
@@ -217,15 +218,15 @@ bool AdapterReader::is_of_tower(std::string_view module) const {
   return tower_.contains(without_model(module));
 }
 
-// If a checkpoint has one tensor per expert, an adapter has modules for each expert, or one module `experts`
-// with a parameter for all experts (gate and up in one).
+// For experts that the checkpoint stores as one tensor each, an adapter has either one module per expert, or
+// one module `experts` with a parameter for all experts (gate and up in one).
 void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product) {
   const std::vector<MatrixParameter>& matrices = *product.matrices;
   const std::int64_t count = std::ssize(matrices);
   for (const MatrixParameter& w : matrices) {
     const std::vector<std::int64_t> part_rows(w.parts.size(), w.rows / std::ssize(w.parts));
     std::vector<Linear::Block> blocks = blocks_of(part_rows, w.order);
-    if (w.slice < 0 && blocks.size() > 1) {  // a parameter of all experts (below) has no zeros in B
+    if (w.slice < 0 && blocks.size() > 1) {  // the parameter for all experts (below) has no zeros in B
       Linear::Block whole{.part = -1};
       for (const Linear::Block& block : blocks) std::ranges::copy(block.order, std::back_inserter(whole.order));
       blocks = {std::move(whole)};
@@ -259,13 +260,13 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   if (usual != own) add_module(usual + ".weight", all);
 }
 
-// tensor: name with the first prefix. The part before the last dot is the module's name.
+// tensor: name with the first prefix. The part before the last dot is the name of the module.
 void AdapterReader::add_module(std::string_view tensor, const Module& module) {
   const std::string_view name = tensor.substr(prefixes_[0].size(), tensor.rfind('.') - prefixes_[0].size());
   modules_[std::string(name)].push_back(module);
 }
 
-// The output matrix's name has no prefix.
+// The name of the output matrix has no prefix.
 Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name) const {
   const auto is_output = [](const auto& found) { return found->second[0].linear == kOutputIndex; };
   if (const auto found = modules_.find(name); found != modules_.end() && is_output(found))
@@ -299,7 +300,7 @@ Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, 
                  wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
 }
 
-// If the shape differs, the vocabulary differs.
+// a different shape means a different vocabulary
 Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::string_view module) const {
   TRY(const Modules* at, find(module));
   const std::size_t index = at->front().linear;
@@ -386,7 +387,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
   AdapterFile adapter;
   std::vector<float> scales;                                   // scale of each tensor
   std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // index in adapter.changes of each linear
-                                                               // product
+                                                               // product; SIZE_MAX: no change
   const auto change_of = [&](std::size_t index) -> AdapterFile::Change& {
     if (places[index] == SIZE_MAX) {
       places[index] = adapter.changes.size();
@@ -398,7 +399,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
     return adapter.changes[places[index]];
   };
   std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
-  std::set<std::string_view> left_out;  // modules of an encoder, which are ignored
+  std::set<std::string_view> left_out;  // names of an encoder's modules, which are ignored
   for (const StoredTensor& tensor : tensors) {
     const std::string_view full = tensor.name;
     const Suffix* const suffix = suffix_of(full);
@@ -424,7 +425,8 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
       put(half, e, change_of(index));
     }
   }
-  // PEFT stores both changes, with equal contents, in any order. Other models do not set the field.
+  // PEFT stores both changes, with equal contents, in any order. Models without tied matrices do not set the
+  // field.
   if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
     return failure(ErrorCode::corrupt,
                    "ensure_weight_tying is set and the embedding changes, but the output matrix does not");

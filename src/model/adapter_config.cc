@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFile = "adapter_config.json";
 
-// Options that change the product in unsupported ways.
+// Options that change the product in ways that the engine does not support.
 constexpr std::string_view kUnsupported[] = {"use_dora",
                                              "use_qalora",
                                              "lora_bias",
@@ -45,7 +45,8 @@ Result<> refuse_unsupported(const json::object& config) {
   return {};
 }
 
-// Error unless the text field is missing or null (then it counts as `absent`), or has one of these values.
+// Returns an error unless the text field has one of these values. A field that is missing or null counts as
+// `absent`.
 Result<> expect_text(const Config& config, std::string_view field, std::string_view absent,
                      std::initializer_list<std::string_view> known) {
   TRY(const std::string text, config.text(field, std::string(absent)));
@@ -55,8 +56,7 @@ Result<> expect_text(const Config& config, std::string_view field, std::string_v
                        text, *known.begin());
 }
 
-// Reads an object of module names and numbers. PEFT also accepts regular expressions; names are what PEFT
-// itself writes.
+// Reads an object that maps module names to numbers. PEFT also accepts regular expressions, but writes names.
 template <class T>
 Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object& config, std::string_view field,
                                                              double least, double most) {
@@ -79,7 +79,8 @@ Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object&
   return patterns;
 }
 
-// Other initialisations change the base model, so the adapter would not fit the unchanged one.
+// Returns an error for initialisations that change the base model, because the adapter would not fit the
+// unchanged model.
 Result<> check_initialisation(const json::object& config) {
   const json::value* value = config.if_contains("init_lora_weights");
   if (value == nullptr || !value->is_string()) return {};
@@ -90,7 +91,7 @@ Result<> check_initialisation(const json::object& config) {
                        "{}: init_lora_weights is {}, which needs a changed base model", kFile, text);
 }
 
-// "^" means the beginning of the name.
+// "^" matches the beginning of the name.
 bool names(std::string_view pattern, std::string_view module) {
   if (pattern.starts_with('^')) return module == pattern.substr(1);
   return module.ends_with(pattern) &&

@@ -11,8 +11,8 @@
 namespace octavo {
 
 struct AdapterConfig {
-  // A value for each module. The first pattern that matches the module's name is used: a pattern is a whole
-  // name, or its last parts (after a dot).
+  // A value for each module. A pattern is a full name or its last parts (after a dot). The first pattern that
+  // matches the module's name is used.
   template <class T>
   struct ByModule {
     T usual = {};
@@ -24,14 +24,16 @@ struct AdapterConfig {
   ByModule<int> rank;      // r, rank_pattern
   ByModule<double> alpha;  // lora_alpha, alpha_pattern
   bool by_root = false;    // use_rslora
-  bool tied = false;       // ensure_weight_tying: a change of the embedding also applies to the output matrix
+  bool tied = false;  // ensure_weight_tying: whether a change of the embedding also applies to the output
+                      // matrix
 
-  // Factor of B A: lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora.
+  // Returns the factor of B A: lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora.
   float scale_of(std::string_view module) const;
   int rank_max() const;
 };
 
-// Reads <directory>/adapter_config.json. Errors: not_found; invalid_argument or unsupported, with the field.
+// Reads <directory>/adapter_config.json. Returns not_found, or invalid_argument or unsupported with the name
+// of the field.
 Result<AdapterConfig> load_adapter_config(const std::string& directory);
 
 }  // namespace octavo

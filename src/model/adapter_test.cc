@@ -1,5 +1,5 @@
-// Compares LoRA adapters with transformers and PEFT: tests/data/adapters, from
-// tools/goldens/make_adapter_goldens.py.
+// Compares LoRA adapters with transformers and PEFT, with tests/data/adapters, which
+// tools/goldens/make_adapter_goldens.py makes.
 #include "model/adapter.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ Adapter prepared(const AdapterReader& reader, const AdapterFile& file, Backend& 
 
 class AdapterGolden : public testing::TestWithParam<std::string> {};
 
-// A case has the name of its base model.
+// Each case is named after its base model.
 TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
   const golden::Golden golden = golden::read(GetParam(), kAdapters);
   std::vector<Backend> backends;
@@ -74,7 +74,7 @@ TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
   }
 }
 
-// Writes a copy of the base model, in F32, with W + scale B A in place of each W that the adapter changes.
+// Writes a copy of the base model, in F32, in which W + scale B A replaces each W that the adapter changes.
 void write_merged(const std::string& base, const std::string& adapter, const ScratchDirectory& to) {
   const AdapterConfig config = load_adapter_config(adapter).value();
   const MappedFile file = MappedFile::open(adapter + "/adapter_model.safetensors").value();
@@ -143,7 +143,7 @@ TEST(Adapter, IsAsGoodAsMergedWeights) {
   }
 }
 
-// torch.save wrote the same numbers. If both files exist, safetensors is used.
+// torch.save wrote the same numbers. If both files exist, the reader uses safetensors.
 TEST(Adapter, OfATorchFileIsTheSame) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);
@@ -156,7 +156,7 @@ TEST(Adapter, OfATorchFileIsTheSame) {
     EXPECT_EQ(read.changes[i].a, expected.changes[i].a);
     EXPECT_EQ(read.changes[i].b, expected.changes[i].b);
   }
-  EXPECT_NE(read.digest, expected.digest);  // digest of other bytes
+  EXPECT_NE(read.digest, expected.digest);  // the digest covers other bytes
   const ScratchDirectory both;
   fs::copy(usual, both.path());
   fs::copy_file(pickled + "/adapter_model.bin", both / "adapter_model.bin");
@@ -167,8 +167,8 @@ TEST(Adapter, OfATorchFileIsTheSame) {
               HasSubstr("adapter_model.bin: torch.save did not write it"));
 }
 
-// Query, key and value are one matrix; gate and up are another. Each has a separate B, without zeros in the
-// others' rows.
+// Query, key and value are one matrix; gate and up are another. Each part has a separate B, and no zeros are
+// stored for the rows of other parts.
 TEST(Adapter, LayersThatAreOneMatrixHaveBlocks) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Families, AdapterGolden, testing::ValuesIn(golden::name
 
 TEST(AdapterGoldenData, IsThere) { EXPECT_GE(golden::names(kAdapters).size(), 5u); }
 
-// A copy of a golden adapter, which tests damage.
+// A copy of a golden adapter, which the tests damage.
 class AdapterErrors : public testing::Test {
  protected:
   explicit AdapterErrors(const std::string& name = "llama-f32")
@@ -217,7 +217,7 @@ class AdapterErrors : public testing::Test {
     text.replace(at, from.size(), to);
     directory_.write(file, text);
   }
-  // Renames all tensors with this prefix. If the new name is shorter, blanks replace the missing characters.
+  // Renames all tensors with this prefix. Blanks replace missing characters if the new name is shorter.
   void rename(std::string_view from, std::string_view to) {
     std::ifstream in(directory_ / "adapter_model.safetensors", std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -286,7 +286,7 @@ TEST_F(AdapterErrors, AnotherBaseModel) {
   EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is not a linear layer of the base model"));
 }
 
-// vLLM also accepts such names.
+// vLLM also accepts names without this prefix.
 TEST_F(AdapterErrors, NamesWithoutWhatPeftWrapsTheModelIn) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
   const AdapterFile usual = reader.read(directory_.path()).value();
@@ -306,7 +306,7 @@ class TowerAdapterErrors : public AdapterErrors {
   TowerAdapterErrors() : AdapterErrors("../vision/qwen2_vl", "tests/data/vision/qwen2_vl/adapter") {}
 };
 
-// As in vLLM.
+// vLLM ignores these tensors, too.
 TEST_F(TowerAdapterErrors, LayersOfTheEncoderOfImagesAreLeftOut) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
   const std::size_t all = reader.read(directory_.path()).value().changes.size();
@@ -329,13 +329,13 @@ TEST_F(TowerAdapterErrors, NothingButTheEncoder) {
   EXPECT_THAT(error(), HasSubstr("holds no tensors but of the encoder of images or sound"));
 }
 
-// Adapters of embedding and output matrix.
+// Adapters of the embedding and the output matrix.
 class EmbeddingAdapterErrors : public AdapterErrors {
  protected:
   EmbeddingAdapterErrors() : AdapterErrors("mistral") {}
 };
 
-// The adapter's file contains base matrices with another vocabulary than the model.
+// The adapter file contains base matrices with another vocabulary than the model.
 TEST_F(EmbeddingAdapterErrors, AnotherVocabulary) {
   EXPECT_EQ(error(), "read");
   model_->spec.vocab = 127;
@@ -380,7 +380,7 @@ TEST_F(AllExpertsAdapterErrors, OtherRankThanTheConfiguration) {
 }
 
 TEST_F(AllExpertsAdapterErrors, OneParameterUnderTwoNames) {
-  // The second layer's name becomes the first one's; metadata gets shorter by the added characters.
+  // The second layer gets the name of the first. The metadata is shortened by the number of added characters.
   replace("adapter_model.safetensors", R"("__metadata__":{"format":"pt"},)", std::string(9, ' '));
   for (const std::string part : {"A", "B"})
     replace("adapter_model.safetensors", "layers.1.mlp.experts.base_layer.lora_" + part,

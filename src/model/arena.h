@@ -1,5 +1,5 @@
 // Workspaces. Each part of a network declares its working memory in reserve(). The first call measures the
-// total size; the second call assigns memory, which the decoder has allocated.
+// total size; the second call assigns memory, which the decoder has allocated in between.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace octavo {
 
-// Takes workspaces of one block, one after the other, from memory that all blocks share. Without memory, it
+// Assigns workspaces to one block, one after the other, from memory that all blocks share. Without memory, it
 // only measures.
 class Scratch {
  public:
   explicit Scratch(View memory = {}) : memory_(memory) {}
-  // Only measures. `most` receives the maximum number of bytes that this object and its copies have taken.
+  // Measures only. `most` receives the maximum number of bytes that this object and its copies have assigned.
   explicit Scratch(std::int64_t& most) : most_(&most) {}
 
   View take(DType type, std::initializer_list<std::int64_t> shape);
@@ -29,8 +29,8 @@ class Scratch {
   std::int64_t* most_ = nullptr;
 };
 
-// Buffers of rows that parts of a network pass to each other or keep. A slot is identified by a type, which
-// the part that writes the slot declares, and by a number if there are several slots of this type.
+// Buffers of rows that parts of a network keep or pass to each other. A slot has a type, which is declared by
+// the part that writes the slot, and a number if several slots have the same type.
 class Slots {
  public:
   // Adds a slot. If several parts request the same slot, its size is the largest requested one.
@@ -38,7 +38,7 @@ class Slots {
   void add(DType type, std::initializer_list<std::int64_t> shape, int number = 0) {
     add(&kKey<Key>, number, View::of(nullptr, type, shape));
   }
-  // The slot's buffer; empty if no part has requested it.
+  // Returns the slot's buffer; empty if no part has requested it.
   template <class Key>
   View all(int number = 0) const {
     for (const Slot& slot : slots_)
@@ -47,7 +47,7 @@ class Slots {
   }
 
   std::int64_t bytes() const;
-  // Assigns parts of `memory` to the slots. It must have bytes() bytes.
+  // Assigns parts of `memory`, which has bytes() bytes, to the slots.
   void bind(const Buffer& memory);
 
  private:
@@ -72,12 +72,12 @@ struct Arena {
   std::int64_t tokens;      // maximum number of tokens in a step
   std::int64_t logit_rows;  // maximum number of rows in a call of a head
   DType activation;
-  DType sums;       // format of the output of half a layer: f32 if ranks add up their outputs, else the
+  DType sums;       // format of the output of half a layer: f32 if ranks add up their outputs, otherwise the
                     // activations' format
   Scratch scratch;  // workspaces of blocks; a block passes a copy to its inner block
   Slots& slots;
 
-  // Adds a slot with a row for each token.
+  // Adds a slot with one row per token.
   template <class Key>
   void rows(DType type, std::int64_t columns, int number = 0) const {
     slots.add<Key>(type, {tokens, columns}, number);

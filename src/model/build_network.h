@@ -1,4 +1,4 @@
-// Builds a network from a spec. Only this file has code for all types of phases.
+// Builds a network from a spec. It is the only file with code for all types of phases.
 #pragma once
 
 #include <map>
@@ -57,7 +57,8 @@ class NetworkBuilder {
   const std::string& prefix_;
   const Namer top_;
   Network network_;
-  std::map<int, const SharedTransformerBlock*> shared_;  // indexed by the layer that owns the tensors
+  // indexed by the first layer with the block, which has the shared tensors
+  std::map<int, const SharedTransformerBlock*> shared_;
 };
 
 }  // namespace octavo

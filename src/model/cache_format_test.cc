@@ -1,4 +1,5 @@
-// Measures the loss of accuracy with 8-bit KV caches, for the repository's model and text that it generated.
+// Measures the loss of accuracy with 8-bit KV caches, for the repository's model and text that this model has
+// generated.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

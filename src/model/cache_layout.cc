@@ -11,15 +11,15 @@ namespace {
 
 using LayersByNeed = std::map<CacheNeed, std::vector<std::size_t>>;
 
-// Average number of elements per token.
+// Returns the average number of elements per token.
 double numbers_of(const CacheNeed& need) {
   return static_cast<double>(need.kv_heads) * need.head_dim * (need.values_in_keys > 0 ? 1 : 2) / need.rate;
 }
 
-// Size of a group. layers_by_need: the layers with each need. The smallest number of layers with one need
-// wastes least. If the largest number is nearly equal, it is used, so that each need has one group.
-// Compressed entries are small and are kept until the sequence ends, so the entries of all layers form one
-// group.
+// Returns the number of layers per group. layers_by_need: the layers with each need. The size is the smallest
+// number of layers with one need, which wastes the least memory. But if the largest number is nearly equal,
+// it is used, so that each need has one group. Compressed entries are small and are kept until the sequence
+// ends, so the entries of all layers form one group.
 int group_size(const LayersByNeed& layers_by_need) {
   double entries = 0;
   for (const auto& [need, layers] : layers_by_need)
@@ -39,16 +39,16 @@ int group_size(const LayersByNeed& layers_by_need) {
   return static_cast<int>(most * 4 < least * 5 ? most : least);
 }
 
-// Layer whose keys and values layer `layer` reads; -1: its own, or none.
+// Returns the layer whose keys and values layer `layer` reads; -1: the layer reads its own, or none.
 int source_of(const ModelSpec& spec, std::size_t layer) {
   const auto* attention = std::get_if<Attention>(&spec.layers[layer].mixer);
   return attention != nullptr ? attention->source : -1;
 }
 
-// Layout of the whole network.
+// Returns the layout of all stages together.
 CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
-  bool one_plane = options.one_plane;  // false if a later layer reads this one's cache again
+  bool one_plane = options.one_plane;  // false if a later layer reads the cache of this layer
   for (std::size_t i = 0; i < network.layers.size(); ++i) one_plane = one_plane && source_of(spec, i) < 0;
   LayersByNeed layers_by_need;
   CacheLayout layout{
@@ -99,8 +99,8 @@ KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options) {
           need.rate};
 }
 
-// A stage has the groups of the whole network, because block tables are the same on all stages, but planes
-// only for its layers.
+// A stage has all groups of the network, because block tables are the same on all stages, but planes only for
+// its layers.
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
   if (spec.stage.count == 1) return whole_layout(spec, options);
   ModelSpec whole_spec = spec;

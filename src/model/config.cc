@@ -21,8 +21,8 @@ boost::json::string_view key_of(std::string_view field) { return {field.data(), 
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 
-// Replaces infinity, which Python writes as a bare word, by the largest number. The text's length does not
-// change, so that length limits apply.
+// Replaces infinity, which Python writes as the bare word Infinity, by the largest number. The length of the
+// text does not change, so that length limits apply.
 std::string without_infinities(std::string_view text) {
   std::string out(text.substr(0, kConfigLimits.bytes + 1));
   bool quoted = false;
@@ -35,7 +35,7 @@ std::string without_infinities(std::string_view text) {
   return out;
 }
 
-// The value as a number, if it is one; including infinity as transformers 5 writes it.
+// Returns the value as a number, or nullopt; accepts infinity as transformers 5 writes it.
 std::optional<double> as_number(const boost::json::value& value) {
   if (value.is_object()) {
     const auto* named = value.get_object().if_contains("__float__");
@@ -47,7 +47,7 @@ std::optional<double> as_number(const boost::json::value& value) {
   return std::nullopt;
 }
 
-// where: the result of Config::where().
+// where: result of Config::where().
 Result<double> number_in(const boost::json::value& value, std::string_view field, std::string_view where,
                          Config::RealRange range) {
   const auto number = as_number(value);
@@ -59,7 +59,7 @@ Result<double> number_in(const boost::json::value& value, std::string_view field
 
 Result<int> integer_in(const boost::json::value& value, std::string_view field, std::string_view where,
                        Config::Range range) {
-  // Some writers store whole numbers as 1024.0.
+  // Some programs write integers as 1024.0.
   const auto number = as_number(value);
   if (!number || std::trunc(*number) != *number) return invalid(field, "{} must be a whole number", where);
   if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
@@ -78,8 +78,8 @@ void merge(boost::json::object& fields, const boost::json::object& overrides) {
   }
 }
 
-// Files of transformers 5 have rope_parameters. If an override contains rope_scaling, as in older files, it
-// changes only the scaling: of all layers or, if layer types differ, of those with full attention.
+// Files of transformers 5 have rope_parameters. If an override contains rope_scaling, as in older files, only
+// the scaling changes: for all layers or, if layer types differ, for those with full attention.
 void keep_rotation(boost::json::object& fields, const boost::json::object& overrides) {
   constexpr std::string_view kKept[] = {"rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved"};
   auto* newer = fields.if_contains("rope_parameters");

@@ -25,7 +25,7 @@ Result<ModelSpec> spec_of(std::string_view text) {
   return describe(config);
 }
 
-// kLlama in which `"field":...` is replaced or added.
+// Returns kLlama in which `"field":...` is replaced or added.
 std::string with(std::string_view field, std::string_view value) {
   std::string text(kLlama);
   const std::string key = fmt::format("\"{}\":", field);
@@ -59,7 +59,7 @@ TEST(Config, TextConfigIsLookedUpFirst) {
   EXPECT_EQ(spec->vocab, 100);
 }
 
-// As in the files of LLaVA, SmolVLM and Kimi K2.5.
+// The files of LLaVA, SmolVLM and Kimi K2.5 have this form.
 TEST(Config, TheArchitectureIsThatOfTheWholeFile) {
   const std::string text = with("architectures", R"(["VLlama3ForCausalLM"])");
   const auto spec = spec_of(fmt::format(R"({{"architectures":["MistralForCausalLM"],"text_config":{}}})", text));
@@ -268,7 +268,7 @@ TEST(Config, OverridesStandAboveTheText) {
   EXPECT_EQ(config.text("new").value(), "x");
 }
 
-// Otherwise the base would be the default.
+// An override must not reset the base to its default.
 TEST(Config, AnOverrideOfRopeScalingKeepsTheBaseOfRopeParameters) {
   const auto overrides = boost::json::parse(R"({"rope_scaling": {"rope_type": "linear", "factor": 2}})").as_object();
   const Config config =

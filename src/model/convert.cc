@@ -43,7 +43,7 @@ PackedLayout layout_of(const ConvertOptions& options) {
   return options.quantization == Encoding::int8 ? PackedLayout::int_quantized : PackedLayout::pack_quantized;
 }
 
-// Example: "layers.0.mlp.up_proj" for "layers.0.mlp.up_proj.weight".
+// Returns for example "layers.0.mlp.up_proj" for "layers.0.mlp.up_proj.weight".
 std::string module_of(const StoredTensor& tensor) {
   constexpr std::string_view kEnd = ".weight";
   return tensor.name.substr(0, tensor.name.size() - kEnd.size());
@@ -59,7 +59,8 @@ Result<> check_target(const StoredTensor& tensor, Encoding encoding) {
   return {};
 }
 
-// Writes the tensors and returns their size in bytes. format: the format in which plain matrices are loaded.
+// Writes the tensors and returns their size in bytes. format: the format in which unquantised matrices are
+// loaded.
 Result<std::uint64_t> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DType format,
                                     const std::string& path, const ConvertOptions& options) {
   const auto entries_of = [&](const StoredTensor& tensor, Encoding encoding) {
@@ -101,7 +102,8 @@ Result<std::uint64_t> write_tensors(const Checkpoint& checkpoint, const Targets&
   return bytes;
 }
 
-// group: for int4, the number of columns that share a scale.
+// Returns the `weights` object of compressed-tensors. group: for int4, the number of columns that share a
+// scale.
 json::object weights_of(Encoding encoding, std::int64_t group) {
   if (encoding == Encoding::int8)
     return {
@@ -110,11 +112,11 @@ json::object weights_of(Encoding encoding, std::int64_t group) {
           {"strategy", "group"}, {"group_size", group}, {"dynamic", false}};
 }
 
-// The quantization_config, as compressed-tensors reads it.
+// Returns the quantization_config in the format of compressed-tensors.
 json::object description(Network& network, const Checkpoint& checkpoint, const Targets& targets,
                          const ConvertOptions& options) {
-  // Modules of the layers' matrices, by group size. "Linear" selects the most frequent size; modules with
-  // other sizes are listed by name.
+  // Modules of the layers' matrices, by group size. The target "Linear" has the most frequent size; modules
+  // with other sizes are listed by name.
   std::map<std::int64_t, json::array> modules;
   for (const auto& [tensor, encoding] : targets) {
     if (encoding != options.quantization) continue;

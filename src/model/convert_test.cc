@@ -22,7 +22,7 @@ class Convert : public testing::Test {
     return done ? "converted" : done.error().message;
   }
 
-  // Logits of a few tokens, compared bit by bit.
+  // Returns the logits of a few tokens, for a comparison of bits.
   static std::vector<float> logits(const std::string& directory, Backend& backend, Encoding quantization) {
     const auto model =
         Model::load(directory, backend, {.quantization = quantization, .max_model_len = 64, .threads = 2});
@@ -56,8 +56,8 @@ TEST_F(Convert, LoadsAgainWithTheSameBits) {
   expect_same_bits("models/demo", Encoding::int8);
   expect_same_bits("models/demo", Encoding::int4);
   expect_same_bits(fmt::format("{}/llama", golden::kModels),
-                   Encoding::int4);  // widths are no multiples of 128
-  // These have fused matrices, reordered rows, biases, or an untied output matrix.
+                   Encoding::int4);  // a model whose widths are not multiples of 128
+  // These models have fused matrices, reordered rows, biases, or an untied output matrix.
   for (const char* family : {"llama", "phi3", "gpt_neox", "qwen2", "gemma2"})
     expect_same_bits(fmt::format("{}/{}", golden::kModels, family), Encoding::int8);
 }

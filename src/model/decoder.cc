@@ -40,7 +40,7 @@ Step Decoder::step(const ForwardBatch& batch, StepRows rows) {
           .experts = experts_};
 }
 
-// The step for heads.
+// Returns the step for heads.
 Step Decoder::step() { return step(kNoBatch, {0, tokens_}); }
 
 void Decoder::begin(const ForwardBatch& batch) {

@@ -1,4 +1,4 @@
-// Tests values derived from a spec: cache layout, rotary tables, parameter names, costs.
+// Tests values that are derived from a spec: cache layout, rotary tables, parameter names, costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace octavo {
 namespace {
 
-// A network whose layers have these windows.
+// Returns a network whose layers have these windows.
 ModelSpec with_windows(const std::vector<int>& windows) {
   ModelSpec spec;
   spec.dim = 64;
@@ -30,7 +30,7 @@ ModelSpec with_windows(const std::vector<int>& windows) {
   return spec;
 }
 
-// Checks that the layers of each group have one window and different planes.
+// Checks that the layers of each group have the same window and different planes.
 void expect_sound(const ModelSpec& spec, const CacheLayout& layout, bool window_groups) {
   ASSERT_EQ(layout.layers.size(), spec.layers.size());
   std::set<std::pair<int, int>> places;
@@ -59,9 +59,10 @@ TEST(CacheLayout, GroupsHaveEqualNumbersOfLayers) {
   check({8, 8, 8}, 1, 3);
   check({8, 0, 8, 0}, 2, 2);                          // Gemma 2
   check({8, 8, 8, 8, 8, 0, 8, 8, 8, 8, 8, 0}, 6, 2);  // Gemma 3: five layers with a window, then one without
-  check({8, 8, 8, 8, 8, 0, 0, 0, 0}, 3, 4);           // 5 and 4 layers: 5 exceeds 4 by a quarter or more
-  check({8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0}, 2, 6);     // 6 and 5 layers: a group for each, with one wasted
-                                                      // plane
+  check({8, 8, 8, 8, 8, 0, 0, 0, 0}, 3, 4);  // 5 and 4 layers: 5 is larger than 4 by a quarter or more, so
+                                             // groups have 4 layers
+  check({8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0}, 2, 6);  // 6 and 5 layers: each need has one group, with one wasted
+                                                   // plane
 }
 
 TEST(CacheLayout, LayersOfABlockDoNotOverlap) {
@@ -165,8 +166,8 @@ TEST(Costs, CountParametersAndWork) {
   EXPECT_DOUBLE_EQ(three.operations, 2.0 * static_cast<double>(3 * layers + 6400) + 4 * 64 * (6 + 6));
 }
 
-// A drafter has slots for the rows that it reads, for embedding and row concatenated, and for row indices.
-// The target has slots for the residual before each layer that the drafter reads.
+// A drafter has slots for the rows that it reads, for the concatenation of embedding and row, and for row
+// indices. The target has slots for the residual before each layer that the drafter reads.
 TEST(Workspaces, CountDraftHeadsAndWhatTheyRead) {
   ModelSpec spec = with_windows({0});
   constexpr std::int64_t kTokens = 64, kDim = 64;

@@ -37,7 +37,7 @@ Result<std::unique_ptr<Model>> load(ModelSpec spec, const Checkpoint& checkpoint
   return model;
 }
 
-// The network of a multi-token prediction layer.
+// Returns the network of a multi-token prediction layer.
 Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   if (!other.predictor)
     return field_failure(kField, ErrorCode::unsupported, "{} has no layer of multi-token prediction",
@@ -61,12 +61,12 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
     names->only_layer = predictor.layer;
     names->hidden = predictor.names;
     names->final_norm = predictor.final_norm;
-    names->ignorable = {"*"};  // tensors of the target
+    names->ignorable = {"*"};  // the other tensors belong to the target
   }
   return spec;
 }
 
-// The layers of an EAGLE head: Llama's; some fields depend on the head's tensors.
+// Returns the layers of an EAGLE head, which are those of Llama; some fields depend on the head's tensors.
 Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoint, const Model& other, int most) {
   Config complete = config;
   complete.set_defaults(field_defaults("LlamaForCausalLM"));
@@ -121,7 +121,7 @@ Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int 
   return tokens;
 }
 
-// The target's layers that an EAGLE-3 head reads.
+// Returns the target's layers that an EAGLE-3 head reads.
 Result<std::vector<int>> read_layers(const Config& config, int layers) {
   constexpr std::string_view kLayers = "eagle_aux_hidden_state_layer_ids";
   TRY(const std::optional<Config> nested, config.object("eagle_config"));

@@ -17,16 +17,15 @@ struct Drafter {
                                           // token i
 };
 
-// `other` is the target; its network must outlive the drafter. Errors of all functions: those of Model::load;
-// dimensions that do not fit the target's.
+// In all functions, `other` is the target; its network must outlive the drafter. They return the errors of
+// Model::load, and an error if dimensions do not fit the target's.
 
-// Loads the first multi-token prediction layer of a checkpoint of the target. Error (unsupported): the
-// architecture, or config.json, has no such layer.
-// the architecture has none, or config.json says so.
+// Loads the first multi-token prediction layer of a checkpoint of the target. Returns unsupported if the
+// architecture or config.json has no such layer.
 Result<Drafter> load_predictor(const std::string& path, const Model& other, Backend& backend,
                                const LoadOptions& options);
 
-// Loads an EAGLE head for Llama-like layers: a folder whose tensors have the authors' names.
+// Loads an EAGLE head for Llama-like layers, from a folder whose tensors have the authors' names.
 Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend& backend,
                            const LoadOptions& options);
 
@@ -35,12 +34,12 @@ Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend&
 Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend& backend,
                             const LoadOptions& options);
 
-// For all drafters of `other`: load_weights() in the target's format, so that a drafter can use the target's
+// Loads the weights of a drafter of `other` in the target's format, so that the drafter can use the target's
 // matrices.
 Result<> load_beside(const Model& other, const Checkpoint& checkpoint, Backend& backend, LoadOptions options,
                      ParameterList parameters, Model& model);
 
-// The numbers of an I64 vector. Error (corrupt): the tensor is not an I64 vector.
+// Returns the numbers of an I64 vector, or corrupt if the tensor is not an I64 vector.
 Result<std::vector<std::int64_t>> integers_of(const StoredTensor& tensor);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Compares drafters that read hidden states with torch: tests/data/drafters, from
-// tools/goldens/make_drafter_goldens.py.
+// Compares drafters that read hidden states with torch, with tests/data/drafters, which
+// tools/goldens/make_drafter_goldens.py makes.
 #include "model/drafter.h"
 
 #include <gmock/gmock.h>

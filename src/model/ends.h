@@ -1,4 +1,4 @@
-// The matrices at both ends of a network. Drafters of the network use them as well.
+// The first and last matrices of a network, which its drafters use, too.
 #pragma once
 
 #include "model/parameters.h"
@@ -7,10 +7,11 @@ namespace octavo {
 
 struct Ends {
   MatrixParameter embedding;
-  MatrixParameter lm_head;  // absent if tied to the embedding, or if the model does not generate text
+  MatrixParameter lm_head;  // missing if tied to the embedding, or if the model does not generate text
   NormParameter final_norm;
   float embed_scale = 1;
-  const Ends* other = nullptr;  // the target's matrices, used where this network has none; must outlive it
+  const Ends* other = nullptr;  // matrices of the target, used where this network has none; must outlive this
+                                // object
 
   const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }
   const Weight& output() const {

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Number of slots for each expert.
+// Returns the number of slots for each expert.
 std::vector<int> count_places(std::span<const double> loads, std::size_t places, int ranks) {
   std::vector<int> counts(loads.size(), 1);
   const auto share = [&](std::size_t e) { return loads[e] / counts[e]; };
@@ -21,7 +21,7 @@ std::vector<int> count_places(std::span<const double> loads, std::size_t places,
   return counts;
 }
 
-// The experts of each rank.
+// Returns the experts of each rank.
 std::vector<std::vector<std::int32_t>> pack(std::span<const double> loads, std::size_t places, int ranks) {
   const std::vector<int> counts = count_places(loads, places, ranks);
   std::vector<std::int32_t> order;

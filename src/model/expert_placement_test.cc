@@ -12,7 +12,7 @@ namespace {
 
 double greatest(const std::vector<double>& loads) { return *std::ranges::max_element(loads); }
 
-// Loads in which a fifth of the experts have most of the tokens, and some have none.
+// Returns loads in which a fifth of the experts have most of the tokens, and some experts have none.
 std::vector<double> some_loads(std::uint64_t seed, int experts) {
   std::vector<double> loads;
   for (int e = 0; e < experts; ++e) {
@@ -28,7 +28,7 @@ TEST(ExpertPlacement, PlacesBeginAlike) {
   EXPECT_EQ(first_place(5, 2, 2), 5);
 }
 
-// DeepSeek's example for one node: 12 experts, 16 slots; here on 4 ranks.
+// DeepSeek's example for one node (12 experts, 16 slots), on 4 ranks.
 TEST(ExpertPlacement, AKnownLoadIsSpread) {
   const std::vector<double> loads{90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86};
   const ExpertPlacement placement = balanced_placement(loads, first_placement(12, 4), 4);
@@ -61,7 +61,7 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
     const std::vector<double> sums = rank_loads(loads, next, ranks);
     EXPECT_NEAR(std::accumulate(sums.begin(), sums.end(), 0.0),
                 std::accumulate(loads.begin(), loads.end(), 0.0), 1e-6);
-    // No replica is useless, and no other number of slots per expert has a smaller largest load.
+    // Moving a slot from one expert to another must not reduce the largest load per slot.
     for (int e = 0; e < experts; ++e)
       for (int other = 0; other < experts; ++other) {
         const auto mine = static_cast<double>(std::ranges::count(next, e)),
@@ -70,8 +70,8 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
         EXPECT_LE(loads[static_cast<std::size_t>(other)] / theirs,
                   loads[static_cast<std::size_t>(e)] / (mine - 1) + 1e-9);
       }
-    // If all ranks have free slots, a rank's load exceeds the mean by at most the load of the last slot it
-    // received.
+    // If all ranks have free slots, the load of a rank exceeds the mean by at most the load of the slot that
+    // it received last.
     if (static_cast<int>(now.size()) % ranks == 0) {
       const double mean = std::accumulate(sums.begin(), sums.end(), 0.0) / ranks;
       EXPECT_LE(greatest(sums),

@@ -18,9 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = std::size_t{16} << 20;
-constexpr std::size_t kThreadsMax = 8;          // each thread reads several GB/s
-constexpr std::uintmax_t kBeginning = 1 << 20;  // size of the part at the start of a file that is read
-                                                // completely
+constexpr std::size_t kThreadsMax = 8;          // maximum number of threads; each reads several GB/s
+constexpr std::uintmax_t kBeginning = 1 << 20;  // bytes at the start of a file that are read completely
 constexpr std::uintmax_t kSample = 4 << 10;
 constexpr std::uintmax_t kSamples = 256;
 
@@ -72,7 +71,7 @@ Result<> add_samples(Sha256& hash, const fs::path& path) {
   return {};
 }
 
-// The index counts as well: if a tensor is in several files, it selects one.
+// The index file counts, too: if several files contain a tensor, the index selects one.
 bool is_of_weights(const fs::path& path) {
   return path.extension() == ".safetensors" || path.extension() == ".bin" || path.string().ends_with(".index.json");
 }

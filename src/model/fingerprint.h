@@ -1,4 +1,4 @@
-// Fingerprints: hashes with which two processes check that they have the same model.
+// Fingerprints: hashes with which two processes check that they have loaded the same model.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 
 namespace octavo {
 
-// Hash of all bytes of config.json and the weight files of a directory, or of a GGUF file; 32 hexadecimal
-// digits. Copies of the files have equal fingerprints. weights: a directory or a GGUF file whose weights
-// replace the model's; "": the model's. Errors: a file is missing or cannot be read.
+// Returns a hash of all bytes of config.json and the weight files of a directory, or of a GGUF file, as 32
+// hexadecimal digits. Copies of the files have equal fingerprints. weights: directory or GGUF file whose
+// weights replace the model's; "": the model's weights. Returns an error if a file is missing or cannot be
+// read.
 Result<std::string> model_fingerprint(const std::string& path, const std::string& weights = {});
 
-// A faster hash: of the files' sizes, their beginnings and samples. Its time does not depend on the size.
-// Models that differ in only a few tensors may have equal hashes.
+// Returns a faster hash, which covers the files' sizes, their beginnings and samples. Its time does not
+// depend on the size. Models that differ in only a few tensors may have equal hashes.
 Result<std::string> sampled_fingerprint(const std::string& path, const std::string& weights = {});
 
 }  // namespace octavo

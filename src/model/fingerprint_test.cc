@@ -42,7 +42,7 @@ TEST(Fingerprint, CopiesHaveTheSame) {
   EXPECT_NE(one.print(), other.print());
 }
 
-// Training may change only one small tensor.
+// training may change only one small tensor
 TEST(Fingerprint, EveryByteCounts) {
   const Folder folder;
   std::string last = folder.print();

@@ -1,10 +1,10 @@
 // Measures the errors of number formats: format_error IDS REFERENCE MODEL ...
 //
-// Each line of IDS is a sequence of token ids; the predictions of those with a '+' before them are counted.
-// REFERENCE is computed in f32. Each MODEL is a directory, optionally followed by "+int8" or "+int4" (then it
-// is quantised while loading), and is computed as by `octavo serve`. Prints a line for each model: mean
-// KL(reference || model), share of predictions with the same most likely token, perplexity, size of the
-// prepared weights. Used by tools/formats/error_table.py.
+// Each line of IDS is a sequence of token ids. The program evaluates the predictions of the ids that have a
+// '+' before them. REFERENCE is computed in f32. Each MODEL is a directory, optionally followed by "+int8" or
+// "+int4" (quantised while loading), and is computed as in `octavo serve`. For each model, the program prints
+// a line: mean KL(reference || model), share of predictions with the same most likely token, perplexity, size
+// of the prepared weights. tools/formats/error_table.py runs it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@ namespace {
 
 struct Sequence {
   std::vector<std::int32_t> ids;
-  std::vector<std::size_t> counted;  // indices in ids; never 0
+  std::vector<std::size_t> counted;  // indices in ids of the evaluated tokens; never 0
 };
 
 struct Run {
   std::int64_t vocab;
   std::size_t weight_bytes;
   std::vector<float> logits = {};       // [predictions, vocab]
-  std::vector<std::int32_t> next = {};  // the token that follows each prediction
+  std::vector<std::int32_t> next = {};  // true next token of each prediction
 
   const float* row(std::size_t i) const { return logits.data() + static_cast<std::int64_t>(i) * vocab; }
   std::int64_t first_choice(std::size_t i) const { return std::max_element(row(i), row(i) + vocab) - row(i); }

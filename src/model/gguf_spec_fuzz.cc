@@ -1,5 +1,5 @@
-// Fuzzer: any GGUF file must describe a network or give an error; the same for its sampling parameters. The
-// mutator writes valid files in which a key or a tensor differs from a llama's.
+// Fuzzer: any GGUF file must result in a network or an error, and so must its sampling parameters. The
+// mutator writes valid files in which a key or a tensor differs from a llama file.
 #include <array>
 #include <cstring>
 #include <random>

@@ -26,7 +26,7 @@ constexpr std::uint32_t kF32 = 0;
 
 class GgufSpec : public testing::Test {
  protected:
-  // Metadata of a llama. without: a key to leave out.
+  // Returns the metadata of a llama. without: key to omit.
   static GgufBuilder llama(std::string_view without = "") {
     GgufBuilder file;
     file.text("general.architecture", "llama");
@@ -213,7 +213,7 @@ TEST_F(GgufSpec, ALlamaWithExpertsIsMixtral) {
   EXPECT_EQ(std::get<Mlp>(dense->layers[2].feed_forward).hidden, 128);
 }
 
-// The file's number of blocks includes multi-token prediction layers, which are not part of the network.
+// The number of blocks in the file includes multi-token prediction layers, which are not part of the network.
 TEST_F(GgufSpec, LayersThatPredictAreLeftOut) {
   GgufBuilder file;
   file.text("general.architecture", "glm4moe");
@@ -273,7 +273,7 @@ TEST_F(GgufSpec, GenerationDefaultsAndEndTokens) {
   directory_.write("model.gguf", file.build());
   const auto config = load_generation_config(path_);
   ASSERT_TRUE(config.has_value()) << config.error().message;
-  EXPECT_THAT(config->eos_ids, ElementsAre(1, 4));  // "<|end|>" is an ordinary token here
+  EXPECT_THAT(config->eos_ids, ElementsAre(1, 4));  // "<|end|>" is an ordinary token in this file
   EXPECT_EQ(config->sampling, (boost::json::object{{"temperature", 0.5}, {"top_k", 20.0}}));
   directory_.write("generation_config.json", R"({"temperature": 0.2, "top_p": 0.9, "eos_token_id": 0})");
   const auto both = load_generation_config(path_);

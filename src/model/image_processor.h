@@ -1,4 +1,4 @@
-// Reads the configuration of transformers' image processor.
+// Reads the configuration of an image processor of transformers.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,10 +9,10 @@
 
 namespace octavo {
 
-// Reads preprocessor_config.json of a model's directory or, as transformers 5 writes it, the image_processor
-// of processor_config.json. overrides: other values for some fields (vLLM's mm_processor_kwargs). Errors:
-// neither file exists; an unsupported type of processor; a field that cannot be overridden; a value out of
-// range.
+// Reads preprocessor_config.json of a model's directory or, if transformers 5 wrote the files,
+// `image_processor` in processor_config.json. overrides: values that replace some fields (vLLM's
+// mm_processor_kwargs). Returns an error if neither file exists, if the type of processor is not supported,
+// if a field cannot be overridden, or if a value is out of range.
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides = {});
 

@@ -9,15 +9,15 @@
 namespace octavo {
 namespace {
 
-// A part of a matrix. If its data are not the checkpoint's, it owns them.
+// A part of a matrix. It owns its data if they are not those of the checkpoint.
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};
-  std::vector<std::byte> cut = {};  // a rank's columns, or reordered rows
+  std::vector<std::byte> cut = {};  // copied columns of a rank, or rows in another order
   QuantizedMatrix quantized = {};
 };
 
-// Converts a quantised part to a plain one.
+// Converts a quantised part to a plain part.
 void dequantize_part(LoadedPart& loaded, DType type, ThreadPool& pool) {
   const std::int64_t rows = loaded.part.rows(), cols = loaded.part.cols();
   loaded.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(type));
@@ -39,7 +39,7 @@ void transpose(View& matrix) {
   std::swap(matrix.stride[0], matrix.stride[1]);
 }
 
-// Whether the kernels can multiply this matrix of codes directly.
+// Returns whether the kernels can multiply this quantised matrix directly.
 bool is_multiplied(const MatrixPart& part) {
   const std::int64_t groups = part.scales.size(1);
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
@@ -110,7 +110,8 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
       const std::int64_t groups = std::ssize(scales) / stored.shape[0];
       for (std::int64_t i = 0; scale != nullptr && i < std::ssize(scales); ++i)
         scales[static_cast<std::size_t>(i)] *= number_at(*scale, i / groups);
-      loaded.part = loaded.quantized.part;  // moving the vector does not move the codes
+      loaded.part = loaded.quantized.part;  // Moving the vector does not move the codes, so this copy stays
+                                            // valid.
       if (is_multiplied(loaded.part)) return loaded;
       dequantize_part(loaded, formats.plain, pool);
       return quantized(std::move(loaded), stored.name, formats, pool);
@@ -119,7 +120,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     loaded.part = matrix_of(stored);
     return loaded;
   }
-  // If activations are f32, products with `scale` are not rounded to the checkpoint's format.
+  // With f32 activations, products with `scale` are not rounded to the checkpoint's format.
   const StoredTensor tensor = scale != nullptr
                                   ? scaled(stored, *scale, formats.activation, loaded.memory, pool)
                                   : in_format(stored, formats.plain, loaded.memory, pool);
@@ -153,7 +154,7 @@ void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, Thr
   loaded.part = {.values = View::of(loaded.memory.data(), from.dtype, {rows, runs * count})};
 }
 
-// Whether the columns [begin, begin + count) consist of whole blocks and groups of the part.
+// Returns whether the columns [begin, begin + count) consist of complete blocks and groups of the part.
 bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
   const bool plain = part.encoding == Encoding::plain;
   const std::int64_t block = plain ? 1 : block_shape(part.encoding).elements;
@@ -169,13 +170,13 @@ MatrixPart column_range(const MatrixPart& part, std::int64_t begin, std::int64_t
   return {part.encoding, of(part.values), of(part.scales), of(part.zeros)};
 }
 
-// Whether a rank's part of a matrix is contiguous in the checkpoint's tensors.
+// Returns whether a rank's part of a matrix is contiguous in the checkpoint's tensors.
 bool stands_together(const MatrixParameter& parameter) {
   return !parameter.transposed && !parameter.scale &&
          std::ranges::all_of(parameter.order, [](const RowRange& range) { return range.step == 1; });
 }
 
-// Loads a rank's part of plain tensors: rows and columns of each range of `order`. Reads no other bytes of
+// Loads a rank's part of plain tensors: rows and columns of each range of `order`. It reads no other bytes of
 // the checkpoint.
 Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors,
                                            const MatrixParameter& parameter, const MatrixFormats& formats,
@@ -198,7 +199,8 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
   return loaded;
 }
 
-// gap: rows of zeros, at least the number in the longest range of zeros in `order`.
+// Returns the parts in the given order. gap: rows of zeros, at least as long as the longest range of zeros in
+// `order`.
 std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order,
                                  const LoadedPart& gap) {
   std::vector<MatrixPart> parts;
@@ -216,7 +218,7 @@ std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<c
   return parts;
 }
 
-// The first row minus the second row; both parts have one row.
+// Returns the first row minus the second row; each part has one row.
 MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vector<std::byte>& memory) {
   const auto cols = static_cast<std::size_t>(rows[0].cols());
   std::vector<float> first(cols), second(cols);
@@ -227,7 +229,7 @@ MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vect
   return {.values = View::of(memory.data(), type, {1, rows[0].cols()})};
 }
 
-// The tensors of a matrix, each with two dimensions.
+// Returns the tensors of a matrix, each with two dimensions.
 std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixParameter& parameter) {
   std::vector<StoredTensor> tensors;
   for (const Slot& slot : parameter.parts) {
@@ -235,10 +237,10 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
     if (parameter.slices > 0) tensor.shape = {parameter.slices, tensor.shape[0] / parameter.slices, tensor.shape[1]};
     tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
     std::vector<std::int64_t>& shape = tensors.back().shape;
-    if (shape.size() > 2) {  // a convolution whose windows do not overlap, or a stack of matrices
+    if (shape.size() > 2) {  // a convolution with disjoint windows, or a stack of matrices
       std::int64_t rows = 1;
       for (const std::int64_t size : shape) rows *= size;
-      // Both have rows of the parameter's length, except when a rank has some columns of a stack.
+      // Both forms have rows of the parameter's length, except when a rank has some columns of a stack.
       const std::int64_t cols = parameter.sharded ? shape.back() : parameter.cols;
       shape = {rows / cols, cols};
     } else if (shape.size() == 1) {
@@ -251,8 +253,8 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
 struct MatrixLayout {
   MatrixFormats formats;
   bool all_plain;
-  bool widens;            // groups of columns are padded with zeros
-  bool own_bytes;         // a rank reads only its part of the tensors
+  bool widens;            // whether groups of columns are padded with zeros
+  bool own_bytes;         // whether a rank reads only its part of the tensors
   std::int64_t gap_rows;  // length of the longest range of zero rows
 
   bool pads() const { return gap_rows > 0 || widens; }
@@ -266,7 +268,7 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
     if (range.begin < 0) gap_rows = std::max(gap_rows, range.count);
   if (!all_plain) {
     formats.plain = formats.activation;
-    // zeros are plain, so the other rows must be, too
+    // zeros are plain, so all rows must be plain
     if (gap_rows > 0 || widens) formats.quantization = Encoding::plain;
   }
   return {.formats = formats,
@@ -298,7 +300,7 @@ Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parame
   return part;
 }
 
-// Makes all parts quantised or all plain: a product does not support a mixture.
+// Makes all parts quantised or all plain, because products do not support mixtures.
 void make_alike(std::span<LoadedPart> loaded, MatrixUse use, DType plain, ThreadPool& pool) {
   const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
   if (use != MatrixUse::plain && std::ranges::none_of(loaded, is_plain)) return;

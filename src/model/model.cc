@@ -35,7 +35,7 @@ Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
   return *wanted;
 }
 
-// Adds to the error the fields that config.json lacks: if tensors do not fit, the reason may be a default.
+// Adds the fields that config.json lacks to the error: if tensors do not fit, a default may be the reason.
 Error with_absent_fields(Error error, const std::string& path, const boost::json::object& overrides) {
   if (is_gguf(path)) return error;
   const auto config = Config::load(path, overrides);
@@ -49,8 +49,8 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
   return error;
 }
 
-// Loads the encoder of images or sound. Its matrices are never quantised: they are small, and used once per
-// image.
+// Loads the encoder of images or sound. Its matrices are never quantised, because they are small and are used
+// once per image.
 Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                     Model& model) {
   auto tower = std::make_unique<Model>();
@@ -60,7 +60,8 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   LoadOptions plain = options;
   plain.quantization = Encoding::plain;
   plain.progress = {};
-  plain.block_size = LoadOptions().block_size;  // the encoder's cache is separate from the model's
+  // the encoder's KV cache is separate from the language model's
+  plain.block_size = LoadOptions().block_size;
   plain.cache_dtype = {};
   TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
   model.weight_bytes += tower->weight_bytes;
@@ -132,8 +133,8 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   return {};
 }
 
-// Checks the windows. A window limits both directions, so an image whose tokens see each other must fit into
-// it.
+// Checks the windows. A window limits both directions, so it must be as large as an image whose tokens see
+// each other.
 Result<> check_windows(const ModelSpec& spec) {
   const int tokens = spec.media.tower->image_tokens();
   for (const LayerSpec& layer : spec.layers)
@@ -145,7 +146,7 @@ Result<> check_windows(const ModelSpec& spec) {
   return {};
 }
 
-// Maximum number of pixels in a video frame.
+// Returns the maximum number of pixels of a video frame.
 std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
   if (!config.video) return 0;
   return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;
@@ -193,8 +194,8 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   return {};
 }
 
-// Reads the file of the feature extractor. If it is missing, a model with sound in its prompts supports only
-// text.
+// Reads the file of the feature extractor. If it is missing, a model whose prompts may contain sound supports
+// only text.
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
   const Result<> read = check_spectrogram(path, *spec.media.tower->inputs.sound);
   if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
@@ -256,7 +257,7 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   return {};
 }
 
-// A checkpoint with random data for all tensors of the spec's network, and of its encoder of images or sound.
+// Returns a checkpoint with random data for all tensors of the network and of its encoder of images or sound.
 Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& options, const ModelSpec& spec) {
   if (is_gguf(path)) return invalid("load_format", "dummy weights are for folders with a config.json, not for GGUF files");
   TRY(const Config config, Config::load(path, options.reading.overrides));
@@ -264,7 +265,7 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   if (packed.packing != Packing::none)
     return field_failure("load_format", ErrorCode::unsupported, "dummy weights are plain, config.json has those of {}",
                          name(packed.packing));
-  ModelSpec whole = spec;  // with whole tensors, as in the checkpoint's files
+  ModelSpec whole = spec;  // spec without sharding, because files contain complete tensors
   whole.shard = {};
   whole.stage = {};
   std::vector<Slot> slots = network_of(whole).parameters().slots();
@@ -273,7 +274,7 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   return dummy_checkpoint(slots);
 }
 
-// Adds files of heads, which are beside the network's files.
+// Adds the files of heads, which are separate from the network's files.
 Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Checkpoint& checkpoint) {
   for (std::size_t i = 0; i < spec.heads(); ++i)
     for (const HeadLayer& layer : spec.head_at(i).layers) {
@@ -284,7 +285,7 @@ Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Che
   return {};
 }
 
-// The spec; without the encoder if the options exclude its media.
+// Returns the spec, without the encoder if the options exclude its media.
 Result<ModelSpec> spec_to_load(const std::string& path, const LoadOptions& options) {
   TRY(ModelSpec spec, load_spec(path, options.reading));
   if (!spec.media.tower || spec.has_cross()) return spec;
@@ -372,7 +373,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   if (runner != Runner::pooling && spec.bidirectional() && !spec.head)
     return invalid("runner", "{} has bidirectional attention, so it cannot generate: set --runner pooling",
                    spec.architecture);
-  // vLLM's default for models without a pooling head.
+  // default of vLLM for models without a pooling head
   if (runner == Runner::pooling && !spec.head) {
     if (reading.convert == Convert::none)
       return invalid("convert", "{} models generate: with --runner pooling, one must be embed or classify",
@@ -386,7 +387,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
 namespace {
 
 // Jina v3's first checkpoints have a low-rank change of each matrix for each task. As in vLLM, the last task
-// is used: text similarity.
+// is used, which is text similarity.
 Result<Checkpoint> with_last_task(const Config& config, Checkpoint checkpoint) {
   TRY(const std::vector<std::string> tasks, config.texts("lora_adaptations"));
   if (tasks.empty() || !has_changes(checkpoint)) return checkpoint;
@@ -419,8 +420,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   auto model = std::make_unique<Model>();
   TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
   const auto loaded = load_weights(checkpoint, backend, options, *model);
-  TRY_VOID(checkpoint.intact());  // checked first, because a damaged file can cause any of the following
-                                  // errors
+  TRY_VOID(checkpoint.intact());  // checked first, because a damaged file can cause any of the errors below
   TRY_VOID(loaded);
   if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   if (options.whole_ends && model->spec.shard.size > 1)

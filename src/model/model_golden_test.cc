@@ -1,4 +1,5 @@
-// Compares every family with transformers: tests/data/models, from tools/goldens/make_model_goldens.py.
+// Compares every family with transformers. tools/goldens/make_model_goldens.py makes the data in
+// tests/data/models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +20,8 @@ struct NamedBackend {
   Backend backend;
 };
 
-// The reference, the CPU backend with every instruction set of this processor, and CUDA. By default, every
-// second one of those after the reference.
+// Returns the reference, the CPU backend with every instruction set of this processor, and CUDA. Without long
+// tests, it returns the reference and every second one of the others.
 std::vector<NamedBackend> backends(const std::string& of) {
   std::vector<NamedBackend> list;
   std::size_t way = 0;
@@ -57,7 +58,7 @@ std::vector<float> logits_of(const Model& model, Backend& backend, const Golden&
 
 class ModelGolden : public testing::TestWithParam<std::string> {};
 
-// Sizes of chunks (the last one repeats), and the layout of the cache.
+// Sizes of chunks (the last size repeats), and the layout of the KV cache.
 struct Way {
   std::vector<int> chunks;
   CacheOptions cache = {};
@@ -78,8 +79,8 @@ TEST_P(ModelGolden, LogitsAreThoseOfTransformers) {
     fmt::print("max |logit difference| {:<22} {:<15} {:.1e}\n", golden.name, name, difference);
     EXPECT_LE(difference, 1e-4F);
 
-    // The numbers must be identical for any chunks and any cache layout. By default, a backend is tested with
-    // one of the ways, which differs between models.
+    // The numbers must be identical for any chunks and any cache layout. Without long tests, a backend is
+    // tested with one of the combinations, which differs between models.
     const std::vector<Way> ways = slow(backend) ? std::vector{kWays[0]} : std::vector(std::begin(kWays), std::end(kWays));
     for (std::size_t i = 0; i < ways.size(); ++i)
       if (long_tests() || i == turn % ways.size()) {
@@ -108,8 +109,8 @@ TEST_P(ModelGolden, Bf16IsAsGoodAsTransformers) {
   }
 }
 
-// Finds the scale of the embeddings that best explains transformers' bf16 logits: the mean squared difference
-// from our f32 logits is a parabola in the scale. Its minimum is not at sqrt(dim), but at sqrt(dim) rounded
+// Finds the scale of the embeddings that best explains transformers' bf16 logits. The mean squared difference
+// from our f32 logits is a parabola in the scale; its minimum is not at sqrt(dim), but at sqrt(dim) rounded
 // to bf16.
 TEST(ModelGoldenInBf16, GemmaScalesEmbeddingsAsTransformersDoes) {
   const Golden golden = golden::read("gemma3-scale");

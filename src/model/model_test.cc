@@ -25,7 +25,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A copy of a golden checkpoint, which tests damage.
+// A copy of a golden checkpoint, which the tests damage.
 class ModelLoad : public testing::Test {
  protected:
   explicit ModelLoad(const std::string& model = "llama-f32") {
@@ -113,7 +113,7 @@ TEST_F(ModelLoad, NoSuchDirectory) {
   EXPECT_THAT(model.error().message, HasSubstr("there is no no/such/place"));
 }
 
-// A tensor's data may begin at any byte: the test makes the header one space longer.
+// A tensor's data may begin at any byte; the test makes the header one space longer.
 TEST_F(ModelLoad, MisalignedData) {
   std::string bytes = read_file(directory_ / "model.safetensors");
   std::uint64_t length = 0;
@@ -155,7 +155,7 @@ TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
   EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("holds NaN or infinity in f16"));
 }
 
-// Angles are computed only for the tokens of a step; a table of ten million positions would take gigabytes.
+// Angles are computed only for the tokens of a step. A table for ten million positions would need gigabytes.
 TEST_F(ModelLoad, TenMillionPositionsCostNoMemory) {
   replace("config.json", "\"max_position_embeddings\": 256", "\"max_position_embeddings\": 10000000");
   const auto model = Model::load(directory_.path(), backend_);
@@ -164,9 +164,9 @@ TEST_F(ModelLoad, TenMillionPositionsCostNoMemory) {
   EXPECT_LT((*model)->weight_bytes, std::size_t{1} << 20);
 }
 
-// As in open_llama_3b, whose heads have 100 elements.
+// Heads of open_llama_3b have 100 elements, too.
 TEST_F(ModelLoad, HeadsOfOtherThanAMultipleOfEightAreRefusedByInspectToo) {
-  replace("config.json", "\"head_dim\": 16", "\"head_dim\": 4");  // the matrices do not change
+  replace("config.json", "\"head_dim\": 16", "\"head_dim\": 4");  // the sizes of the matrices do not change
   replace("config.json", "\"num_attention_heads\": 3", "\"num_attention_heads\": 12");
   replace("config.json", "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 4");
   EXPECT_THAT(error(), HasSubstr("4 is not a multiple of 8"));
@@ -184,8 +184,8 @@ TEST_F(ModelLoad, InspectTellsWhatThereIs) {
   EXPECT_THAT(*text, testing::Not(HasSubstr(" 0.0 "))) << "small sizes have small units";
 }
 
-// transformers rounds the scale to the weights' format: for 48 columns, 6.9375 instead of 6.9282 in bf16.
-// The norms of heads are a vector with rows; like other vectors, it must not be quantised.
+// transformers rounds the scale to the weights' format: for 48 columns, it is 6.9375 in bf16 instead of
+// 6.9282. The norms of heads are a vector with rows; like other vectors, it must not be quantised.
 TEST(VectorsWithRows, AreNotReadFromCodes) {
   constexpr std::string_view kNorm = "model.layers.0.self_attn.q_norm.weight";
   const ScratchDirectory directory;
@@ -231,7 +231,8 @@ TEST(DummyWeights, OfEveryNetworkThatFilesAreOf) {
   EXPECT_GT(networks, 100);
 }
 
-// Checks that memory is sufficient before the system would end the process: 412 billion parameters.
+// The check detects that memory does not suffice (for 412 billion parameters) before the system ends the
+// process.
 TEST(Weights, MoreThanThereIsMemoryForAreRefusedWithFigures) {
   Backend backend = make_reference_backend();
   const auto available = static_cast<double>(backend.device->available_bytes());

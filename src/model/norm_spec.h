@@ -5,8 +5,8 @@
 
 namespace octavo {
 
-// A norm: it has a weight, and a bias if requested. weight_offset is added to the stored weight (Gemma stores
-// w and multiplies by 1 + w). If no weight is stored, it is 1.
+// A norm with a weight, and with a bias if requested. weight_offset is added to the stored weight (Gemma
+// stores w and multiplies by 1 + w). If no weight is stored, the weight is 1.
 struct NormSpec {
   NormKind kind = NormKind::none;
   float eps = 0;

@@ -22,7 +22,7 @@ struct Field {
   std::string_view own, params;
 };
 
-// Required fields: if they are missing, config.json's defaults would be those of other models.
+// Required fields. If one is missing, the default of config.json would be that of another model.
 constexpr std::array kNeeded = {
     Field{"hidden_size", "dim"},
     Field{"num_hidden_layers", "n_layers"},
@@ -37,7 +37,7 @@ constexpr std::array kOptional = {
     Field{"tie_word_embeddings", "tied_embeddings"},
     Field{"hidden_act", "activation"},
 };
-// Fields of `moe`.
+// fields of `moe`
 constexpr std::array kExperts = {
     Field{"moe_layer_freq", "route_every_n"},
     Field{"first_k_dense_replace", "first_k_dense_replace"},
@@ -51,7 +51,7 @@ constexpr std::array kExperts = {
 
 json::string_view field_key(std::string_view field) { return {field.data(), field.size()}; }
 
-// Fields of params.json, with their names there and in config.json.
+// Converts fields of params.json; each field has a name there and one in config.json.
 class Translator {
  public:
   explicit Translator(json::object params)
@@ -92,7 +92,8 @@ class Translator {
                                                                  : fmt::format("{}.{}", path, field.params));
   }
 
-  // Windows of the layers: a number for all, or a list that repeats; null means full attention.
+  // Converts the windows of the layers: a number for all layers, or a list that repeats; null means full
+  // attention.
   Result<> windows() {
     if (!params_.is_list("sliding_window")) {
       if (!params_.has("sliding_window")) fields_["sliding_window"] = nullptr;
@@ -116,8 +117,8 @@ class Translator {
     return {};
   }
 
-  // yarn, and the factor of queries that grows with the position. Without apply_scale, yarn changes only
-  // frequencies.
+  // Converts yarn, and the factor of queries that grows with the position. Without apply_scale, yarn changes
+  // only frequencies.
   Result<> rotation() {
     json::object rope{{"rope_type", "default"}, {"rope_theta", fields_["rope_theta"]}};
     TRY(const std::optional<Config> yarn, params_.object("yarn"));

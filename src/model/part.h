@@ -1,4 +1,4 @@
-// Parts of a network. Each has parameters, workspaces and a run().
+// Interfaces of the parts of a network. Each part has parameters, workspaces and a run().
 #pragma once
 
 #include <string_view>
@@ -21,20 +21,20 @@ class NetworkPart {
   // Called once, after all parameters have been loaded.
   virtual void loaded() {}
   virtual void reserve(Arena) const {}
-  // Checks whether this part of a whole network can be split over ranks. Errors: unsupported, with the part
-  // that cannot be split; invalid_argument, with the number that is no multiple of shard.size.
+  // Checks whether this part of an unsplit network can be split over ranks. Returns unsupported with the part
+  // that cannot be split, or invalid_argument with the number that is not a multiple of shard.size.
   virtual Result<> splits(const Shard&) const { return {}; }
-  // Requirements beyond the operators that all backends have (operators/list.h).
+  // Returns requirements beyond the operators that all backends have (operators/list.h).
   virtual std::vector<Need> needs() const { return {}; }
-  // Whether the part reads results of another layer; then both layers must be in one stage.
+  // Returns whether the part reads results of another layer; both layers must then be in one stage.
   virtual bool spans_layers() const { return false; }
 };
 
-// The error of NetworkPart::splits().
+// Returns the error of NetworkPart::splits().
 Result<> not_split(std::string_view what);
 Result<> divides(const Shard& shard, std::int64_t number, std::string_view what);
 
-// A part that reads or changes the residual. A step runs all phases, one after the other.
+// A part that reads or changes the residual. A step runs all phases one after the other.
 class Phase : public NetworkPart {
  public:
   // Adds the part's blocks, in the order of the forward pass.
@@ -44,7 +44,7 @@ class Phase : public NetworkPart {
   bool spans_layers() const override;
   // Runs the phase. Must not allocate memory.
   virtual void run(const Step& step) const = 0;
-  // Only for the first phase with keys and values: calls Block::store_rows() with its block's input.
+  // Implemented by phases with keys and values: calls Block::store_rows() with the input of its block.
   virtual void store_rows(const Step&) const {}
 };
 

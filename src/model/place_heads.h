@@ -1,5 +1,5 @@
-// Draft heads that have a small network for each position of a draft. They read one row of the target
-// network's residual after the last norm. They keep no state and have no cache.
+// Draft heads with a small network for each position of a draft. They read one row of the target network's
+// residual after the last norm. They keep no state between drafts and have no KV cache.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@
 namespace octavo {
 
 // Parameters of all positions. If a list has fewer entries than positions, its last entry is used for the
-// rest.
+// remaining positions.
 struct PlaceParameters {
   NormParameter input_norm;  // norm of the input row
   std::vector<MatrixParameter> tables;
-  std::vector<LinearParameter> products;  // Medusa: one for each block of each position, position by position
+  std::vector<LinearParameter> products;  // Medusa: one per block and position, in the order of positions
   std::vector<NormParameter> norms;
   std::vector<MatrixParameter> outputs;  // output matrices; empty: all positions use the target's
 
   ParameterList list();
 };
 
-// Parameters with their values.
+// Parameters after loading.
 struct LoadedPlaces {
   PlaceParameters parameters;
-  Model model;         // owns the vectors; the size of its vocabulary is the number of logits
-  const Model* other;  // the target: the model for which the heads propose
+  Model model;         // model that owns the vectors; the size of its vocabulary is the number of logits
+  const Model* other;  // target: the model for which the heads propose tokens
 };
 
 class PlaceHeads {
@@ -46,7 +46,8 @@ class PlaceHeads {
   const Model& model() const { return loaded_->model; }
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
 
-  // Allocates the workspaces for drafts of at most `sequences` sequences. Error: not enough memory.
+  // Allocates the workspaces for drafts of at most `sequences` sequences. Returns an error if memory does not
+  // suffice.
   virtual Result<> reserve(std::int64_t sequences) = 0;
 
   // Begins a draft for each of these rows of the target's residual (Decoder::residual), after a step. rows:
@@ -56,9 +57,9 @@ class PlaceHeads {
     rows_ = rows;
   }
 
-  // Computes the logits of the token that follows position `place`; position 0 is the target's token. Covers
-  // the first ids.size(0) drafts, whose earlier positions must be complete. ids: i32 [n], tokens at `place`;
-  // out: f32 [n, vocab].
+  // Computes the logits of the token that follows position `place`; position 0 is the target's token. It
+  // covers the first ids.size(0) drafts, whose earlier positions must be complete. ids: i32 [n], tokens at
+  // `place`; out: f32 [n, vocab].
   virtual void logits(int place, const View& ids, const View& out) = 0;
 
  protected:
@@ -78,12 +79,12 @@ class PlaceHeads {
   View residual_, rows_;
 };
 
-// `other` is the target: it must outlive the heads, which use its format. path: a directory. Errors: those of
-// Model::load; dimensions that do not fit the target's.
+// In all functions, `other` is the target: it must outlive the heads, which use its format. path: a
+// directory. They return the errors of Model::load, and an error if dimensions do not fit the target's.
 
-// Loads Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b). Each
-// position has an output matrix, all share one, or they use the target's. Names are vLLM's
-// (blocks.0.layers.0, lm_heads.0, token_map) or the authors' (0.0.linear, 0.1).
+// Loads Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token. Their blocks compute x +
+// silu(W x + b). Each position has an output matrix, or all share one, or they use the target's. Names are
+// vLLM's (blocks.0.layers.0, lm_heads.0, token_map) or the authors' (0.0.linear, 0.1).
 Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
                                                 const LoadOptions& options);
 
@@ -93,8 +94,8 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
 Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
                                                         Backend& backend, const LoadOptions& options);
 
-// For both types of heads: loads the parameters of all positions. Error: tensors are missing, unknown or of
-// another shape.
+// Loads the parameters of all positions, for both types of heads. Returns an error if tensors are missing,
+// unknown or of another shape.
 Result<std::unique_ptr<LoadedPlaces>> load_places(ModelSpec spec, PlaceParameters parameters,
                                                   const std::vector<std::string>& ignorable,
                                                   const Checkpoint& checkpoint, const Model& other,

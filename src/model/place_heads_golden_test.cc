@@ -1,5 +1,5 @@
-// Compares Medusa heads and MLP speculators with torch: tests/data/drafters, from
-// tools/goldens/make_drafter_goldens.py.
+// Compares Medusa heads and MLP speculators with torch. tools/goldens/make_drafter_goldens.py makes the data
+// in tests/data/drafters.
 #include "model/place_heads.h"
 
 #include <gmock/gmock.h>

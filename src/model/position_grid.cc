@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Two neighbours on one axis of the table, and their weights.
+// Two adjacent positions on one axis of the table, and their weights.
 struct Tap {
   int place;
   float weight;

@@ -1,4 +1,4 @@
-// Reads the configuration of a transformers processor from any of the files that may contain it.
+// Reads the configuration of a transformers processor from the file that contains it.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,15 +11,15 @@
 
 namespace octavo {
 
-// Reads preprocessor_config.json of a model's directory or, as transformers 5 writes it, the object `part` of
-// processor_config.json ("image_processor", "feature_extractor"). Fields of `overrides` have priority.
-// spatial_merge_size of processor_config.json (Mistral 3) is added to the fields. Error: both files are
-// missing, or the file contains no object.
+// Reads preprocessor_config.json of a model's directory or, if transformers 5 wrote the files, the object
+// `part` of processor_config.json ("image_processor", "feature_extractor"). Fields of `overrides` have
+// priority. spatial_merge_size of processor_config.json (Mistral 3) is added to the fields. Returns an error
+// if both files are missing, or if the file contains no object.
 Result<Config> read_processor_file(const std::string& directory, std::string_view part,
                                    const boost::json::object& overrides = {});
 
 // Reads the video processor from video_preprocessor_config.json, or from `video_processor` in
-// processor_config.json. nullopt: neither exists.
+// processor_config.json. Returns nullopt if neither exists.
 Result<std::optional<Config>> read_video_file(const std::string& directory);
 
 inline constexpr std::int64_t kPixelsMax = 1 << 26;  // maximum number of pixels of a resized image

@@ -1,5 +1,5 @@
-// config.json of popular models, which lack some fields: each must describe a network with the model's number
-// of parameters.
+// Tests config.json files of popular models, which lack some fields: each must describe a network with the
+// model's number of parameters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,8 +156,8 @@ TEST(PublishedConfigs, WhispersHaveAsManyParametersAsTheModels) {
     EXPECT_TRUE(made.has_value()) << made.error().message;
     return count_parameters(*made).total + count_parameters(*made->media.tower).total;
   };
-  EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);      // tiny
-  EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);  // large-v3-turbo
+  EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);      // parameters of whisper-tiny
+  EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);  // parameters of whisper-large-v3-turbo
 }
 
 TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {
@@ -187,7 +187,7 @@ TEST(PublishedConfigs, SparseAttentionKeepsAnIndexersKeysBesideLatents) {
   EXPECT_TRUE(made("DeepseekV32ForCausalLM", R"(, "indexer_rope_interleave": true)").ropes.at(1).interleaved);
 }
 
-// Layers can share the selection of an earlier layer: given by a number, a pattern or a list.
+// Layers can share the selection of an earlier layer; a number, a pattern or a list defines which.
 TEST(PublishedConfigs, IndexersThatLayersShare) {
   const auto made = [](std::string_view fields) {
     return spec_of(fmt::format(R"({{"architectures": ["GlmMoeDsaForCausalLM"], "first_k_dense_replace": 1,
@@ -369,7 +369,7 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
   EXPECT_EQ(olmo3.ropes[0].scaling.kind, RopeScalingKind::yarn);
   EXPECT_EQ(olmo3.ropes[1].scaling.kind, RopeScalingKind::none);
   const ModelSpec hunyuan = spec("tencent/Hunyuan-A13B-Instruct");
-  EXPECT_NEAR(hunyuan.ropes[0].theta, 11158839.9, 1);  // from the model card
+  EXPECT_NEAR(hunyuan.ropes[0].theta, 11158839.9, 1);  // value in the model card
   EXPECT_EQ(hunyuan.max_positions, 32768);
   const ModelSpec scout = spec("meta-llama/Llama-4-Scout-17B-16E-Instruct (text)");
   EXPECT_EQ(without_rope(scout), 12);
@@ -405,7 +405,7 @@ TEST(PublishedConfigs, WindowsAreThoseOfLayerTypes) {
   const auto none = spec_of(
       R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 1, "sliding_window": null, "layer_types": ["full_attention"]})");
   EXPECT_EQ(layers_with_window(none.value()), 0);
-  // For these, transformers uses the window in every layer; vLLM does not.
+  // For these architectures, transformers uses the window in every layer; vLLM does not.
   for (const char* name : {"MixtralForCausalLM", "Phi3ForCausalLM", "Starcoder2ForCausalLM"}) {
     const auto refused = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", name, kTypes));
     ASSERT_FALSE(refused.has_value()) << name;
@@ -423,17 +423,17 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   const ModelSpec minimax = spec("MiniMaxAI/MiniMax-Text-01");
   EXPECT_TRUE(has(minimax, LightningAttention{}, 6) && has(minimax, Attention{}, 7));
   EXPECT_EQ(minimax.ropes[0].rotary_dim, 64);
-  // As in vLLM and transformers: the first head of the first layer decays by 2^(-8/64).
+  // as in vLLM and transformers, the first head of the first layer decays by 2^(-8/64)
   EXPECT_NEAR(std::get<LightningAttention>(minimax.layers[0].mixer).rates[0], 0.917004 * (1 + 1e-5), 1e-6);
   const ModelSpec gemma = spec("google/gemma-3n-E4B-it (text)");
   EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536,
-              1e-6);  // 95 % of a normal distribution is below it
+              1e-6);  // 95 % of a normal distribution is below this value
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
   EXPECT_EQ(gemma.inputs.by_layer->vocab, 262144);
 }
 
-// Options that only some config.json files of a family have.
+// Covers options that only some config.json files of a family have.
 TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   const auto made = [](std::string_view architecture, std::string_view fields) {
     auto spec = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));
@@ -482,7 +482,8 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
   }
 }
 
-// Families whose config.json needs lists or a pooling method are excluded: their defaults describe no model.
+// Families whose config.json needs lists or a pooling method are excluded, because their defaults describe no
+// model.
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
   const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM",
                                                "LlamaBidirectionalForSequenceClassification",

@@ -1,5 +1,5 @@
 // Compares checkpoints in Hugging Face's quantised formats with transformers, which uses the dequantised
-// numbers: tests/data/quantized, from tools/goldens/make_quantized_goldens.py.
+// numbers. tools/goldens/make_quantized_goldens.py makes the data in tests/data/quantized.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ TEST_P(QuantizedGolden, CpuIsClose) {
   }
 }
 
-// In f32, the numbers are exactly those of the format; in 16 bits, they are rounded.
+// In f32, numbers are exactly those of the format; in 16 bits, they are rounded.
 TEST_P(QuantizedGolden, CudaIsClose) {
   auto backend = make_cuda_backend();
   if (!backend) GTEST_SKIP() << backend.error().message;

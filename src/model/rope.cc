@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// Theta of dynamic scaling, for sequences of this length.
+// Returns theta of dynamic scaling for sequences of this length.
 double dynamic_theta(const RopeSpec& rope, int length) {
   const RopeScaling& s = rope.scaling;
   const double ratio = static_cast<double>(std::max(length, s.original_positions)) / s.original_positions;
@@ -28,8 +28,8 @@ double llama3_frequency(const RopeScaling& s, double frequency) {
   return (1 - blend) * frequency / s.factor + blend * frequency;
 }
 
-// The frequencies of pairs below `low` do not change, those of pairs above `high` are divided by the factor,
-// and between them a ramp blends both.
+// Ramp of yarn: pairs below `low` keep their frequencies, the frequencies of pairs above `high` are divided
+// by the factor, and in between both are blended.
 struct YarnRamp {
   double low;
   double high;
@@ -38,7 +38,8 @@ struct YarnRamp {
 
 YarnRamp yarn_ramp(const RopeSpec& rope) {
   const RopeScaling& s = rope.scaling;
-  // Index of the pair (not rounded) that makes this number of rotations within the training length.
+  // Returns the index (not rounded) of the pair that makes this number of rotations within the training
+  // length.
   const auto pair_of = [&](double turns) {
     return rope.rotary_dim * std::log(s.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
   };
@@ -67,7 +68,7 @@ std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) 
   return frequencies;
 }
 
-// Pair k of an axis has frequency k * axes + axis.
+// Returns the frequencies if pair k of an axis has frequency k * axes + axis.
 std::vector<float> alternating_frequencies(const RopeSpec& rope, int max_model_len) {
   RopeSpec own = rope;
   own.axis_frequencies = AxisFrequencies::in_line;

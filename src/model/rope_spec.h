@@ -22,17 +22,17 @@ enum class RopeScalingKind : std::uint8_t {
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1;
-  int original_positions = 0;  // the length of training
-  // llama3
+  int original_positions = 0;  // training length in tokens
+  // only llama3
   double low_freq_factor = 1;
   double high_freq_factor = 4;
-  // yarn
+  // only yarn
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;
-  // proportional: share of the pairs that are rotated; these come first
+  // only proportional: fraction of the pairs, from the first one on, that are rotated
   double share = 1;
-  // longrope: a divisor for each pair
+  // only longrope: a divisor per pair
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
   // yarn and longrope: factor of cos and sin
@@ -51,14 +51,14 @@ struct RopeSpec {
   double theta = 10000;
   bool interleaved = false;
   RopeScaling scaling = {};
-  // If not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
-  // is rotated by the position on axes[i].
+  // If not empty, tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
+  // is rotated by the position on axis axes[i].
   std::vector<std::int32_t> axes = {};
   AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
 };
 
-// A query at `position` is multiplied by 1 + beta * ln(1 + floor((position + shift) / length)), so that
-// attention over long contexts stays sharp (Llama 4, 2025).
+// Factor of queries: a query at `position` is multiplied by 1 + beta * ln(1 + floor((position + shift) /
+// length)), so that attention over long contexts stays sharp (Llama 4, 2025).
 struct Temperature {
   double beta = 0;
   int length = 0;

@@ -22,7 +22,7 @@ Result<Config> read_object(const fs::path& file) {
   return Config::of(std::move(tree.get_object()), file.string(), {});
 }
 
-// Whether the path stays inside the folder. Others are not allowed.
+// Returns whether the path stays inside the folder; other paths are not allowed.
 bool stays_inside(const fs::path& path) {
   return path.is_relative() && std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
 }
@@ -90,7 +90,7 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
   if (!fs::exists(root / "modules.json", ignored)) return {};
   TRY(const boost::json::value tree, read_json_file(root / "modules.json"));
   if (!tree.is_array()) return failure(ErrorCode::corrupt, "modules.json: not a list");
-  // Without a pooling module, the output is one vector for each token (PyLate).
+  // Without a pooling module, the output is one vector per token (PyLate).
   Head head{.each_token = true};
   for (const boost::json::value& item : tree.get_array()) {
     if (!item.is_object()) return failure(ErrorCode::corrupt, "modules.json: a module is no object");
@@ -118,7 +118,7 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
                            "modules.json: {}; supported are Transformer, Pooling, Dense and Normalize", type);
     }
   }
-  // PyLate scales the vectors of tokens to length 1 without a module for this.
+  // PyLate scales token vectors to length 1 without a module for it.
   if (head.each_token) head.normalise = true;
   if (!spec.head || spec.head->labels.empty()) spec.head = std::move(head);
   return {};

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The spec of the whole network, without the rank's part.
+// Returns the spec of the complete network, without the rank's part.
 ModelSpec whole_of(ModelSpec spec) {
   spec.shard = {};
   spec.stage = {};
@@ -42,7 +42,7 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
     return field_failure(kStages, ErrorCode::unsupported,
                          "must be 1 for this model: its layers share matrices, keys, values, residuals or "
                          "selected tokens, or have several residuals or separate inputs");
-  std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // numbers in front of each layer
+  std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // number of parameters before each layer
   begins[0] = static_cast<double>(spec.vocab) * spec.dim;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     ParameterList list;

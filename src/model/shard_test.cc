@@ -1,4 +1,4 @@
-// Compares two and four ranks (threads here) with the goldens of one rank.
+// Compares two and four ranks (threads in this test) with the golden results of one rank.
 #include "model/shard.h"
 
 #include <gmock/gmock.h>
@@ -30,13 +30,13 @@ struct Split {
   RankLayout layout;
   bool whole_experts = false;
   std::uint16_t redundant_experts = 0;
-  Encoding quantization = Encoding::plain;  // while loading
-  bool moves = false;                       // true: each layer's experts move before each chunk
-  std::string adapter = {};                 // folder of the adapter that all tokens use; "": none
+  Encoding quantization = Encoding::plain;  // quantisation while loading
+  bool moves = false;                       // whether the experts of each layer move before each chunk
+  std::string adapter = {};                 // folder of the adapter that all tokens use; "": no adapter
 };
 constexpr int kAdapterRank = 8;
 
-// A random placement in which each expert has a slot.
+// Returns a random placement in which each expert has at least one slot.
 ExpertPlacement some_placement(std::uint64_t seed, std::size_t experts, std::size_t places) {
   ExpertPlacement placement;
   for (std::size_t i = 0; i < places; ++i)
@@ -127,7 +127,7 @@ Ranked run_on(int size, const Golden& golden, ModelDType dtype, const std::vecto
 
 class ShardGolden : public testing::TestWithParam<std::string> {};
 
-// Every family must either equal transformers, with the same bits for any chunks of the prompt, or give an
+// Every family must either equal transformers, with the same bits for any chunks of the prompt, or return an
 // error that names the unsupported part.
 TEST_P(ShardGolden, RanksTogetherAreTheModel) {
   const Golden golden = golden::read(GetParam());
@@ -153,7 +153,8 @@ TEST_P(ShardGolden, RanksTogetherAreTheModel) {
   }
 }
 
-// Stages pass their residual on unchanged, so the logits are bit-identical to those of one stage.
+// Stages pass their residual to the next stage unchanged, so the logits are bit-identical to those of one
+// stage.
 TEST_P(ShardGolden, StagesTogetherAreTheModel) {
   const Golden golden = golden::read(GetParam());
   const std::vector<int> whole{static_cast<int>(golden.ids.size())};
@@ -183,7 +184,7 @@ TEST_P(ShardGolden, ExpertsOverRanksAreTheModel) {
   EXPECT_EQ(whole.logits, run_on(split, golden, ModelDType::float32, {13, 1, 2, 16}).logits);
 }
 
-// The bits must not depend on the rank that computes an expert, or on the number of its replicas.
+// The bits must depend neither on the rank that computes an expert, nor on the number of its replicas.
 TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
   const Golden golden = golden::read(GetParam());
   const Split still{.layout = {.tensor = 2}, .whole_experts = true};
@@ -319,8 +320,8 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   EXPECT_TRUE(check_shard(spec));
 }
 
-// Tests parts of any number of rows, and parts of experts' hidden units in MXFP4 groups if each rank can have
-// a group.
+// Covers parts of any number of rows, and parts of experts' hidden units in MXFP4 groups if each rank can
+// have at least one group.
 TEST(Shard, PartsAreOneBehindTheOther) {
   const auto parts = [](int size, std::int64_t n) {
     std::vector<std::int64_t> found;
@@ -348,8 +349,7 @@ TEST(Stages, AreEvenInWeightsAndHaveALayerEach) {
   spec.dim = 10;
   LayerSpec layer;
   layer.feed_forward = Mlp{.hidden = 10};
-  spec.layers.assign(8, layer);  // 300 parameters each, besides 1000 of the embedding and 1000 of the output
-                                 // matrix
+  spec.layers.assign(8, layer);  // 300 parameters each; the embedding and the output matrix have 1000 each
   const auto ends = [&](int stages) {
     std::vector<int> found;
     const std::vector<Stage> all = divide_layers(spec, stages).value();

@@ -1,4 +1,4 @@
-// Reads the configuration of transformers' feature extractor.
+// Reads the configuration of a feature extractor of transformers.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Errors: no configuration exists (read_processor_file); the feature extractor is not Whisper's; a value is
-// out of range.
+// Returns an error if no configuration exists (read_processor_file), if the feature extractor is not
+// Whisper's, or if a value is out of range.
 Result<media::MelConfig> read_sound_processor(const std::string& directory);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Checks whether a backend can run a network, before any weight is read.
+// Checks whether a backend can run a network, before weights are read.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace octavo {
 
-// Compares the needs of all parts of the network and its tower (NetworkPart::needs) with the backend, and
-// checks whether its attention supports their caches. Errors: unsupported, field "device", if the backend
-// lacks something; the message names the part and what to do. Errors of options (block_size, kv_cache_dtype)
-// have these fields.
+// Compares the needs of all parts of the network and its encoder (NetworkPart::needs) with the backend, and
+// checks whether the backend's attention supports their caches. If the backend lacks something, returns
+// unsupported for the field "device"; the message names the part and what to do. Errors of the options
+// block_size and kv_cache_dtype name these fields.
 Result<> check_support(const ModelSpec& spec, const CacheOptions& cache, const Backend& backend);
 
 }  // namespace octavo

@@ -12,7 +12,7 @@ struct Found {
   std::string type;
 };
 
-// The architecture of the model may select Qwen3-VL's processor.
+// Returns the type of processor. The architecture of the model may select Qwen3-VL's.
 std::string type_of(const Config& images) {
   const auto whole = images.text("processor_class", "");
   return whole && whole->starts_with("Qwen3") ? "Qwen3VLVideoProcessor" : "Qwen2VLVideoProcessor";
@@ -64,7 +64,7 @@ Result<media::VideoRule> read_video_processor(const std::string& directory, cons
   TRY(const int patch, config.integer("patch_size", {1, 1024}, rule.stamped ? 16 : 14));
   TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
   TRY(rule.frames, config.integer("temporal_patch_size", {1, 64}, rule.frames));
-  const int unit = rule.stamped ? 32 : 28;  // the published models' unit, for the default limits
+  const int unit = rule.stamped ? 32 : 28;  // unit of the published models, for the default limits
   rule.size = {.unit = patch * merge, .pixels_min = 128 * unit * unit, .pixels_max = 768 * unit * unit};
   TRY_VOID(read_pixels(config, rule.size));
   TRY_VOID(read_sampling(config, rule));

@@ -10,9 +10,10 @@
 
 namespace octavo {
 
-// Reads it from video_preprocessor_config.json, else from `video_processor` in processor_config.json, else
-// from the fields of `images`, as in older checkpoints (Qwen2-VL). Errors name the file and the field. It is
-// an error if the processor has another type, or another mean or standard deviation than `images`.
+// Reads the rule from video_preprocessor_config.json; if missing, from `video_processor` in
+// processor_config.json; if this is missing, too, from the fields of `images`, as in older checkpoints
+// (Qwen2-VL). Returns an error if the processor has another type, or another mean or standard deviation than
+// `images`. Errors name the file and the field.
 Result<media::VideoRule> read_video_processor(const std::string& directory, const Config& images,
                                               const media::ProcessorConfig& image_config);
 

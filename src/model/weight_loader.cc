@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Each vector begins at a multiple of this number of floats: a cache line.
+// Alignment of vectors in floats: a cache line.
 constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }
@@ -136,7 +136,7 @@ class Loader {
   }
 
  private:
-  // Checks that at least one matrix is plain: quantised matrices are not quantised again.
+  // Returns an error if no matrix is plain, because quantised matrices are not quantised again.
   Result<> check_quantization() {
     if (options_.quantization == Encoding::plain) return {};
     for (const MatrixParameter* matrix : parameters_.matrices)
@@ -148,7 +148,7 @@ class Loader {
                    name(options_.quantization), first.name, first.format);
   }
 
-  // Selects the format of all plain matrices: the requested one, else the checkpoint's.
+  // Selects the format of all plain matrices: the requested format or, by default, the checkpoint's.
   void choose_formats() {
     plain_ = model_.network.plain;
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
@@ -156,7 +156,8 @@ class Loader {
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
   }
 
-  // Checks the available memory. Otherwise the system could end the process while it loads.
+  // Returns an error if memory does not suffice. Without this check, the system might end the process while
+  // it loads.
   Result<> check_room() const {
     const auto available = static_cast<double>(backend_.device->available_bytes());  // 0: unknown
     const double wanted = bytes_with(options_.quantization);
@@ -168,7 +169,7 @@ class Loader {
                                      : "");
   }
 
-  // Approximate size of all matrices, without the scales of new codes.
+  // Returns the approximate size of all matrices in bytes, without the scales of new codes.
   double bytes_with(Encoding quantization) const {
     double bytes = 0;
     for (const MatrixParameter* matrix : parameters_.matrices) {
@@ -192,7 +193,7 @@ class Loader {
     return bytes;
   }
 
-  // As in transformers: for 5376 columns, 73.5 (in bf16) instead of 73.32.
+  // Rounds the scale as transformers does: for 5376 columns, it is 73.5 (in bf16) instead of 73.32.
   void round_embed_scale() {
     if (!model_.spec.embedding.scale_rounds || options_.dtype == ModelDType::float32) return;
     float& scale = model_.spec.embedding.scale;
@@ -240,7 +241,7 @@ class Loader {
   Encoding quantization_of(MatrixUse use) const { return quantization_of(use, options_.quantization); }
 
   Result<> load(MatrixParameter& matrix) {
-    // In GGUF files, routers are in F32 although experts are in blocks.
+    // in GGUF files, routers are in F32 although experts are quantised
     const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
     const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
                                 .quantization = quantization_of(matrix.use),

@@ -1,5 +1,5 @@
-// The LoRA adapters of an engine, and the adapter commands that have no response yet. A new engine gets all
-// of them again. Not thread-safe.
+// LoRA adapters of an engine, and adapter commands without a response yet. A restarted engine gets all of
+// them again. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ class AdapterLedger {
   void forget_left(const UnfinishedRequests& requests);
 
   std::map<std::string, std::string> loaded_;  // path by name
-  std::map<std::string, std::string> left_;    // path by name: unloaded, but still in use
+  std::map<std::string, std::string> left_;    // paths by name of adapters that are unloaded but still in use
   PendingCommands<Command> commands_;
 };
 

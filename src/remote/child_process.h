@@ -23,42 +23,45 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   ~ChildProcess();  // kill()
 
-  // Runs this program with these arguments. The child gets only the descriptors 0, 1, 2, its end of the
-  // socket and, from kChildSocket + 1 on, the descriptors `shared`. It blocks no signals. Errors: io.
+  // Runs `program` with these arguments. The child gets only the descriptors 0, 1, 2, its end of the socket
+  // and, from kChildSocket + 1 on, the descriptors `shared`. It blocks no signals. Returns io after a system
+  // error.
   static Result<ChildProcess> start(const std::vector<std::string>& arguments,
                                     const std::string& program = "/proc/self/exe",
                                     std::span<const int> shared = {});
 
-  // A process on another host, at the other end of this connection. It ends when the connection is closed.
+  // Returns a process on another host, at the other end of this connection. It ends when the connection is
+  // closed.
   static ChildProcess of_another_host(FrameSocket connection);
 
-  // Closes its socket and waits at most grace_ms for its end, then kills it.
+  // Closes the child's socket, waits at most grace_ms for its end, then kills it.
   void stop(int grace_ms);
-  // Kills it at once. Returns a description of how it ended.
+  // Kills the child immediately. Returns a description of how it ended.
   std::string kill();
 
   FrameSocket socket;
-  pid_t pid() const { return pid_; }  // -1: no process on this host
+  pid_t pid() const { return pid_; }  // -1: the process is on another host
 
  private:
   pid_t pid_ = -1;
 };
 
-// Limits the restarts of a process. When a process has lived long, the count starts again at 0.
+// Limits the restarts of a process. After a long life of the process, the count restarts at 0.
 class Restarts {
  public:
-  static constexpr int kYoungDeathsMax = 5;  // a process is young for its first 10 s
+  static constexpr int kYoungDeathsMax = 5;  // maximum number of consecutive deaths in the first 10 s of a
+                                             // process
 
-  // Call when a process has ended; began_us is the time of its start. False: do not restart it, too many
-  // young processes have died in a row.
+  // Called when a process has ended; began_us is the time of its start. Returns false if the process should
+  // not be restarted, because too many have died young in a row.
   bool again(std::int64_t began_us);
 
  private:
   int young_deaths_ = 0;
 };
 
-// The child must call this first. From then on the child ends when its parent ends. It ignores the signals
-// that a terminal or a service manager sends to the whole process group; the parent handles them.
+// Called first in the child. From then on, the child ends when its parent ends. It ignores the signals that a
+// terminal or a service manager sends to the whole process group; the parent handles them.
 void follow_parent();
 
 }  // namespace octavo::remote

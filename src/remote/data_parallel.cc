@@ -21,7 +21,7 @@ constexpr int kDrainSecondsMax = 86'400;
 // Interval at which a leaving engine is checked for unfinished requests.
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-// Returns a callback. At its `count`-th call it calls `done` with the first error, if any.
+// Returns a callback that, at its `count`-th call, calls `done` with the first error, if any.
 AdapterDone after_all(std::size_t count, AdapterDone done) {
   struct Answers {
     std::mutex mutex;
@@ -42,7 +42,8 @@ AdapterDone after_all(std::size_t count, AdapterDone done) {
   };
 }
 
-// Waiting answers have more weight than running ones, as in vLLM's DPLBAsyncMPClient.
+// Returns the load of an engine. Waiting answers have more weight than running ones, as in vLLM's
+// DPLBAsyncMPClient.
 std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
   const int running = std::min(stats.requests.unfinished, info.max_num_seqs);
   return std::int64_t{4} * (stats.requests.unfinished - running) + running;
@@ -99,7 +100,7 @@ EngineInfo DataParallelClient::info() const {
   return info;
 }
 
-// Engines with equal load are used in turn. Requires mutex_.
+// Returns the engine with the least load; engines with equal load alternate. Requires mutex_.
 std::size_t DataParallelClient::least_loaded() const {
   const std::size_t first = submitted_ % open_;
   std::size_t best = first;
@@ -129,7 +130,7 @@ Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<Ou
     if (at >= open_) return failure(ErrorCode::unavailable, "engine {} is shutting down", *request.engine);
   }
   const std::uint64_t number = ++submitted_;
-  // All engines share one count. If each engine had its own, different engines would use the same random
+  // All engines share one counter. With separate counters, different engines would use the same random
   // numbers.
   if (!request.entropy) request.entropy = random_bits(seed_, number);
   request.engine.reset();
@@ -154,8 +155,8 @@ void DataParallelClient::look_at_prefixes() {
   for (const auto& engine : engines()) engine->look_at_prefixes();
 }
 
-// False: engines are starting. They load the adapters that are present now, so meanwhile adapters cannot be
-// loaded or unloaded.
+// Returns false while engines are starting. They load the adapters that exist when they start, so adapters
+// cannot be loaded or unloaded during this time.
 bool DataParallelClient::begins_adapter_change() {
   const std::lock_guard lock(adapters_mutex_);
   if (scaling_) return false;
@@ -216,7 +217,7 @@ void DataParallelClient::resume() {
   for (const auto& engine : engines()) engine->resume();
 }
 
-// Refused if the number of engines can change, because later engines would load the weights of the command
+// Rejected if the number of engines can change, because later engines would load the weights of the command
 // line.
 void DataParallelClient::reload_weights(std::string path, Done done) {
   if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
@@ -271,7 +272,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
   });
 }
 
-// Adds all new engines, or none.
+// Adds all new engines or, after an error, none of them.
 Result<> DataParallelClient::grow(int from, int to) {
   TRY(std::vector<std::unique_ptr<EngineClient>> more, start(from, to - from, start_));
   std::map<std::string, AdapterSource> adapters;
@@ -310,7 +311,7 @@ void DataParallelClient::shrink(int to, int drain_s) {
     const std::unique_lock lock(mutex_);
     engines_.resize(open_);
   }
-  // Waits until only this thread owns the engine, because its destructor must run here.
+  // Waits until only this thread owns the engine, because the engine's destructor must run here.
   for (const auto& engine : leaving)
     while (engine.use_count() > 1) std::this_thread::sleep_for(kLook);
 }

@@ -36,22 +36,22 @@ class DataParallelClient final : public EngineClient {
   // error of the first engine that cannot start.
   static Result<std::vector<std::unique_ptr<EngineClient>>> start(int first, int count, const Start& start);
 
-  // Sums over all engines. The numbers of blocks, the bytes of weights and the limits of a request are
-  // those of one engine.
+  // Returns the sums over all engines. The numbers of blocks, the bytes of weights and the limits of a
+  // request are those of one engine.
   EngineInfo info() const override;
   // Sends the request to the engine with the lowest 4 x waiting + running answers, as vLLM's internal load
-  // balancer does. Skips failed engines while others work, and restarting engines while others are up.
+  // balancer does. It skips failed engines while others work, and restarting engines while others are up.
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
   void log_state() override;
-  // Loads the adapter in all engines, and in engines that are added later. When all engines have responded,
-  // reports the first error.
+  // Loads the adapter in all engines, including engines that are added later. When all engines have
+  // responded, it reports the first error.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // This function and the following ones apply to all engines. When all engines have responded, `done` gets
-  // the first error.
+  // Sends the command to all engines, as the following functions do. When all engines have responded, `done`
+  // gets the first error.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
@@ -78,15 +78,15 @@ class DataParallelClient final : public EngineClient {
   const int most_;
   std::atomic<std::uint64_t> submitted_ = 0;
   std::atomic<bool> draining_ = false, stopping_ = false;
-  std::atomic<bool> scaling_ = false;  // true from the call of scale() until `done` is called
+  std::atomic<bool> scaling_ = false;  // whether a scale() is running
 
   std::mutex adapters_mutex_;                      // guards both members below, and changes of `scaling_`
   std::map<std::string, AdapterSource> adapters_;  // loaded adapters by name
   int adapter_changes_ = 0;
 
   mutable std::shared_mutex mutex_;  // guards both members below; shared while requests are submitted
-  Engines engines_;                  // engines that leave still get adapter commands until they end
-  std::size_t open_;                 // the first open_ engines accept requests; the others are leaving
+  Engines engines_;                  // all engines; those that leave get adapter commands until they end
+  std::size_t open_;  // number of engines, from the first on, that accept requests; the others are leaving
 
   std::mutex scaler_mutex_;
   std::thread scaler_;

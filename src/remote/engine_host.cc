@@ -87,8 +87,8 @@ void EngineHost::flush() {
   unsent_.wake();
 }
 
-// The counters of an answer are sent before its end, so that a client that has the answer finds it in the
-// metrics.
+// The counters of an answer are sent before its end, so that the metrics contain an answer as soon as the
+// client has it.
 void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
@@ -96,7 +96,7 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   if (std::exchange(stats_due_, false) || with_stats) stats = engine.stats().front();
   if (stats && stats->condition.healthy) append_frame(socket_.out, *stats);
   socket_.out += std::exchange(steps_, {});
-  // After a failure the client stops reading, so the last outputs must be sent before the stats.
+  // After a failure, the client stops reading, so the last outputs must be sent before the stats.
   if (stats && !stats->condition.healthy) {
     socket_.out += std::exchange(step_, {});
     append_frame(socket_.out, *stats);
@@ -104,7 +104,7 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   gone_ = !socket_.flush();
 }
 
-// Waits for work, or until the next stats are due. False: the client is gone.
+// Waits for work, or until the next stats are due. Returns false if the client has disconnected.
 bool EngineHost::wait(bool& readable) {
   pollfd fds[] = {{socket_.fd(), POLLIN, 0}, {unsent_.fd(), POLLIN, 0}};
   {

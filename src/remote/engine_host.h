@@ -20,7 +20,8 @@ class EngineHost {
   // fd: the socket; see kChildSocket. Call follow_parent() first.
   explicit EngineHost(int fd) : socket_(fd) {}
 
-  // Receives the client's first message. Errors: the client is gone, or its wire version differs.
+  // Receives the client's first message. Returns an error if the client has disconnected, or if its wire
+  // version differs.
   Result<Hello> hello();
 
   // Reports progress while the engine loads. Any thread.
@@ -30,9 +31,9 @@ class EngineHost {
   // Serves the client until it disconnects.
   void run(EngineClient& engine);
 
-  // Call on the engine's thread after each step. run()'s thread then sends the outputs at once. This thread
-  // does not send itself, because the kernel wakes a socket's reader on the sender's core and expects the
-  // sender to sleep.
+  // Called on the engine's thread after each step. run()'s thread then sends the outputs immediately. The
+  // engine's thread does not send itself, because the kernel wakes a socket's reader on the sender's core and
+  // expects the sender to sleep.
   void flush();
 
  private:
@@ -51,13 +52,14 @@ class EngineHost {
   Wakeup unsent_;       // wakes run() when there are bytes to send
 
   std::mutex mutex_;   // guards socket_.out, sending, and all members below
-  bool gone_ = false;  // true: the client has disconnected
-  // Output frames: of the running step, and of earlier steps (ready to send).
+  bool gone_ = false;  // whether the client has disconnected
+  // Output frames: those of the running step, and those of earlier steps (ready to send).
   std::string step_, steps_;
-  bool step_ends_ = false, stats_due_ = false;  // the frames end an answer; stats must be sent
+  // step_ends_: the frames end an answer; stats_due_: stats must be sent
+  bool step_ends_ = false, stats_due_ = false;
 
   std::mutex ids_mutex_;
-  std::unordered_map<RequestId, RequestId> engine_ids_;  // key: the client's id; only unfinished requests
+  std::unordered_map<RequestId, RequestId> engine_ids_;  // by the client's id; only unfinished requests
 };
 
 }  // namespace octavo::remote

@@ -1,7 +1,7 @@
-// Engines on other hosts. The host of an engine connects to the server's meeting address and sends the
+// Engines on other hosts. The host of an engine connects to the server's address for engines and sends the
 // engine's index. Then it starts the engine's process, which uses this connection instead of a socket pair.
 //
-// There is no encryption and no authentication: use a private network.
+// The connection has no encryption and no authentication: use a private network.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ namespace octavo::remote {
 struct EngineMeetingOptions {
   std::string address = "127.0.0.1";  // address of the server's host
   int port = 29'550;
-  // Text about the model and its computation. An engine with another identity is refused.
+  // Text about the model and its computation. The server rejects an engine with another identity.
   std::string identity{};
 };
 
 // Server side. Any thread.
 class EngineMeeting {
  public:
-  // Accepts engines with these indices. Errors: invalid_argument, io.
+  // Accepts engines with these indices. Returns invalid_argument or io.
   static Result<std::shared_ptr<EngineMeeting>> open(EngineMeetingOptions options, std::set<int> engines);
 
-  // Takes the engine's connection. nullopt: none has arrived, or it is closed.
+  // Returns the engine's connection, or nullopt if it has not arrived or is closed.
   std::optional<Socket> take(int engine);
 
  private:
@@ -47,9 +47,10 @@ class EngineMeeting {
   std::jthread thread_;
 };
 
-// Called on an engine's host. Runs `program` with the arguments `command` as engine `engine` of the server
-// until `stop`, and restarts it when it ends. The process finds its connection to the server at
-// kServerSocket. Errors: the server refuses the engine; the engine repeatedly ends right after its start.
+// Runs `program` with the arguments `command` as engine `engine` of the server until `stop`, and restarts it
+// when it ends. It is called on the engine's host. The process finds its connection to the server at
+// kServerSocket. Returns an error if the server rejects the engine, or if the engine repeatedly ends right
+// after its start.
 inline constexpr int kServerSocket = 4;  // kChildSocket + 1
 Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
                             const std::vector<std::string>& command, const std::stop_token& stop,

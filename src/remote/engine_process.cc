@@ -38,8 +38,6 @@ EngineProcess::~EngineProcess() {
   if (thread_.joinable()) thread_.join();
 }
 
-// --- Functions of callers ---
-
 Result<> EngineProcess::Shared::usable() const {
   if (broken || closed) return failure(ErrorCode::unavailable, "the engine has failed or is shutting down");
   return {};
@@ -108,7 +106,7 @@ void EngineProcess::change_adapter(ChangeAdapter change, AdapterDone done) {
 void EngineProcess::sleep(int level, Done done) {
   const auto refusal = [&]() -> Result<> {
     if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
-    // The process would take its experts from engines that still have answers.
+    // In shared-expert mode, other engines may still need this process's experts for their answers.
     if (level == 2 && options_.shares_experts)
       return field_failure("level", ErrorCode::unsupported, "must be 1 where engines share experts, got 2");
     const std::lock_guard lock(mutex_);

@@ -2,8 +2,8 @@
 // request continues with its next token. No token is lost or repeated.
 //
 // One thread does all communication. It owns the state of the process (engine_state.h), the unfinished
-// requests (unfinished_requests.h), the adapters and the pauses. Shared contains the data that both the
-// callers and the thread use.
+// requests (unfinished_requests.h), the adapters and the pauses. The struct Shared contains the data that
+// both the callers and this thread use.
 #pragma once
 
 #include <condition_variable>
@@ -34,32 +34,35 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  std::vector<std::string> command;  // arguments; the program serves kChildSocket
+  std::vector<std::string> command;  // arguments of the program, which communicates over kChildSocket
   std::string program = "/proc/self/exe";
-  std::shared_ptr<EngineMeeting> meeting{};     // connections from other hosts; null: this host
+  std::shared_ptr<EngineMeeting> meeting{};  // connections of engines on other hosts; null: the engine runs
+                                             // on this host
   int number = 0;                               // index of the engine at the meeting
-  bool shares_experts = false;                  // true: other engines need this engine's experts
+  bool shares_experts = false;                  // whether other engines need this engine's experts
   std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts; null: a flag sets it
-  std::uint64_t seed = 0;                       // seed of requests that have none
-  int hung_after_ms = 10'000;                   // an engine that sends nothing for longer counts as hung
-  // Engines that live longer than this, or that return a token, did not die because of their start. After
-  // this time a death is also less likely to be caused by a request that the engine got at its start.
+  std::uint64_t seed = 0;                       // seed for requests without a seed
+  int hung_after_ms = 10'000;  // time in ms without a message after which an engine counts as hung
+  // Age in ms, or the first output token, after which a death was not caused by the engine's start. After
+  // this age, a death is also less likely to be caused by a request that the engine got at its start.
   int young_ms = 10'000;
-  bool on_several_hosts = false;  // true: several hosts, so requests are refused during a restart
+  bool on_several_hosts = false;  // whether ranks run on several hosts, so that requests are rejected during
+                                  // a restart
   // called with (bytes read, total bytes) during the first load
   std::function<void(std::size_t, std::size_t)> progress{};
-  // Flag of the command that sets another folder of weights; "": reload_weights() is refused.
+  // Flag of the command that sets another folder of weights; "": reload_weights() is rejected.
   std::string weights_flag{};
   // Checks a folder without reading its weights; empty: no check.
   std::function<Result<>(const std::string&)> check_weights{};
 };
 
-// Error of calls that need an engine that is awake.
+// Returns the error of calls that need an engine that is awake.
 Error asleep();
 
 class EngineProcess final : public EngineClient {
  public:
-  // Returns when the engine is ready. Errors: the engine cannot load (its own error), or it died.
+  // Returns when the engine is ready. Returns the engine's own error if it cannot load, or an error if it
+  // died.
   static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options);
   // Ends all unfinished requests and the process.
   ~EngineProcess() override;
@@ -72,7 +75,7 @@ class EngineProcess final : public EngineClient {
   void log_state() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // Level 2 ends the process, and wake_up() starts a new one.
+  // Sleeps. Level 2 ends the process, and wake_up() starts a new one.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;

@@ -1,4 +1,4 @@
-// The messages of an EngineProcess: commands of callers to the engine, and the engine's messages.
+// Messages of an EngineProcess: commands of callers to the engine, and the engine's messages.
 #include <utility>
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ void EngineProcess::take_commands() {
   for (Command& command : commands) std::visit([this](auto& each) { take(std::move(each)); }, command);
 }
 
-// If the engine is not up, the message is dropped. The engine gets all unfinished requests and commands
+// Sends a message, or drops it if the engine is not up: the engine gets all unfinished requests and commands
 // when it is up.
 template <class Message>
 void EngineProcess::send(const Message& message) {

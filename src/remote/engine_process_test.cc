@@ -356,7 +356,7 @@ TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
   EXPECT_TRUE(eventually([&] { return engine->stats()[0].requests.unfinished == 0; }));
 }
 
-// The request ends even if each engine has lived long.
+// A request that repeatedly kills engines ends, even if each engine has lived long.
 TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   EngineProcessOptions options = simulated({"--step-us=200", "--die-of=7"});
   options.young_ms = 0;
@@ -368,7 +368,7 @@ TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   expect_answer(*engine, 2, 0);
 }
 
-// The time at which the other hosts return is unknown. So new requests are refused, and earlier requests
+// The time at which the other hosts return is unknown. So new requests are rejected, and earlier requests
 // continue afterwards.
 TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   EngineProcessOptions options = simulated({"--step-us=500"});
@@ -400,7 +400,7 @@ TEST(EngineProcess, AnEngineThatCannotLoadSaysWhy) {
   EXPECT_TRUE(no_child_is_left());
 }
 
-// An engine that cannot restart is given up: all requests get an error.
+// If an engine cannot be restarted, all requests get an error.
 TEST(EngineProcess, GivesUpInTheEnd) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   const std::string program = options.program;

@@ -28,12 +28,12 @@ struct Loading {
 struct Up {
   std::int64_t since_us = 0;
   std::int64_t heard_us = 0;        // time of its last message
-  bool produced = false;            // true: it has returned a token
-  std::uint64_t sleep_ordered = 0;  // number of the sleep() that has no response yet; 0: none
+  bool produced = false;            // whether the process has returned a token
+  std::uint64_t sleep_ordered = 0;  // number of the sleep() without a response yet; 0: no sleep() is pending
 };
 struct Asleep {};   // asleep at level 2: there is no process
-struct Broken {};   // no process will be started again; all requests are refused
-struct Stopped {};  // the client ends
+struct Broken {};   // no process will be started again; all requests are rejected
+struct Stopped {};  // the client ends the process
 
 }  // namespace state
 using EngineState = std::variant<state::Loading, state::Up, state::Asleep, state::Broken, state::Stopped>;
@@ -55,7 +55,7 @@ struct StopRequested {};
 using EngineEvent = std::variant<event::Ready, event::Died, event::WeightsChosen, event::FellAsleep,
                                  event::Woken, event::StopRequested>;
 
-// The next state in the table above. Aborts if the table does not have the pair.
+// Returns the next state in the table above. Aborts if the table does not have this pair.
 EngineState after(const EngineState& state, const EngineEvent& event);
 
 }  // namespace octavo::remote

@@ -1,4 +1,4 @@
-// One end of a stream socket between two processes. Reads and writes whole frames without waiting.
+// One end of a stream socket between two processes. It reads and writes complete frames without waiting.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ class FrameSocket {
 
   int fd() const { return fd_; }
 
-  // Receives the available bytes. False: the other end is gone.
+  // Receives the available bytes. Returns false if the other end has disconnected.
   bool receive();
-  // Returns the next complete frame without its length; valid until the next receive(). nullopt: no frame
-  // is complete. Errors: invalid frame length.
+  // Returns the next complete frame without its length; valid until the next receive(). Returns nullopt if no
+  // frame is complete, or an error if a frame has an invalid length.
   Result<std::optional<std::string_view>> next();
 
-  // Bytes to send: append frames with remote::append_frame, then call flush(). It returns false if the
-  // other end is gone.
+  // Bytes to send: append frames with remote::append_frame, then call flush(), which returns false if the
+  // other end has disconnected.
   std::string out;
   bool flush();
 

@@ -1,4 +1,4 @@
-// The pauses of an engine: the commands that have no response yet, and whether a pause is in force. A new
+// The pauses of an engine: commands without a response yet, and whether the engine is paused. A restarted
 // engine gets them again. Not thread-safe.
 #pragma once
 
@@ -27,9 +27,9 @@ class PauseLedger {
   }
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
-  // Call before the requests are sent to a new engine. Sends the pause that is in force, because a client
-  // that has its response must not see another token. A pause without a response is sent after the requests
-  // that were running.
+  // Called before the requests are sent to a new engine. It appends the pause that is in effect, because a
+  // client that got the response to its pause must not see another token. A pause without a response is sent
+  // after the requests that were running.
   void append_before_requests(std::string& out) const {
     if (in_force_) append_frame(out, Pause{});
   }

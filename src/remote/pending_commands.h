@@ -1,4 +1,4 @@
-// Commands to an engine that have no response yet, in the order of their numbers. A new engine gets them
+// Commands to an engine without a response yet, in the order of their numbers. A restarted engine gets them
 // again.
 #pragma once
 
@@ -20,7 +20,7 @@ class PendingCommands {
     pending_.emplace(++last_, std::move(command));
     return last_;
   }
-  // Removes and returns the command. nullopt: it has ended already.
+  // Removes and returns the command, or returns nullopt if it has ended already.
   std::optional<Command> take(std::uint64_t number) {
     auto found = pending_.extract(number);
     if (found.empty()) return std::nullopt;

@@ -26,38 +26,39 @@ class SleepCycle {
  public:
   using Done = EngineClient::Done;
 
-  // Implements sleep(). Errors: the level is invalid; the engine sleeps already. Takes `done` only if there
-  // is no error.
+  // Implements sleep(). Returns an error if the level is invalid, or if the engine sleeps already. Takes
+  // `done` only if there is no error.
   Result<> sleep(int level, Done&& done);
 
   struct Wake {
-    bool waits = false;        // true: `done` was taken. false: the engine is awake now
-    bool tell_engine = false;  // true: the process may sleep at level 1, so send it a message
-    Done cancelled{};          // callback of a sleep() that had not begun
+    bool waits = false;        // true: the wake-up has taken `done`; false: the engine is awake now
+    bool tell_engine = false;  // whether the process may sleep at level 1, so that it must get a message
+    Done cancelled{};          // callback of a cancelled sleep() that had not begun
   };
-  // Implements wake_up(). Errors: the engine is already waking up.
+  // Implements wake_up(). Returns an error if the engine is already waking up.
   Result<Wake> wake(Done&& done);
 
-  // Level that the process must enter as soon as it has no work; 0: none.
+  // Returns the level that the process must enter as soon as it has no work; 0: the process stays awake.
   int due() const;
   std::uint64_t number() const { return number_; }  // number of the last sleep()
-  // For level 2: the process begins to end.
+  // Called for level 2 when the process begins to end.
   void begin_end();
-  // Call when the process has entered sleep `number`, or cannot. Ignored if a wake_up() has cancelled this
+  // Called when the process has entered sleep `number`, or cannot. Ignored if a wake_up() has cancelled this
   // sleep.
   Done slept(std::uint64_t number, const Result<>& result);
-  // Call when the process has ended, for level 2.
+  // Called for level 2 when the process has ended.
   Done ended();
-  // Call when the next process is ready.
+  // Called when the next process is ready.
   Done woken();
-  // Call when the engine ends or is broken. Returns all callbacks.
+  // Called when the engine ends or is broken. Returns all callbacks.
   std::vector<Done> give_up();
 
   bool awake() const { return std::holds_alternative<Awake>(state_); }
   bool ending() const { return std::holds_alternative<Ending>(state_); }
   bool waking() const { return std::holds_alternative<Waking>(state_); }
   int wanted_level() const;   // level of the last sleep() until the engine is awake again; 0: awake
-  int reached_level() const;  // level at which the engine sleeps; 0: it does not sleep, or not yet
+  int reached_level() const;  // level at which the engine sleeps now; 0: it is awake, or has not entered the
+                              // sleep yet
 
  private:
   struct Awake {};

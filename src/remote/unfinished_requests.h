@@ -1,5 +1,5 @@
-// The unfinished requests of an engine, and the tokens that their answers have so far. If a new engine gets
-// both, the answers continue with the same bits. Not thread-safe.
+// The unfinished requests of an engine, and the output tokens that their answers have so far. An engine that
+// gets both continues the answers with the same bits. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,31 @@ namespace octavo::remote {
 class UnfinishedRequests {
  public:
   // A request ends with an error after kDeathsMax deaths of engines that had it, if it got no token in
-  // between. The death of a young engine counts as kYoungDeath, because the engine probably had the request
-  // from its start.
+  // between. The death of a young engine counts as kYoungDeath deaths, because the engine probably had the
+  // request from its start.
   static constexpr int kDeathsMax = 20;
   static constexpr int kYoungDeath = 4;
 
   // freed: called when a request has ended, with its number of answers.
   explicit UnfinishedRequests(std::function<void(int answers)> freed) : freed_(std::move(freed)) {}
 
-  // Sets the index of the engine that outputs report if they come from no engine.
+  // Sets the engine index in outputs that this client makes itself.
   void set_engine(int engine) { engine_ = engine; }
 
   // Returns the message to the engine; valid until the request ends.
   const Submit& add(RequestId id, Request request, std::shared_ptr<OutputSink> sink, std::int64_t arrived_us);
   // Appends a Submit for each request, in the order of arrival.
   void append_all(std::string& out) const;
-  // Records and delivers an output; ignored if the answer has ended. True: the output had new tokens.
+  // Records and delivers an output, or ignores it if the answer has ended. Returns true if the output had new
+  // tokens.
   bool take(Output&& output, std::int64_t now_us);
-  // False: the request is unknown or has ended.
+  // Returns false if the request is unknown or has ended.
   bool mark_aborted(RequestId id);
 
-  // Call when an engine that had the requests has died. Ends the aborted requests, and those that may have
-  // caused the death.
+  // Called when an engine that had the requests has died. It ends the aborted requests, and the requests that
+  // may have caused the death.
   void engine_died(const Error& death, bool young);
-  // Ends the unfinished answers of the request without the engine.
+  // Ends the unfinished answers of the request without a message from the engine.
   void abort(RequestId id);
   void end_all(const Error& error);
 
@@ -51,7 +52,7 @@ class UnfinishedRequests {
 
  private:
   struct Unfinished {
-    Submit message;  // its request.answers_so_far has the unfinished answers
+    Submit message;  // message to the engine; request.answers_so_far has the unfinished answers
     std::shared_ptr<OutputSink> sink;
     int answers = 0;
     RequestTimes times;  // arrival, and first token in the first engine that had the request

@@ -18,19 +18,19 @@ class WeightsChange {
  public:
   using Done = EngineClient::Done;
   struct Ended {
-    Done done{};  // empty if no change has ended
+    Done done{};  // callback of a change that has ended, or empty
     Result<> result{};
   };
 
-  // Folder with the weights of the next process; "": the folder in its command.
+  // Returns the folder with the weights of the next process; "": the folder in its command.
   const std::string& path() const { return path_; }
 
-  // Chooses the weights of a later process: those in `path`; "": the current weights, read again. Errors: a
-  // change is in progress. Takes `done` only if there is no error.
+  // Chooses the weights of the next process: those in `path`; "": the current weights, read again. Returns an
+  // error if a change is in progress. Takes `done` only if there is no error.
   Result<> choose(std::string path, Done&& done);
-  // Call when the next process starts: it gets the chosen weights. False: no weights were chosen.
+  // Called when the next process starts with the chosen weights. Returns false if no weights were chosen.
   bool begin();
-  // Call when a process has died. True: the next one gets the previous weights again.
+  // Called when a process has died. Returns true if the next process gets the previous weights again.
   bool revert(const Error& death);
   Ended ready();
   Done give_up();

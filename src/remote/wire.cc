@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Both ends have the bounds of histograms in their code, so only the counts are sent.
+// Sends only the counts, because both ends have the bounds of histograms in their code.
 template <>
 struct Packed<Histogram> {
   using As = std::pair<std::vector<std::int64_t>, double>;

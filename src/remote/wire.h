@@ -19,7 +19,7 @@
 
 namespace octavo::remote {
 
-// Hash of the types of all fields of all messages. It changes automatically when a message changes.
+// Returns a hash of the types of all fields of all messages. It changes automatically when a message changes.
 std::uint64_t wire_version();
 
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
@@ -27,10 +27,11 @@ inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 // Messages to the engine.
 struct Hello {
   std::uint64_t version = wire_version();
-  int num_blocks = 0;  // number of KV blocks that the engine had before its death; 0: first start
+  int num_blocks = 0;  // number of KV blocks that the engine had before its death; 0: the engine starts for
+                       // the first time
 };
 struct Submit {
-  RequestId id = 0;  // the client's id, which outputs contain
+  RequestId id = 0;  // client's id of the request, which outputs contain
   Request request;
 };
 struct Abort {
@@ -39,14 +40,14 @@ struct Abort {
 struct ResetPrefixCache {};
 struct LookAtPrefixes {};
 struct LogState {};
-struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
+struct ChangeAdapter {   // see EngineClient::load_adapter and unload_adapter
   std::uint64_t id = 0;  // id of the response; 0: no response
   AdapterSource source;
   bool unload = false;
 };
-struct Sleep {};  // EngineClient::sleep at level 1; sent when no request is unfinished
+struct Sleep {};  // see EngineClient::sleep, level 1; sent when all requests have finished
 struct WakeUp {};
-struct Pause {           // EngineClient::pause
+struct Pause {           // see EngineClient::pause
   std::uint64_t id = 0;  // id of the response; 0: no response
   PauseMode mode = PauseMode::keep;
 };
@@ -54,8 +55,8 @@ struct Resume {};
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
                               Resume, LookAtPrefixes, LogState>;
 
-// Messages from the engine. Stats are sent several times a second, even without work, so a silent engine is
-// hung.
+// Messages from the engine. Stats are sent several times a second, even without work, so an engine that sends
+// nothing is hung.
 struct Loading {
   std::uint64_t done = 0, all = 0;  // bytes of weights: read so far, and in total
 };
@@ -63,7 +64,7 @@ struct Ready {
   std::uint64_t version = wire_version();
   EngineInfo info;
 };
-struct Failed {  // loading failed
+struct Failed {  // reports that loading failed
   Error error;
 };
 struct AdapterChanged {
@@ -83,7 +84,7 @@ using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, Ada
 template <class Message>
 void append_frame(std::string& out, const Message& message);
 
-// Reads a frame without its length. Errors: it is not a message of this version.
+// Reads a frame without its length. Returns an error if it is not a message of this version.
 Result<ToEngine> read_to_engine(std::string_view frame);
 Result<FromEngine> read_from_engine(std::string_view frame);
 

@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// The hash includes the lengths of the parts, so that different identities never give the same bytes.
+// Hashes the parts with their lengths, so that different identities never give the same bytes.
 Hash128 CacheIdentity::digest() const {
   if (*this == CacheIdentity{}) return {};
   std::string bytes;

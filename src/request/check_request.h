@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// Errors (invalid_argument, naming field and limit): ids are outside the vocabulary; the prompt is empty
-// or leaves no room for an answer; an index in answers_so_far is not below n.
+// Returns invalid_argument, with field and limit, if ids are outside the vocabulary, if the prompt is empty
+// or leaves no room for output, or if an index in answers_so_far is not below n.
 Result<> check_request(const Request& request, const EngineInfo& engine);
 
 }  // namespace octavo

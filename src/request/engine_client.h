@@ -32,17 +32,17 @@ class EngineClient {
   // Properties of the engine's model and its limits on requests.
   virtual EngineInfo info() const = 0;
 
-  // Submits the request. The sink receives outputs until every answer has finished. Errors: the queue is
-  // full (resource_exhausted), the request can never fit (invalid_argument), the engine drains or has
-  // failed (unavailable). After an error the sink is never called. Errors that take longer to find, such as
-  // a grammar that cannot be compiled, end an answer with Output::error before its first token.
+  // Submits the request. The sink receives outputs until every answer has finished. Returns
+  // resource_exhausted if the queue is full, invalid_argument if the request can never fit, or unavailable if
+  // the engine drains or has failed. After an error, the sink is never called. Errors that take longer to
+  // find, such as a grammar that cannot be compiled, end an answer with Output::error before its first token.
   virtual Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) = 0;
 
   // Ends the request with FinishReason::abort, at the latest with the next step. Unknown or finished ids
   // are ignored.
   virtual void abort(RequestId id) = 0;
 
-  // Drops every cached prefix that no running request uses.
+  // Removes every cached prefix that no running request uses.
   virtual void reset_prefix_cache() = 0;
 
   // Makes stats() report the prefix tree after the next step. Takes time linear in the number of cached
@@ -52,49 +52,49 @@ class EngineClient {
   virtual void log_state() {}
 
   // Loads a LoRA adapter, or replaces the one with this name. `done` is called when its weights are in
-  // memory, or with the error. Requests may use the name at once; they wait for the adapter.
+  // memory, or with the error. Requests may use the name immediately; they wait for the adapter.
   virtual void load_adapter(AdapterSource, AdapterDone done) {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
-  // Removes the adapter. Answers that have begun still use it. Errors: not_found.
+  // Removes the adapter. Answers that have begun still use it. Returns not_found if no adapter has this name.
   virtual void unload_adapter(std::string, AdapterDone done) {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
 
-  // Frees memory until wake_up(). Level 1 frees the KV cache; level 2 also frees the weights, which
-  // wake_up() reads again. Refuses new requests at once (unavailable), waits for running ones, and drops
-  // every cached prefix. `done` is called when the engine sleeps. Errors: unsupported, or a wake_up()
+  // Frees memory until wake_up(). Level 1 frees the KV cache; level 2 also frees the weights, which wake_up()
+  // reads again. It rejects new requests immediately (unavailable), waits for running ones, and removes every
+  // cached prefix. `done` is called when the engine sleeps, or with an error: unsupported, or a wake_up()
   // during the wait.
   virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine does not sleep")); }
-  // `done` is called when the engine accepts requests again; at once if it is awake.
+  // Wakes the engine. `done` is called when the engine accepts requests again; immediately if it is awake.
   virtual void wake_up(Done done) { done({}); }
 
-  // Holds new requests until resume(). `done` is called when no request is being computed. Errors: a
-  // resume() during the wait.
+  // Holds new requests until resume(). `done` is called when the engine computes no request, or with an error
+  // if resume() is called during the wait.
   virtual void pause(PauseMode, Done done) {
     done(failure(ErrorCode::unsupported, "this engine does not pause"));
   }
   virtual void resume() {}
 
-  // Replaces the weights with those in this folder; "": reads the current weights again. Architecture
-  // and shapes must be equal. Unfinished requests continue with the new weights: their keys and values are
-  // computed again, and every cached prefix is dropped. `done` is called when the new weights are in use.
-  // After an error the old weights stay in use.
+  // Replaces the weights with those in this folder; "": reads the current weights again. Architecture and
+  // shapes must be equal. Unfinished requests continue with the new weights: their keys and values are
+  // computed again, and every cached prefix is removed. `done` is called when the new weights are in use.
+  // After an error, the old weights stay in use.
   virtual void reload_weights(std::string, Done done) {
     done(failure(ErrorCode::unsupported, "this engine keeps the weights that it was started with"));
   }
 
-  // Current statistics of each engine of this client. Any thread.
+  // Returns the current statistics of each engine of this client. Any thread.
   virtual std::vector<EngineStats> stats() const = 0;
 
-  // Refuses new requests, and returns when the last one has finished.
+  // Rejects new requests, and returns when the last request has finished.
   virtual void drain() = 0;
 
-  // Sets the number of engines of this client. New engines accept requests when they are ready. If there
-  // are too many engines, the last ones accept no new requests. They end with their last request, or after
-  // drain_s seconds; requests that are still unfinished then get an error. `done` is called at the end of
-  // the change. Errors: an engine cannot start (then none is added), the number is out of range, or another
-  // change is running.
+  // Sets the number of engines of this client. New engines accept requests when they are ready. If there are
+  // too many engines, the last ones accept no new requests. They end with their last request, or after
+  // drain_s seconds; requests that are still unfinished then get an error. `done` is called at the end of the
+  // change. It gets an error if an engine cannot start (then no engine is added), if the number is out of
+  // range, or if another change is running.
   virtual void scale(int, int, Done done) {
     done(field_failure("new_data_parallel_size", ErrorCode::unsupported,
                        "the number of engines behind this server does not change"));

@@ -11,21 +11,21 @@
 
 namespace octavo {
 
-inline constexpr int kDraftTokensMax = 32;  // maximum per sequence and step
+inline constexpr int kDraftTokensMax = 32;  // maximum number of draft tokens per sequence and step
 
-// Number of tokens in a step; the buckets are vLLM's.
+// Histogram of the number of tokens in a step; the buckets are vLLM's.
 inline Histogram step_token_histogram() {
   return Histogram({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});
 }
 
 struct StepRecord {
-  std::int64_t number = 0;  // number of the step; 0: no such step
+  std::int64_t number = 0;  // number of the step; 0: the record is empty
   int prompt_tokens = 0;
   int answer_tokens = 0;  // number of output and draft tokens
   int sequences = 0;
   std::int64_t kv_tokens = 0;   // number of cached positions read, over all sequences
   std::int64_t pairs = 0;       // number of (query, key) pairs of attention
-  std::int64_t began_us = 0;    // now_us() at the start; not before the end of the previous step
+  std::int64_t began_us = 0;    // time (now_us) of the start, but not before the end of the previous step
   std::int64_t forward_us = 0;  // host time to pack and run the forward pass, or to launch it
   std::int64_t microseconds = 0;
 };
@@ -33,7 +33,7 @@ struct StepRecord {
 // The last 256 steps; step n is at index n % size().
 using RecentSteps = std::array<StepRecord, 256>;
 
-// A node of the prefix tree: consecutive cached blocks up to the next fork.
+// A node of the prefix tree: consecutive cached blocks up to the next branch.
 struct PrefixNode {
   int parent = -1;  // index of the parent node, lower than this node's; -1: the beginning of a text
   int blocks = 0;
@@ -53,11 +53,10 @@ struct AdapterStats {
   int waiting = 0;
 };
 
-// Reason why blocks of another engine or of a tier were not loaded, so that this engine computed the
-// prompt.
+// Reasons why blocks were not loaded from another engine or a tier, so that this engine computed the prompt.
 enum class KvTransferFailure : std::uint8_t {
   unreachable,  // no response from that address
-  expired,      // the other engine no longer holds the blocks
+  expired,      // the other engine no longer has the blocks
   mismatch,     // different model, cache format, block size or prompt
   corrupt,      // a checksum or a message is wrong
   lost,         // the connection broke, or the other engine stopped responding
@@ -67,7 +66,7 @@ inline constexpr int kKvTransferFailures = 6;
 inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
     "unreachable", "expired", "mismatch", "corrupt", "lost", "no_blocks"};
 
-// Source of cached prompt tokens whose KV was not in this engine's cache.
+// Sources of cached prompt tokens whose KV was not in this engine's cache.
 enum class KvSource : std::uint8_t {
   peer,  // another engine
   host,  // the tier in host memory
@@ -76,21 +75,21 @@ enum class KvSource : std::uint8_t {
 inline constexpr int kKvSources = 3;
 inline constexpr std::array<std::string_view, kKvSources> kKvSourceNames = {"peer", "host", "disk"};
 
-// KV blocks received from other engines and sent to them. The buckets are those of vLLM's NixlConnector.
+// KV blocks received from and sent to other engines. The buckets are those of vLLM's NixlConnector.
 struct KvTransferStats {
   bool enabled = false;
-  int held_blocks = 0;       // gauge: blocks held for other engines, or loaded for waiting requests
-  std::int64_t queries = 0;  // number of prompt tokens that were not cached and looked up elsewhere
+  int held_blocks = 0;       // gauge: number of blocks held for other engines, or loaded for waiting requests
+  std::int64_t queries = 0;  // number of uncached prompt tokens that were looked up in other engines or tiers
   std::int64_t hits = 0;     // number of these tokens that were loaded
-  // Number of loaded prompt tokens of answers that have started: the part of
-  // EngineStats::prompt_tokens_cached that came from each KvSource.
+  // Number of loaded prompt tokens of answers that have started, by KvSource; a part of
+  // EngineStats::prompt_tokens_cached.
   std::array<std::int64_t, kKvSources> used_by_source{};
   Histogram seconds{
       {.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // seconds per load from another engine
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
                    8589934592}};
   Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
-  std::array<std::int64_t, kKvTransferFailures> failures{};  // index: KvTransferFailure
+  std::array<std::int64_t, kKvTransferFailures> failures{};  // by KvTransferFailure
   std::int64_t expired = 0;  // number of leases that ended before another engine loaded the blocks
 };
 
@@ -107,8 +106,9 @@ struct KvTierStats {
   std::int64_t loaded_bytes = 0;
   double load_seconds = 0;
   std::int64_t evicted_blocks = 0;
-  std::int64_t dropped_stores = 0;  // number of blocks not written because the tier was too slow
-  std::int64_t skipped_loads = 0;   // number of prompts computed because this was faster than loading
+  std::int64_t dropped_stores = 0;  // number of blocks that were not written, because the tier was too slow
+  std::int64_t skipped_loads = 0;   // number of prompts that were computed, because this was faster than
+                                    // loading
 };
 
 // Times of sampled KV blocks; the buckets are vLLM's.
@@ -137,8 +137,8 @@ struct MediaCacheStats {
   std::int64_t hits = 0;
 };
 
-// State of an engine's process. starting: the process restarts, and requests wait. away: ranks on other
-// hosts are missing, and requests are refused.
+// State of an engine's process. starting: the process restarts, and requests wait. away: ranks on other hosts
+// are missing, and requests are rejected.
 enum class EnginePresence : std::uint8_t { up, starting, away };
 
 struct GrammarStats {
@@ -156,7 +156,8 @@ struct RequestStats {
   int unfinished = 0;  // number of answers accepted and not ended
   int running = 0;
   int waiting = 0;         // number of answers waiting to be scheduled
-  int deferred = 0;        // number of these not ready: grammar, adapter, images or blocks
+  int deferred = 0;  // number of waiting answers that are not ready: their grammar, adapter, images or blocks
+                     // are missing
   std::int64_t bytes = 0;  // bytes of tokens, keys and block tables
 };
 
@@ -169,8 +170,8 @@ struct BlockStats {
 
 // Gauges: whether the engine answers requests.
 struct EngineCondition {
-  bool healthy = true;  // false: the step loop has failed permanently
-  bool hangs = false;   // true: the running step makes no progress
+  bool healthy = true;  // false: the engine's thread has failed permanently
+  bool hangs = false;   // whether the running step makes no progress
   EnginePresence presence = EnginePresence::up;
   int sleep_level = 0;  // 0: awake; see EngineClient::sleep
   bool paused = false;  // see EngineClient::pause
@@ -191,9 +192,10 @@ struct PrefixCacheStats {
 
 // Counters of speculative decoding.
 struct DraftStats {
-  std::int64_t drafts = 0;  // verified drafts of sequences
+  std::int64_t drafts = 0;  // number of verified drafts
   std::int64_t tokens = 0;
-  std::array<std::int64_t, kDraftTokensMax> accepted = {};  // index: position in the draft
+  // by position in the draft: number of accepted draft tokens
+  std::array<std::int64_t, kDraftTokensMax> accepted = {};
 };
 
 struct EngineStats {

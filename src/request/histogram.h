@@ -19,8 +19,8 @@ class Histogram {
     sum_ += value;
   }
 
-  // Sets the counts to those of another histogram with the same bounds. False, and nothing changes: the
-  // number of buckets differs.
+  // Sets the counts to those of another histogram with the same bounds. If the number of buckets differs, it
+  // changes nothing and returns false.
   bool assign(std::span<const std::int64_t> counts, double sum) {
     if (counts.size() != counts_.size()) return false;
     counts_.assign(counts.begin(), counts.end());

@@ -53,7 +53,7 @@ Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) 
   return {};
 }
 
-// Refuses values that no image can have, before memory is allocated for them.
+// Rejects values that no image can have, before memory is allocated for them.
 Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) {
   constexpr int kTilesMax = 1 << 10;
   const MediaPart::Tiles& t = image.tiles;
@@ -80,7 +80,7 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
   return invalid("images", "an image of this grid takes {} tokens, got {}", tokens, image.tokens);
 }
 
-// before: the previous part of the prompt, or null.
+// before: previous part of the prompt, or null.
 Result<> check_grid(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
   if (rule.tiled) return check_tiles(image, rule);
   if (image.tiles != MediaPart::Tiles())

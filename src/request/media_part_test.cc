@@ -37,7 +37,7 @@ TEST(ImageIdentities, TellImagesAndPlacesApart) {
   EXPECT_NE(of({part(1, 0, 2), part(2, 2, 2)}), of({part(2, 0, 2), part(1, 2, 2)}));
 }
 
-// A sound changes the identity of all blocks of the prompt, not only of some.
+// A sound changes the identity of all blocks of the prompt.
 TEST(ImageIdentities, SoundsBelongToTheWholePrompt) {
   EXPECT_THAT(media_identities(kIdentity, std::vector{part(1, 0, 0)}, 4), IsEmpty());
   EXPECT_EQ(with_sources(kIdentity, {}), kIdentity);
@@ -64,7 +64,7 @@ TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {
   }
 }
 
-// A grid of 2 rows and 3 columns takes 3 positions; so does a grid of 3 rows and 1 column. As in Qwen2-VL.
+// A grid of 2 rows and 3 columns takes 3 positions; so does a grid of 3 rows and 1 column, as in Qwen2-VL.
 TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
   std::vector<MediaPart> images{part(1, 2, 6), part(2, 9, 3)};
   images[0].columns = 3;

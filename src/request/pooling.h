@@ -8,13 +8,13 @@
 
 namespace octavo {
 
-// Result of an engine for a prompt: a continuation, a vector, or label scores. embed and classify
-// return one result for the text; token_embed and token_classify return one for each token.
+// Type of result for a prompt: output tokens, a vector, or label scores. embed and classify return one result
+// per text; token_embed and token_classify return one per token.
 enum class Task : std::uint8_t { generate, embed, classify, token_embed, token_classify };
 
 constexpr bool is_of_tokens(Task task) { return task == Task::token_embed || task == Task::token_classify; }
 
-// Task with this name in vLLM. nullopt: vLLM has no such task.
+// Returns the task with this name in vLLM, or nullopt if vLLM has no such task.
 std::optional<Task> task_named(std::string_view name);
 inline constexpr std::string_view kTaskNames = R"("embed", "token_embed", "classify" or "token_classify")";
 

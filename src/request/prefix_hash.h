@@ -1,5 +1,4 @@
-// Keys of prefixes: one hash for each full block of tokens. It covers the block and all tokens before
-// it.
+// Keys of prefixes: a hash for each full block of tokens, which covers the block and all tokens before it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ inline constexpr int kBlockSizeMax = 1024;  // maximum number of tokens in a blo
 
 struct PrefixHashOptions {
   HashAlgorithm algorithm = HashAlgorithm::xxh3_128;
-  std::uint64_t seed = 0;  // secret_seed(), unless several processes must compute the same hashes
+  std::uint64_t seed = 0;  // secret_seed(), or a fixed seed if several processes must compute the same hashes
   // The hash function; tests replace it with one that has collisions.
   Hash128 (*hash)(HashAlgorithm, std::span<const std::byte>, std::uint64_t) = &hash_bytes;
 };
@@ -24,9 +23,9 @@ class PrefixHasher {
  public:
   explicit PrefixHasher(PrefixHashOptions options, int block_size);
 
-  // Extends `keys` to one key for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i).
-  // `identity` (CacheIdentity::digest) precedes the first block. extras (media_identities): additional
-  // bytes to hash with each of the first blocks. Existing keys are not computed again.
+  // Extends `keys` to one key per full block of `tokens`: key[i] = H(key[i-1], tokens of block i). `identity`
+  // (CacheIdentity::digest) precedes the first block. extras (media_identities): additional bytes to hash
+  // with each of the first blocks. Existing keys are not computed again.
   void extend(std::span<const TokenId> tokens, Hash128 identity, std::vector<Hash128>& keys,
               std::span<const Hash128> extras = {}) const;
 

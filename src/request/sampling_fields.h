@@ -21,7 +21,7 @@ template <class... Ts>
 using SamplingMember = std::variant<MemberPath<SamplingParams, Ts>...>;
 
 struct SamplingField {
-  // The stage that the field affects.
+  // Group of the field, by the stage that it affects.
   enum class Part : std::uint8_t { draws, tokens, end, reports, prompt };
 
   std::string_view name;  // name in JSON; flags spell it with '-'
@@ -30,21 +30,21 @@ struct SamplingField {
       member;
   Part part;
   std::string_view help;
-  // Range of a number. validated() checks limits that the server sets.
+  // Range of a number; validated() checks limits that the server sets.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false;        // true: `least` itself is not allowed
+  bool above_least = false;        // whether `least` itself is excluded
   std::string_view flag = {};      // flag of octavo generate, chat and run-batch; "": none
-  bool generation_config = false;  // true: the model's generation_config.json can set the default
-  bool messages = false;           // true: /v1/messages also accepts the field
+  bool generation_config = false;  // whether the model's generation_config.json can set the default
+  bool messages = false;           // whether /v1/messages also accepts the field
 };
 
 std::span<const SamplingField> sampling_fields();
 
-// Null: there is no such field.
+// Returns null if no field has this name.
 const SamplingField* find_sampling_field(std::string_view name);
 
-// Checks the ranges of all numbers. Errors: invalid_argument, naming the field, the range and the value.
+// Checks the ranges of all numbers. Returns invalid_argument, with the field, the range and the value.
 Result<> check_ranges(const SamplingParams& params);
 
 }  // namespace octavo

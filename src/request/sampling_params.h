@@ -13,8 +13,8 @@ namespace octavo {
 
 using TokenId = std::int32_t;
 
-// Ends an answer that repeats itself. Condition: the output ends with at least min_count repeats of a
-// pattern of min_pattern_size to max_pattern_size tokens. max_pattern_size 0: disabled.
+// Ends an answer that repeats itself: the output ends with at least min_count repeats of a pattern of
+// min_pattern_size to max_pattern_size tokens. max_pattern_size 0: disabled.
 struct RepetitionDetection {
   int max_pattern_size = 0;
   int min_pattern_size = 0;
@@ -33,15 +33,15 @@ struct TokenRules {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
   std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token
+  std::vector<TokenId> begin_suppress_tokens;      // tokens that must not be the first output token
   std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words as token ids; set by the server
 };
 
-// Log-probabilities that are reported: the number of the most likely tokens; -1: the whole vocabulary.
+// Number of most likely tokens to report with logprobs; -1: complete vocabulary.
 struct LogprobRequest {
   std::optional<int> output;         // for each output token
   std::optional<int> prompt;         // for each prompt token
-  std::vector<TokenId> token_ids{};  // reported instead of the most likely tokens
+  std::vector<TokenId> token_ids{};  // tokens to report instead of the most likely ones
 };
 
 struct SamplingParams {
@@ -57,7 +57,8 @@ struct SamplingParams {
 
   TokenRules tokens{};
 
-  std::optional<int> max_tokens = 16;  // nullopt: up to the maximum context length
+  std::optional<int> max_tokens = 16;  // maximum number of output tokens; nullopt: up to the maximum context
+                                       // length
   int min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
@@ -68,7 +69,7 @@ struct SamplingParams {
   LogprobRequest logprobs{};
 
   // Handling of the prompt and of the output text.
-  std::optional<int> truncate_prompt_tokens;  // keep only the last k tokens; -1: the model's maximum
+  std::optional<int> truncate_prompt_tokens;  // number of last prompt tokens to keep; -1: the model's maximum
   bool skip_special_tokens = true;
   bool detokenize = true;
 
@@ -86,7 +87,7 @@ struct SamplingLimits {
   int max_bad_words = 1024;
   int max_stop_token_ids = 1024;
   int max_logprob_token_ids = 128;
-  int max_repetition_pattern_size = 1024;  // bounds the time of each step
+  int max_repetition_pattern_size = 1024;  // maximum pattern size, which limits the time of each step
 };
 
 // Checks each field against its rule and the limits. Replaces some values: a temperature in (0, 0.01) by

@@ -15,18 +15,19 @@ struct Finish {
   bool operator==(const Finish&) const = default;
 };
 
-// Checks in vLLM's order. Before min_tokens, only the end of the context ends a sequence. Afterwards: an
-// end-of-text token (unless ignore_eos), a stop token, the length, a repetition.
+// Checks whether a sequence ends, in vLLM's order. Before min_tokens, only the end of the context ends a
+// sequence. After min_tokens, it also ends at an end-of-text token (unless ignore_eos), a stop token, the
+// maximum length, or a repetition.
 class FinishRule {
  public:
-  // Maximum number of output tokens: max_tokens, or the context left after the prompt if that is
+  // Returns the maximum number of output tokens: max_tokens, or the context left after the prompt if that is
   // smaller.
   static int output_tokens_max(const Request& request, int context_tokens);
 
   // `request` must outlive this object.
   FinishRule(const Request& request, int context_tokens);
 
-  // Call once after each token. output: all output tokens, with the new token last. Time: O(1), or
+  // Called once after each token. output: all output tokens, the new token last. Time: O(1), or
   // O(max_pattern_size) with repetition_detection.
   std::optional<Finish> after(std::span<const TokenId> output);
 
@@ -36,8 +37,8 @@ class FinishRule {
   const Request& request_;
   std::size_t output_max_;
   std::size_t min_period_;
-  // For each period from min_period_ on: number of last tokens that equal the token one period before.
-  // The number that ends the sequence is the maximum.
+  // For each period from min_period_ on: number of last tokens that equal the token one period before. A
+  // number is not counted beyond the value that ends the sequence.
   std::vector<std::size_t> runs_;
 };
 

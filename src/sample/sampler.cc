@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kBan = -std::numeric_limits<float>::infinity();
 
-// The log-probabilities that a row reports. top_count -1: none.
+// Logprobs that a row reports. top_count -1: no logprobs.
 struct Report {
   int top_count = -1;
   std::span<const TokenId> ids;  // tokens to report instead of the most likely ones
@@ -21,7 +21,7 @@ struct Report {
   }
 };
 
-// False: not enough memory.
+// Returns false if memory does not suffice.
 bool make_list(SampledToken& result, std::size_t entries) {
   try {
     result.logprobs.emplace().top.resize(entries);
@@ -56,13 +56,13 @@ std::size_t biases_max(const SampleRow& row) {
   return row.forced < 0 ? row.sequence->bias().size() + row.sequence->bans_max() : 0;
 }
 
-// Counts draft tokens as output in a copy of the history. Returns its number of entries.
+// Writes a copy of the history in which draft tokens count as output. Returns its number of entries.
 std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> drafts, int vocab_size,
                        std::span<std::int32_t> ids, std::span<std::int32_t> counts) {
   const std::size_t known = history.ids().size();
   std::size_t count = known;
   for (const TokenId id : drafts) {
-    if (id < 0 || id >= vocab_size) continue;  // never sampled
+    if (id < 0 || id >= vocab_size) continue;  // ids that are never sampled
     std::size_t at = history.find(id).value_or(count);
     if (at == count)
       at = static_cast<std::size_t>(std::ranges::find(ids.first(count).subspan(known), id) - ids.begin());
@@ -75,7 +75,7 @@ std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> dra
   return count;
 }
 
-// Merges biases and bans by id; if an id has both, the ban comes first. Returns the number of entries.
+// Merges biases and bans by id; a ban has priority over a bias of the same id. Returns the number of entries.
 std::size_t merge(std::span<const std::pair<TokenId, float>> bias, std::span<const TokenId> bans,
                   std::span<std::int32_t> ids, std::span<float> values) {
   std::size_t count = 0;

@@ -16,13 +16,13 @@ namespace octavo {
 
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // Output tokens so far, and the draft tokens between them and this row's token. Penalties and bans see
-  // both. Their number is the position of the draw: a sampled token depends only on the seed, the position
-  // and the tokens before it.
+  // Output tokens so far, and the draft tokens between them and this row's token. Penalties and bans take
+  // both into account. Their total number is the position of the draw: a sampled token depends only on the
+  // seed, the position and the tokens before it.
   std::span<const TokenId> output;
   std::span<const TokenId> drafts = {};
-  // >= 0: do not sample; report the log-probability of this token, the next one of the prompt
-  // (prompt_logprobs).
+  // token id to report, or -1 to sample. If >= 0, the row reports the logprob of this token, which is the
+  // next one of the prompt (prompt_logprobs).
   TokenId forced = -1;
   // Grammar mask, one bit per token id; 1: allowed. Empty: all tokens are allowed.
   std::span<const std::int32_t> mask = {};
@@ -30,11 +30,11 @@ struct SampleRow {
 
 struct SampledToken {
   TokenId id = -1;  // -1: the logits are broken (NaN or infinite), or no token is allowed
-  std::optional<TokenLogprobs> logprobs;  // nullopt: not requested, or not enough memory
+  std::optional<TokenLogprobs> logprobs;  // nullopt: not requested, or memory did not suffice
 };
 
 struct SamplerOptions {
-  bool processed_logprobs = false;  // log-probabilities after processing; false: the model's
+  bool processed_logprobs = false;  // true: logprobs after all processing; false: logprobs of the model
 };
 
 // Call reserve() once, then launch() and collect() for each step. Memory for optional parameters (masks,
@@ -52,8 +52,8 @@ class Sampler {
   // the backend's stream. Errors: not enough device memory.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
 
-  // i32 [rows] on the device: the sampled tokens, for later operators on the stream. Valid until the next
-  // launch.
+  // Returns the sampled tokens, i32 [rows] on the device, for later operators on the stream. Valid until the
+  // next launch.
   View ids() const { return out_.device(outputs_.id); }
 
   // Waits for the launched step, but not for later work on the stream. Returns one result per row; valid

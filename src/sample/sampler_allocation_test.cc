@@ -1,4 +1,5 @@
-// A warm step allocates no memory, except for requested log-probabilities, which belong to the result.
+// Tests that a step allocates no memory after the first steps, except for requested logprobs, which belong to
+// the result.
 #include <gtest/gtest.h>
 
 #include "base/testing/allocations.h"

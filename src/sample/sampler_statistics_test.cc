@@ -165,7 +165,8 @@ TEST_P(SamplerStatistics, DrawsFollowTheExactDistribution) {
   const auto counts = draw_by_seed(params, logits);
   EXPECT_LT(deviation(counts, p), kTolerance);
 
-  // The test is sensitive: the same draws do not match a distribution with a slightly higher temperature.
+  // The test must be sensitive: the same draws must not match a distribution with a slightly higher
+  // temperature.
   if (std::ranges::count_if(p, [](double x) { return x > 0; }) < 2) return;
   SamplingParams warmer = params;
   warmer.temperature *= 1.15;

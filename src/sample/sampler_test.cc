@@ -86,7 +86,8 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   EXPECT_EQ(out[4].logprobs->top[0].first, 39);
 }
 
-// A row after draft tokens samples what a row after the same output does, with penalties and bans.
+// A row after draft tokens must sample the same token as a row after the same output, with penalties and
+// bans.
 TEST_F(SamplerTest, DraftTokensCountAsOutput) {
   SamplingParams params;
   params.seed = 5;

@@ -28,20 +28,20 @@ class SequenceSampling {
   const SamplingParams& params() const { return params_; }
   std::uint64_t seed() const { return seed_; }
   int vocab_size() const { return vocab_size_; }
-  // Empty if the request has no penalties.
+  // Returns the token history; empty if the request has no penalties.
   const TokenHistory& history() const { return history_; }
   // Bit mask of the allowed tokens, one bit per token id; empty: all tokens are allowed.
   std::span<const std::uint32_t> allowed() const { return allowed_; }
-  // logit_bias, sorted by id; each id once.
+  // Returns logit_bias, sorted by id, without duplicates.
   std::span<const std::pair<TokenId, float>> bias() const { return bias_; }
 
   // Writes to `bans` the tokens that must not follow `output` and `drafts`: last tokens of bad words, end
-  // tokens before min_tokens, begin_suppress_tokens at the start. Ascending, without duplicates, at most
-  // bans_max() tokens.
+  // tokens before min_tokens, begin_suppress_tokens at the start. The tokens are ascending, without
+  // duplicates, at most bans_max().
   void find_bans(std::span<const TokenId> output, std::span<const TokenId> drafts,
                  std::vector<TokenId>& bans) const;
-  // True if no token may follow `output` and `drafts`: each one is excluded by `mask` (one bit per token id;
-  // empty allows all), is not allowed, or is banned. bans: scratch memory.
+  // Returns true if every token is excluded after `output` and `drafts`: by `mask` (one bit per token id;
+  // empty allows all), by allowed(), or by a ban. bans: scratch memory.
   bool excludes_all(std::span<const std::int32_t> mask, std::span<const TokenId> output,
                     std::span<const TokenId> drafts, std::vector<TokenId>& bans) const;
   // True if the request allows, bans or biases tokens.

@@ -18,8 +18,8 @@ struct Part {
   std::size_t count = 0;
 };
 
-// Call clear(), add the parts, then fit(). Then fill the host side and upload; or download and read it.
-// There are two host sides, so that the host can fill one while the device still reads the other.
+// Call clear(), add the parts, then fit(). Then write the host side and upload, or download and read the host
+// side. There are two host sides, so that the host can write one while the device still reads the other.
 class StepMemory {
  public:
   void clear() { bytes_ = 0; }
@@ -31,8 +31,8 @@ class StepMemory {
     return {offset, count};
   }
 
-  // Makes room for all parts; the contents are lost. The memory grows by doubling and never shrinks. Its
-  // device address changes only when it grows.
+  // Allocates memory for all parts; earlier contents are lost. The memory grows by doubling and never
+  // shrinks. Its device address changes only when it grows.
   Result<> fit(Device& device, Stream& stream) {
     if (bytes_ > staging_.bytes()) {
       const std::size_t bytes = std::max(bytes_, 2 * staging_.bytes());

@@ -25,18 +25,18 @@ class ThinkingLimit {
     }
   }
 
-  // The token that starts reasoning; nullopt: no limit.
+  // Returns the token that begins reasoning; nullopt: no limit.
   std::optional<TokenId> begin() const { return budget_ ? std::optional(budget_->begin) : std::nullopt; }
-  // True if the next token can depend on the length of the reasoning.
+  // Returns true if the next token can depend on the length of the reasoning.
   bool counts() const { return spent_.has_value(); }
-  // The token that must come next: the one that ends reasoning. nullopt: any token.
+  // Returns the token that must come next, which ends the reasoning; nullopt: any token.
   std::optional<TokenId> forced() const {
     return spent_ && *spent_ >= budget_->tokens ? std::optional(budget_->end) : std::nullopt;
   }
 
  private:
   std::optional<ThinkingBudget> budget_;
-  std::optional<int> spent_ = {};  // number of reasoning tokens; nullopt: no reasoning is open
+  std::optional<int> spent_ = {};  // number of reasoning tokens so far; nullopt: the text is not reasoning
 };
 
 }  // namespace octavo

@@ -15,7 +15,7 @@ class TokenHistory {
   void add_prompt(TokenId id) { counts_[find_or_insert(id)] += 0; }
   void add_output(TokenId id) { counts_[find_or_insert(id)] += 1; }
 
-  // Index of the token in ids(); nullopt: it is not there.
+  // Returns the index of the token in ids(); nullopt if ids() does not contain it.
   std::optional<std::size_t> find(TokenId id) const;
 
   // Distinct tokens in order of first appearance; counts() has the number of each in the output.

@@ -1,4 +1,4 @@
-// After a sequence is added, the step loop allocates no memory: counts the calls of operator new.
+// Tests that the step loop allocates no memory after a sequence is added, by counting calls of operator new.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 
 class StepLoop : public ::testing::TestWithParam<Policy> {};
 
-// Runs long enough for prefix hits, full blocks, windows that move on, preemptions and deferred blocks.
+// Runs long enough for prefix hits, full blocks, moving windows, preemptions and deferred blocks.
 TEST_P(StepLoop, AllocatesNothing) {
   SchedulerOptions o;
   o.block_size = 4;

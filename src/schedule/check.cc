@@ -1,4 +1,4 @@
-// Scheduler: checks the invariants.
+// Checks the invariants of the scheduler.
 #include <algorithm>
 
 #include "base/check.h"
@@ -9,7 +9,7 @@ namespace octavo {
 void Scheduler::check() const {
   cache_.pool.check();
 
-  // Every slot is in exactly one list.
+  // every slot is in exactly one list
   CHECK(unused_.size() + running_.size() + waiting_.size() == sequences_.size());
   CHECK(std::ranges::all_of(unused_, [&](Slot s) { return at(s).state == Sequence::State::unused; }));
   CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state == Sequence::State::waiting; }));

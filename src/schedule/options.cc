@@ -57,7 +57,8 @@ int tokens_ahead_max(const SchedulerOptions& options) {
 
 int blocks_of_sequence(const SchedulerOptions& options, int tokens) {
   const KvCache shape(1, options.block_size, options.groups);
-  return shape.peak_blocks(tokens - 1, tokens_ahead_max(options));  // the last token is never computed
+  // -1, because the last token is never computed
+  return shape.peak_blocks(tokens - 1, tokens_ahead_max(options));
 }
 
 int longest_sequence(SchedulerOptions options) {

@@ -21,7 +21,7 @@ TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
     engine.run();
     EXPECT_EQ(engine.scheduler->stats().running, 2);
     engine.run();
-    engine.add(count_from(300, 16), 20);  // arrives after the last sorting of the queue
+    engine.add(count_from(300, 16), 20);  // arrives after the queue was last sorted
     while (engine.scheduler->stats().preemptions == 0) engine.run();
     EXPECT_EQ(engine.scheduler->find(young)->counts.preemptions, 1);
     EXPECT_EQ(engine.scheduler->find(young)->state, Sequence::State::waiting);
@@ -35,7 +35,7 @@ TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
   }
 }
 
-// The blocks of a preempted sequence in flight become free one step later. Meanwhile no second sequence is
+// The blocks of a preempted sequence in flight become free one step later. Until then, no second sequence is
 // preempted.
 TEST(Scheduler, CountsOnBlocksThatAreOnTheirWay) {
   SchedulerOptions o = small_scheduler();
@@ -86,7 +86,7 @@ TEST(Scheduler, AdmissionLeavesTheWatermarkFree) {
   engine.run_until_idle();
 }
 
-// 64 clients use a pool that has 1.2 times the blocks of one client. All finish, within the limit on
+// 64 clients use a pool with 1.2 times the blocks of one client. All of them finish, within the limit on
 // preemptions.
 TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
   for (const Policy policy : {Policy::fcfs, Policy::priority, Policy::longest_prefix}) {
@@ -94,7 +94,7 @@ TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
     o.policy = policy;
     o.max_num_batched_tokens = 128;
     o.max_num_seqs = 64;
-    o.num_blocks = 60;  // a sequence of 200 tokens takes 50 blocks
+    o.num_blocks = 60;  // 60 blocks; a sequence of 200 tokens needs 50
     ScheduledEngine engine(o);
     std::vector<SequenceId> clients;
     for (int i = 0; i < 64; ++i) clients.push_back(engine.add(count_from(i * 1000, 20), 180, i % 3));

@@ -1,5 +1,5 @@
-// The start of a prompt that stays in the cache without a sequence: until another engine has fetched it,
-// or for a request that waits for it. With recurrent layers, it includes the state at its end.
+// The start of a prompt that stays in the cache without a sequence: until another engine has fetched it, or
+// for a request that waits for it. With recurrent layers, the hold includes the state at its end.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,13 @@ namespace octavo {
 
 struct PrefixHold {
   std::vector<TokenId> tokens;  // tokens of the held blocks
-  Hash128 identity;             // as of a sequence
-  std::vector<Hash128> extras;  // as of a sequence
-  std::vector<Hash128> keys;    // keys of its blocks in this process's cache
+  Hash128 identity;             // see SequenceSpec::identity
+  std::vector<Hash128> extras;  // see SequenceSpec::extras
+  std::vector<Hash128> keys;    // keys of the held blocks in this process's cache
   SequenceBlocks blocks;
-  int cached = 0;             // number of leading blocks that have their content
-  int state_slot = kNoState;  // slot of the state at its end; the slot is blank while blocks are missing
+  int cached = 0;             // number of blocks, from the first on, that have their content
+  int state_slot = kNoState;  // slot of the state at the end; the slot has no content while blocks are
+                              // missing
 
   bool is_whole() const { return cached == static_cast<int>(keys.size()); }
   BlockHistory history() const { return {tokens, keys, identity, extras}; }

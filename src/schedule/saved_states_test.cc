@@ -29,7 +29,7 @@ TEST(SavedStates, LieAtMultiplesOfTheInterval) {
     saved += engine.step.sequences[0].state_to != kNoState;
     engine.complete(engine.step);
   }
-  EXPECT_EQ(saved, 1);  // the state after token 112
+  EXPECT_EQ(saved, 1);  // the state after token 112 is saved
 }
 
 TEST(SavedStates, APrefixEndsWhereOneIs) {
@@ -43,8 +43,8 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   EXPECT_EQ(engine.step.sequences[0].cached_tokens, 48);
   engine.complete(engine.step);
   engine.run_until_idle();
-  // Blocks are cached up to 40, but there is no state. So this sequence saves one where it branches off,
-  // and the next one finds it.
+  // Blocks are cached up to 40, but no state is. So this sequence saves a state where it leaves the cached
+  // prefix, and the next sequence finds the state.
   for (const int first : {0, 40}) {
     std::vector<TokenId> other = count_from(0, 60);
     std::iota(other.begin() + 43, other.end(), 1000 + first);

@@ -25,7 +25,7 @@ SchedulerOptions options_for(int sequences, int length) {
   return o;
 }
 
-// All sequences decode. Measures the time of the plan; a counter measures the rest of the step, in
+// All sequences decode. The benchmark measures the time of the plan; a counter has the rest of the step, in
 // microseconds.
 void plan_a_decode_step(benchmark::State& state) {
   const auto sequences = static_cast<int>(state.range(0));

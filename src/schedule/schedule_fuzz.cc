@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace octavo;
   std::span<const std::uint8_t> bytes(data, size);
-  // Each choice takes two bytes. When the input ends, fixed choices end the simulation.
+  // Each choice takes two bytes of the input. When the input ends, fixed choices end the simulation.
   const Choose rest = random_choices(0);
   const Choose choose = [&](int below) {
     if (bytes.size() < 2) return rest(below);

@@ -73,7 +73,7 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
   if (max_total_tokens <= prompt || max_total_tokens > limit)
     return invalid("max_tokens", "prompt and answer have {} tokens, must be from {} to {}", max_total_tokens,
                    prompt + 1, limit);
-  // The last token is never computed.
+  // -1, because the last token is never computed
   if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
     return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}",
                    max_total_tokens, blocks, cache_.pool.total());
@@ -89,7 +89,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     return failure(ErrorCode::resource_exhausted, "all {} slots for sequences are in use",
                    options_.max_sequences);
 
-  // Allocates everything first, so that nothing changes if an allocation fails.
+  // Allocates everything before it changes anything, so that a failed allocation changes nothing.
   Sequence s;
   s.state = Sequence::State::waiting;
   s.spec = spec;
@@ -123,8 +123,8 @@ bool Scheduler::before(Slot a, Slot b) const {
   return at(a).arrival < at(b).arrival;
 }
 
-// A preempted sequence returns to its old position, because it is older than all waiting ones. For
-// longest_prefix the plan sorts the queue; here preempted sequences only need to be before new ones.
+// A preempted sequence returns to its old position, because it is older than all waiting ones. With
+// longest_prefix, the plan sorts the queue; here, preempted sequences only need to precede new ones.
 void Scheduler::enqueue(Slot slot) {
   const auto place =
       options_.policy == Policy::longest_prefix
@@ -228,7 +228,7 @@ void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
   Sequence* s = live(sequence);
   CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
         static_cast<std::uint64_t>(sequence));
-  // If it was preempted meanwhile, none of its positions are computed any more.
+  // If the sequence was preempted in the meantime, none of its positions are computed any more.
   if (s->state == Sequence::State::running) {
     CHECK(s->computed == s->planned && s->planned == s->length() - 1, "computed {}, planned {}, length {}",
           s->computed, s->planned, s->length());

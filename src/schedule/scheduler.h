@@ -1,15 +1,15 @@
 // Decides for each step which sequences compute how many tokens, and which blocks they use.
 //
-// There are no prefill and decode phases: a sequence has known tokens that are not computed yet, and a
-// step computes some of them. This is continuous batching (Orca, Yu et al., OSDI 2022) with chunked prefill
-// (Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md has the rules, and explains why
-// every sequence finishes.
+// There are no prefill and decode phases: a sequence has known tokens that are not computed yet, and a step
+// computes some of them. This is continuous batching (Orca, Yu et al., OSDI 2022) with chunked prefill
+// (Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md has the rules, and explains why every
+// sequence finishes.
 //
 //   plan(step);  launch the step                  // the next plan() may come before:
 //   collect(step.step);                           // the step is computed
 //   commit(sequence, id) or finish(sequence)      // for each planned sequence with `samples`
 //
-// Uses no clock, thread or I/O. Allocates no memory after add(). Not thread-safe.
+// The scheduler uses no clock, thread or I/O, and allocates no memory after add(). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct SchedulerStats {
   int blocks_free = 0;              // free blocks without content
   std::int64_t sequence_bytes = 0;  // bytes of tokens, keys and tables of all sequences
   std::int64_t preemptions = 0;
-  std::int64_t prefix_queries = 0;  // number of tokens looked up at first admissions
+  std::int64_t prefix_queries = 0;  // number of tokens that were looked up at first admissions
   std::int64_t prefix_hits = 0;     // number of these tokens that were found
 };
 
@@ -45,66 +45,68 @@ class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Checks whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): the
-  // prompt is empty or leaves no room for output; the length exceeds max_model_len or the whole pool.
-  // Depends only on the options, so any thread may call it.
+  // Checks whether a sequence can ever be served. Returns invalid_argument, with field and limit, if the
+  // prompt is empty or leaves no room for output, or if the length exceeds max_model_len or the pool. It
+  // depends only on the options, so any thread may call it.
   Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
 
-  // Adds a sequence to the waiting queue. Errors: it does not fit; all max_sequences slots are taken
-  // (resource_exhausted).
+  // Adds a sequence to the waiting queue. Returns an error if the sequence does not fit, or
+  // resource_exhausted if all max_sequences slots are in use.
   Result<SequenceId> add(const SequenceSpec& spec);
 
-  // Fills `plan` with the next step. At most max_steps_in_flight non-empty plans may be not collected.
+  // Sets `plan` to the next step. At most max_steps_in_flight non-empty plans may be uncollected.
   void plan(StepPlan& plan);
 
   // Reports that the oldest step in flight is computed. The blocks that it wrote can now be shared, and
-  // blocks that were freed meanwhile can be reused. If a sequence has broken logits, finish it before this
-  // call, so that its blocks are not shared.
+  // blocks that were freed in the meantime can be reused. A sequence with broken logits must be finished
+  // before this call, so that its blocks are not shared.
   void collect(StepNumber step);
 
-  // Reports the id that a step sampled for a planned sequence with `samples`. Call once for each such
-  // plan, in order, before the next step is collected. False, and nothing changes: the sequence has ended.
+  // Reports the id that a step sampled for a planned sequence with `samples`. Call it once for each such
+  // plan, in order, before the next step is collected. If the sequence has ended, it changes nothing and
+  // returns false.
   bool commit(SequenceId sequence, TokenId token);
 
-  // Appends a token that was not sampled; no step in flight may sample for the sequence. The next steps
-  // compute it with the other new tokens, as far as blocks allow.
+  // Appends a token that was not sampled. No step in flight may sample for the sequence. The next steps
+  // compute the token with the other new tokens, as far as blocks allow.
   void append(SequenceId sequence, TokenId token);
 
-  // Sets the draft tokens after the last known token, at most max_draft_tokens; replaces earlier ones.
+  // Sets the draft tokens after the last known token, at most max_draft_tokens, and replaces earlier ones.
   // The next step computes them as far as the token budget and the blocks allow (speculative decoding:
   // Leviathan et al., ICML 2023). commit() clears them. No step in flight may sample for the sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // Call after commit(), if the token of that commit was an accepted draft token. So its position is
-  // computed already, and `token` was sampled after it.
+  // Called after commit() if the committed token was an accepted draft token. The position of that token is
+  // therefore computed already, and `token` was sampled after it.
   void commit_draft(SequenceId sequence, TokenId token);
 
   // Excludes the sequence from plans until resume(), because the caller is not ready for its next token.
   void park(SequenceId sequence) { live(sequence)->parked = true; }
   void resume(SequenceId sequence) { live(sequence)->parked = false; }
-  // Takes the sequence out of the newest step in flight, which does not sample for it. Later plans
-  // compute it again from its cached prefix.
+  // Removes the sequence from the newest step in flight, which must not sample for it. Later plans compute it
+  // again from its cached prefix.
   void retract(SequenceId sequence);
 
-  // Ends a sequence at any time: finished or aborted, in flight or not. The computed prefix stays
-  // cached. False: it has ended already. A sequence that has reached max_total_tokens must be finished.
+  // Ends a sequence at any time: finished or aborted, in flight or not. The computed prefix stays cached.
+  // Returns false if the sequence has ended already. A sequence that has reached max_total_tokens must be
+  // finished.
   bool finish(SequenceId sequence);
 
   void reset_prefix_cache();
 
-  // From now on, writes the changes of the prefix cache to `log`; see BlockPool.
+  // Writes the changes of the prefix cache to `log` from now on; see BlockPool.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
 
-  // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, adds blank blocks, and a
-  // blank state if the tokens after the last block need one; the caller fills them before publish().
-  // extras: see SequenceSpec. Null: there are too few free blocks, or every state is being read or written.
-  // Requires prefix caching.
+  // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, it adds empty blocks, and an
+  // empty state if the tokens after the last block need one; the caller fills them before publish(). extras:
+  // see SequenceSpec. Returns null if there are too few free blocks, or if every state is being read or
+  // written. Requires prefix caching.
   PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks,
                    std::span<const Hash128> extras = {});
-  // Call when the first `blocks` blocks have their content; if these are all blocks, the state too. From
-  // now on other sequences find them.
+  // Called when the first `blocks` blocks have their content and, if these are all blocks, the state has,
+  // too. From now on, other sequences find them.
   void publish(PrefixHold& hold, int blocks);
   // Ends the hold; published blocks stay cached.
   void let_go(PrefixHold* hold);
@@ -116,18 +118,18 @@ class Scheduler {
   const SchedulerOptions& options() const { return options_; }
   const KvCache& cache() const { return cache_; }
 
-  // CHECKs every invariant of queues, blocks and promises. Takes linear time; for tests and fuzzers.
+  // CHECKs every invariant of queues, blocks and promises. It takes linear time; for tests and fuzzers.
   void check() const;
 
  private:
   using Slot = std::uint32_t;
 
-  // A sequence in a step in flight. Valid only while the sequence has neither ended nor started over.
+  // A sequence in a step in flight. It is valid only while the sequence has neither ended nor been preempted.
   struct Launched {
     SequenceId sequence;
     int starts_over;
     int end;                   // number of positions that are computed after the step
-    int state_from, state_to;  // as in PlannedSequence
+    int state_from, state_to;  // see PlannedSequence
   };
   struct Flight {
     StepNumber step = 0;
@@ -141,12 +143,12 @@ class Scheduler {
 
   struct InFlight {
     StepNumber last_step = 0;
-    std::vector<Flight> steps;          // oldest first
+    std::vector<Flight> steps;          // steps in flight, oldest first
     std::vector<Flight> spare;          // unused elements, kept to reuse their memory
     std::vector<DeferredBlock> blocks;  // sorted by step
   };
 
-  // The next block of a running sequence, which other sequences may want to share.
+  // The next block that a running sequence computes, which other sequences may want to share.
   struct Frontier {
     int block;
     Hash128 key;
@@ -158,7 +160,7 @@ class Scheduler {
   Sequence& at(Slot slot) { return sequences_[slot]; }
   const Sequence& at(Slot slot) const { return sequences_[slot]; }
   SequenceId id(Slot slot) const;
-  Sequence* live(SequenceId sequence);  // find() for changes
+  Sequence* live(SequenceId sequence);  // returns a sequence that the caller changes, or null
   bool before(Slot a, Slot b) const;
 
   enum class Admission : std::uint8_t { admitted, shares, must_wait };
@@ -199,17 +201,17 @@ class Scheduler {
   std::vector<Sequence> sequences_;  // [slot]
   std::vector<Slot> unused_;
   std::vector<Slot> running_;  // sorted by policy
-  std::vector<Slot> waiting_;  // sorted by order of admission
+  std::vector<Slot> waiting_;  // in order of admission
   InFlight in_flight_;
   std::vector<BlockId> given_up_;  // scratch memory
   PrefixMatch match_;              // scratch memory: match of the last looked-up sequence
   std::list<PrefixHold> holds_;
-  std::vector<Frontier> frontier_;  // frontiers of the step being planned
+  std::vector<Frontier> frontier_;  // next blocks that the planned step computes
 
   std::uint64_t last_arrival_ = 0;
   std::uint64_t reorder_limit_ = 0;  // longest_prefix: last arrival that may be reordered
   int budget_ = 0;                   // number of tokens left in the step being planned
-  int promised_ = 0;                 // number of blocks that running sequences may still take
+  int promised_ = 0;                 // number of blocks that running sequences may still allocate
   SchedulerStats totals_;            // only sequence_bytes and the counters are valid
 };
 

@@ -5,7 +5,8 @@
 namespace octavo {
 namespace {
 
-// Two thousand small simulations with a million operations in total. schedule_soak runs longer simulations.
+// Runs two thousand small simulations with a million operations in total. schedule_soak runs longer
+// simulations.
 class RandomWorlds : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomWorlds, KeepEveryPromise) {

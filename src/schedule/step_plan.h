@@ -13,32 +13,33 @@ using StepNumber = std::uint64_t;
 
 struct PlannedSequence {
   SequenceId sequence{};
-  std::uint64_t tag = 0;  // SequenceSpec::tag
+  std::uint64_t tag = 0;  // see SequenceSpec::tag
   int first = 0;          // position of the first token
   int count = 0;          // number of tokens to compute, at positions first .. first + count - 1
-  // Ids of these tokens. If last_pending, the last id is missing: a step in flight is still sampling it,
-  // and the executor takes it from there.
+  // Ids of these tokens. If last_pending, the last id is missing, because a step in flight is still sampling
+  // it; the executor takes it from that step.
   std::span<const TokenId> tokens;
   bool last_pending = false;
-  bool samples = false;  // true: the step ends at its last known token, so it samples the next
-  // Draft tokens, at positions from first + count on. The logits of each accepted one give one more
+  bool samples = false;  // whether the step computes the last known token of the sequence, so that it samples
+                         // the next one
+  // Draft tokens, at positions from first + count on. The logits of each accepted draft token give one more
   // token.
   std::span<const TokenId> drafts;
-  // Only with recurrent layers: slots for the states before each draft token.
+  // Slots for the states before each draft token; only with recurrent layers.
   std::span<const int> draft_states;
-  int cached_tokens = 0;                   // prompt tokens in the cache at first admission
-  int second_text = kNoSecondText;         // SequenceSpec::second_text
-  const SequenceBlocks* blocks = nullptr;  // block tables that cover at least the positions up to end()
+  int cached_tokens = 0;                   // number of prompt tokens that were cached at the first admission
+  int second_text = kNoSecondText;         // see SequenceSpec::second_text
+  const SequenceBlocks* blocks = nullptr;  // block tables, which cover at least the positions up to end()
   int state_slot = kNoState;
-  int state_from = kNoState;  // slot of the saved state to start from
+  int state_from = kNoState;  // slot of the saved state from which the sequence starts
   int state_to = kNoState;    // slot for the state at end()
 
   int end() const { return first + count + static_cast<int>(drafts.size()); }
 };
 
-// Spans and pointers are valid until the next call to the scheduler.
+// Plan of one step. Spans and pointers are valid until the next call of the scheduler.
 struct StepPlan {
-  StepNumber step = 0;  // number of the step; 0: the plan is empty, and there is nothing to collect
+  StepNumber step = 0;  // number of the step; 0: the plan is empty and is not collected
   std::vector<PlannedSequence> sequences;
   std::vector<SequenceId> preempted;  // sequences that lost their blocks and wait again
   int tokens = 0;                     // number of tokens to compute, including draft tokens

@@ -45,8 +45,8 @@ std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
 struct Chunk {
   std::atomic<std::size_t> users;
 
-  // Returns the buffer's pages to the system, even if other buffers still use the chunk: adapters are
-  // unloaded while weights remain.
+  // Returns the buffer's pages to the system, even if other buffers still use the chunk. Adapters need this,
+  // because they are unloaded while weights remain.
   static void release(void* data, std::size_t bytes) {
     if (bytes > 0) madvise(data, up(bytes, kPage), MADV_DONTNEED);
     auto* chunk =
@@ -55,7 +55,7 @@ struct Chunk {
   }
 };
 
-// The chunk from which memory is allocated now. It holds a reference to the chunk.
+// The chunk from which memory is currently allocated. It holds a reference to the chunk.
 struct Filling {
   std::mutex mutex;
   Chunk* chunk = nullptr;

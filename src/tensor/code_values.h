@@ -1,5 +1,5 @@
-// Tables from a weight's code to its value. Sources of single instruction sets include this header, so it
-// contains only data.
+// Tables from the code of a weight to its value. Source files of single instruction sets include this header,
+// so it contains only data.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ enum class CodeValues : std::uint8_t {
   iq4,      // IQ4_NL and IQ4_XS: 16 values, 128 added to each
   e2m1,     // 1 sign bit, 2 exponent bits, 1 fraction bit; doubled, then 12 added
   iq3_xxs,  // 3 bits of magnitude, 1 sign bit; 64 added
-  iq3_s,    // the same; 16 added
+  iq3_s,    // same as iq3_xxs, with 16 added
   iq2,      // 2 bits of magnitude, 1 sign bit; 44 added
   iq1,      // 2 bits of the number -1, 0 or 1, 1 bit of the shift by 1/8; times 8, then 9 added
 };

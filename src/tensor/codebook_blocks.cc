@@ -16,13 +16,14 @@ std::uint32_t u32_at(const std::uint8_t* bytes) {
   return u16_at(bytes) | static_cast<std::uint32_t>(u16_at(bytes + 2)) << 16;
 }
 
-// Bit i is set if number i of 8 is negative. The file has 7 bits; the number of negative signs is even.
+// Returns 8 signs: bit i is set if number i is negative. The file has 7 of the bits; the number of negative
+// signs is even.
 std::uint32_t eight_signs(std::uint32_t seven) {
   seven &= 127;
   return seven | (static_cast<std::uint32_t>(std::popcount(seven)) & 1) << 7;
 }
 
-// Codes of a book's entry: kBits bits of magnitude, then the sign.
+// Writes the codes of an entry in a codebook: kBits bits of magnitude, then the sign.
 template <int kBits>
 void put_entry(std::uint32_t entry, std::uint32_t signs, int count, std::uint8_t* codes) {
   for (int i = 0; i < count; ++i)
@@ -30,7 +31,7 @@ void put_entry(std::uint32_t entry, std::uint32_t signs, int count, std::uint8_t
         static_cast<std::uint8_t>((entry >> kBits * i & ((1 << kBits) - 1)) | (signs >> i & 1) << kBits);
 }
 
-// The scale of 32 numbers, or of 16: an odd number.
+// Returns the scale of 32 or 16 numbers, which is an odd number.
 std::int8_t odd(std::uint32_t bits) { return static_cast<std::int8_t>(2 * bits + 1); }
 
 void set_scales(QuantBlock& block, std::size_t part, std::int8_t first, std::int8_t second) {
@@ -129,8 +130,8 @@ void iq1_m(const std::uint8_t* bytes, QuantBlock& block) {
   }
 }
 
-// Five numbers of three values are in a byte: times 3^i, modulo 256, gives the byte whose highest third is
-// number i.
+// A byte has five numbers of three values: byte * 3^i, modulo 256, is a byte whose highest third (0, 1 or 2)
+// is number i.
 void tq1_0(const std::uint8_t* bytes, QuantBlock& block) {
   constexpr struct {
     std::size_t first, count, numbers;  // bytes from `first` on; numbers in each byte

@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-// `block`: filled as take_apart() fills it; its codes are 0, its scales 1.
+// `block`: prepared by take_apart(); its codes are 0, its scales 1.
 void take_codebook_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block);
 
 }  // namespace octavo

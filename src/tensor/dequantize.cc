@@ -9,9 +9,9 @@ namespace {
 
 Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
 
-// Adds `count` numbers of kBits bits to `codes`, shifted left by `shift`. The first `run` bytes contain,
-// from their lowest bits on, the numbers 0 .. run - 1, then the next `run` numbers, and so on; further bytes
-// likewise.
+// Adds `count` numbers of kBits bits to `codes`, shifted left by `shift`. The first `run` bytes contain in
+// their lowest bits the numbers 0 .. run - 1, in the next bits the next `run` numbers, and so on; the
+// following bytes have the same structure.
 template <int kBits>
 void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8_t* codes) {
   constexpr int kPerByte = 8 / kBits;

@@ -42,7 +42,7 @@ float to_f32(Float8E4M3 x) {
   const std::uint32_t magnitude = x.bits & 0x7f;
   const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x80) << 24;
   if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000);
-  // Moves the fields to their positions in an f32, whose exponent bias is 127, not 7.
+  // Moves the fields to their positions in an f32, whose exponent bias is 127 instead of 7.
   return std::bit_cast<float>(sign |
                               std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 20) * 0x1p120f));
 }

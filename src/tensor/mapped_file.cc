@@ -29,8 +29,8 @@ std::atomic<Mapping*> mappings = nullptr;
 std::mutex mappings_change;
 std::uintptr_t page_bytes = 0;
 
-// Handles SIGBUS. If the address belongs to a mapping, the file has become shorter: maps zeros from this
-// page to the mapping's end. Otherwise the instruction runs again, and ends the process as usual.
+// Handles SIGBUS. If the address belongs to a mapping, the file has become shorter, and zeros are mapped from
+// this page to the mapping's end. Otherwise the instruction runs again and ends the process as usual.
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (Mapping* m = mappings.load(); m != nullptr; m = m->next) {
@@ -112,7 +112,7 @@ Result<> MappedFile::intact() const {
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {
-  // Only pages that are completely inside the part, because its neighbours may be in use.
+  // releases only pages that are completely inside the part, because adjacent bytes may be in use
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;

@@ -23,11 +23,11 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Call this after the last read. Error: some bytes were missing when they were read.
+  // Called after the last read. Returns an error if bytes were missing when they were read.
   Result<> intact() const;
 
-  // Tells the system that these bytes are not needed soon. Their pages leave the process's memory, but stay
-  // in the page cache.
+  // Reports to the operating system that these bytes are not needed soon. Their pages leave the process's
+  // memory, but stay in the page cache.
   void release(std::span<const std::byte> part) const;
 
  private:

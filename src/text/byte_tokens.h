@@ -8,10 +8,11 @@
 
 namespace octavo {
 
-// The bytes in byte-level form: each byte without a visible character is replaced by another character.
+// Returns the bytes in byte-level form: each byte without a visible character is replaced by another
+// character.
 std::string written(std::string_view bytes);
 
-// All merges of two tokens into a third one. `tokens` is ordered by rank.
+// Returns all merges of two tokens into a third one. `tokens` is ordered by rank.
 std::vector<std::string> merges_of(std::span<const std::string> tokens);
 
 }  // namespace octavo

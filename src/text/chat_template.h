@@ -31,7 +31,7 @@ struct ChatTemplateLimits {
   // Number of instructions, and of bytes of text and lists, that a render may use.
   std::uint64_t fuel = 200'000;
   std::uint64_t built_bytes = 16u << 20;
-  // Added to `fuel` for each byte of the input.
+  // instructions that are added to `fuel` for each byte of the input
   std::uint64_t fuel_per_input_byte = 64;
   std::uint64_t built_bytes_per_input_byte = 1024;
 };
@@ -43,14 +43,14 @@ struct ChatInput {
   std::string_view documents = {};
   std::string_view kwargs = {};  // an object: chat_template_kwargs
   bool add_generation_prompt = true;
-  bool continue_final_message = false;  // leave the last message open, so that the model continues it
+  bool continue_final_message = false;  // whether the last message stays open, so that the model continues it
   std::chrono::system_clock::time_point now =
-      std::chrono::system_clock::now();  // the time that strftime_now shows, in local time
+      std::chrono::system_clock::now();  // time that strftime_now returns, in local time
 };
 
-// Which messages a template supports.
+// Properties of the messages that a template supports.
 struct TemplateHabits {
-  bool takes_parts = false;      // a message's content may be a list of parts
+  bool takes_parts = false;      // whether a message's content may be a list of parts
   bool knows_developer = false;  // the template has the role `developer`
   bool system_anywhere = false;  // system messages may be at any position
 };

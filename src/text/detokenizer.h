@@ -37,8 +37,8 @@ class Detokenizer {
               std::span<const std::int32_t> prompt_tail = {},
               std::span<const std::int32_t> kept_special = {});
 
-  // Adds an id. Returns the text that cannot change any more: usually one token's, sometimes none or that of
-  // several tokens.
+  // Adds an id. Returns the text that cannot change any more: usually that of one token, sometimes that of no
+  // token or of several.
   std::string push(std::int32_t id);
 
   // Call this after the last id. Returns the remaining text, with U+FFFD for an incomplete code point.
@@ -53,7 +53,8 @@ class Detokenizer {
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
   std::span<const std::int32_t> kept_special_;
-  bool at_start_ = true;             // no text yet: the next token is decoded as the beginning of a text
+  bool at_start_ = true;  // whether no text was returned yet, so that the next token is decoded as the
+                          // beginning of a text
   std::string bytes_;                // byte-level: the incomplete code point
   std::vector<std::int32_t> group_;  // other decoders: ids that are decoded together
 };

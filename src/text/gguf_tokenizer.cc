@@ -189,8 +189,8 @@ std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   return tokens;
 }
 
-// Special tokens before a text, after it, and between two texts. The second text and the tokens after it
-// have the token type `second_type`.
+// Special tokens before a text, after it, and between two texts. The second text and the tokens after it have
+// the token type `second_type`.
 struct Around {
   std::optional<std::int64_t> begin = {}, end = {}, between = {};
   int second_type = 0;

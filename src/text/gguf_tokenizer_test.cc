@@ -1,4 +1,4 @@
-// Takes the committed tokenizers apart as the conversion to GGUF does, and rebuilds them.
+// Converts the committed tokenizers to GGUF vocabularies, and rebuilds them.
 #include "text/gguf_tokenizer.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A vocabulary and the texts it points to.
+// A vocabulary, and the texts to which it refers.
 struct Taken {
   std::vector<std::string> tokens, merges;
   GgufVocabulary vocabulary;
@@ -122,7 +122,7 @@ TEST(GgufTokenizer, UnigramsFramePairs) {
   std::vector<std::int32_t> ids = original.encode("Quite well.", false).value();
   ids.push_back(2);
   EXPECT_EQ(tokenizer_of(taken.vocabulary)->encode("Quite well.", true).value(), ids);
-  taken.vocabulary.special.unknown = {};  // the types do not name it, either
+  taken.vocabulary.special.unknown = {};  // no token has the type `unknown`, either
   EXPECT_THAT(tokenizer_of(taken.vocabulary).error().message, HasSubstr("unknown_token_id is missing"));
 }
 

@@ -22,7 +22,7 @@ struct Row {
   double type = kNormal;
 };
 
-// Marks are special, whatever type the file gives them.
+// Special tokens have the type control, whatever type the file gives them.
 double type_of(std::string_view token, std::string_view type) {
   if (type == "BYTE") return kByte;
   if (type == "UNKNOWN") return kUnknown;

@@ -29,7 +29,7 @@ std::vector<std::int32_t> ids(const Tokenizer& tokenizer, std::string_view text)
   return tokenizer.encode(text, false).value();
 }
 
-// Takes the vocabulary apart as the conversion to GGUF does.
+// Converts the vocabulary as the conversion to GGUF does.
 TEST(Plamo, GgufFilesHaveTheSame) {
   for (const std::string name : {"plamo2", "plamo3"}) {
     const auto rows = rows_of(name);

@@ -11,7 +11,7 @@ struct PreTokenizer {
   std::span<const std::string_view> splits;  // expressions, applied in this order; each match becomes a piece
   bool gpt2_words = false;                   // GPT-2's expression is applied last
   // Properties of all models with this pre-tokenizer:
-  bool ignore_merges = false;  // a word that is a token stays whole
+  bool ignore_merges = false;  // whether a word that is a token is not split
   bool add_bos = false;        // default for files without tokenizer.ggml.add_bos_token
   bool nfc = false;            // texts are normalised to NFC first
 };

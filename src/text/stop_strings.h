@@ -14,9 +14,10 @@ namespace octavo {
 inline constexpr std::size_t kStopStringsMax = 32;
 inline constexpr std::size_t kStopStringBytesMax = 1024;
 
-// The first complete stop string wins. If several end at the same byte, the longest wins, so that no part of
-// it is returned; of equal ones, the first in the list. Only the longest end of the text that could begin a
-// stop string is held back. Uses Knuth-Morris-Pratt for each stop string, in linear time.
+// Finds the first complete stop string. If several end at the same byte, the longest wins, so that no part of
+// it is returned; of equal stop strings, the first in the list wins. The splitter holds back only the longest
+// end of the text that could begin a stop string. It uses Knuth-Morris-Pratt for each stop string, in linear
+// time.
 class StopSplitter {
  public:
   struct Step {
@@ -27,7 +28,7 @@ class StopSplitter {
   // Errors: invalid_argument on field "stop" if a string is empty or too long, or if there are too many.
   static Result<StopSplitter> create(std::vector<std::string> stops, bool include_stop_string);
 
-  // Adds the next piece. After a stop string, all further text is dropped.
+  // Adds the next piece. After a stop string, all further text is ignored.
   Step push(std::string_view piece);
 
   // Call this after the last piece. Returns the text that was held back.

@@ -28,7 +28,8 @@ StopSplitter splitter(std::vector<std::string> stops, bool include = false) {
   return StopSplitter::create(std::move(stops), include).value();
 }
 
-// The result according to the definition: the earliest end, then the longest, then the first in the list.
+// Returns the result by the definition: the earliest end, then the longest stop string, then the first in the
+// list.
 Outcome reference(const std::vector<std::string>& stops, bool include, const std::string& text) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     std::optional<std::size_t> best;
@@ -105,8 +106,7 @@ TEST(StopSplitter, AgreesWithTheDefinitionForAnySplit) {
   }
 }
 
-// Checks that text once sent never has to be withdrawn, and that only text that could begin a stop string is
-// held back.
+// Text that was sent never has to be withdrawn, and only text that could begin a stop string is held back.
 TEST(StopSplitter, SendsAsSoonAsItMay) {
   std::mt19937 random(8);
   for (int round = 0; round < 2'000; ++round) {

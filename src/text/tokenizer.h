@@ -43,9 +43,9 @@ class Tokenizer {
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens,
                                            std::size_t bytes_max = kEncodeBytesMax) const;
 
-  // Tokenises one or two texts for a pooling model. Adds special tokens around them, and truncates to `most`
-  // tokens as `tokenizers` does: the longer text first, at its end; special tokens remain. Errors: those of
-  // encode().
+  // Tokenises one or two texts for a pooling model. It adds special tokens around them, and truncates to
+  // `most` tokens as `tokenizers` does: the end of the longer text is removed first, and special tokens
+  // remain. Returns the errors of encode().
   struct Texts {
     std::vector<std::int32_t> ids;
     std::optional<int> second;  // index of the first token of type 1; nullopt: no such token
@@ -63,14 +63,14 @@ class Tokenizer {
   // The token as the vocabulary writes it ("Ġthe", "▁the", "<0x0A>"); nullopt: no such id.
   std::optional<std::string> token(std::int32_t id) const;
 
-  // The bytes that the token adds in the middle of a text (" the", "\n"); possibly incomplete UTF-8. nullopt:
-  // no such id.
+  // Returns the bytes that the token adds in the middle of a text (" the", "\n"), possibly incomplete UTF-8;
+  // nullopt if the id does not exist.
   std::optional<std::string> token_bytes(std::int32_t id) const;
 
-  // The id of a token that is written as in the vocabulary.
+  // Returns the id of a token that is written as in the vocabulary.
   std::optional<std::int32_t> id_of(std::string_view token) const;
 
-  // Whether skip_special_tokens drops the token.
+  // Returns whether skip_special_tokens omits the token.
   bool is_special(std::int32_t id) const;
 
   const TokenizerConfig& config() const { return config_; }

@@ -30,8 +30,8 @@ struct TokenizerConfig {
   // Text of the token with this name; "": the model has no such token.
   std::string_view special_token(std::string_view name) const;
 
-  // The chat template for a request, selected as in transformers: with tools, "tool_use" if it exists; else
-  // the default one. "": the model has none.
+  // Returns the chat template for a request, selected as in transformers: with tools, "tool_use" if it
+  // exists; otherwise the default template. "": the model has no template.
   std::string_view chat_template(bool with_tools) const;
 };
 

@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// Properties of a lead byte: length of the code point, and the range of its second byte. Length 0: the byte
-// is no lead byte.
+// Properties of a lead byte: length of the code point, and range of its second byte. Length 0: the byte
+// cannot begin a code point.
 struct Lead {
   std::size_t length;
   std::uint8_t second_min = 0x80;
@@ -27,7 +27,7 @@ Lead lead(std::uint8_t byte) {
   return {0};
 }
 
-// The next piece of a text: a whole code point, or the longest sequence that could begin one (at least one
+// The next piece of a text: a complete code point, or the longest sequence that could begin one (at least one
 // byte).
 struct Piece {
   std::size_t length;

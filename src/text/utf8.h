@@ -8,10 +8,11 @@
 
 namespace octavo {
 
-// Index of the first byte that is not part of a complete, valid code point; nullopt: all are.
+// Returns the index of the first byte that is not part of a complete, valid code point; nullopt if the text
+// is valid.
 std::optional<std::size_t> invalid_utf8_at(std::string_view text);
 
-// Number of bytes at the end that begin an incomplete code point: 0 to 3.
+// Returns the number of bytes, 0 to 3, at the end that begin an incomplete code point.
 std::size_t incomplete_utf8_tail(std::string_view text);
 
 // Replaces each maximal invalid part by U+FFFD ("substitution of maximal subparts", Unicode section 3.9), as

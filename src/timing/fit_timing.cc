@@ -16,7 +16,7 @@ constexpr int kDescents = 2000;
 
 using Coefficients = std::array<double, kTerms>;
 
-// For each of the two maxima, the term that a step uses.
+// For each of the two maxima in the formula, the term that determines a step's time.
 struct Sides {
   bool by_tokens = false;  // matrix products: arithmetic takes longer than reading the weights
   bool by_pairs = false;   // attention: arithmetic takes longer than reading the cache
@@ -33,7 +33,7 @@ StepTiming timing_of(const Coefficients& c) {
   return {.fixed_us = c[0], .weights_us = c[1], .token_us = c[2], .kv_token_us = c[3], .pair_us = c[4]};
 }
 
-// Solves the least squares problem if the sides are known. Each step has the weight 1 / its time.
+// Solves the least squares problem for fixed sides. Each step has the weight 1 / its time.
 Coefficients fit_linear(std::span<const TimedStep> steps, std::span<const Sides> sides) {
   std::array<Coefficients, kTerms> products{};  // matrix of the normal equations
   Coefficients targets{};  // right side of the normal equations; after weighting, every time is 1

@@ -14,9 +14,9 @@ struct TimedStep {
 };
 
 // Returns the non-negative coefficients with the smallest squared relative error; zeros if there are no
-// steps. The timing has maxima. If it is fixed which side of each maximum is larger, the time is linear in
-// the coefficients (solved by coordinate descent). The new coefficients then select the sides again. These
-// two steps alternate, from several start values.
+// steps. The formula has two maxima. If the larger side of each maximum is fixed, the time is linear in the
+// coefficients, which are solved by coordinate descent. The new coefficients then determine the sides again.
+// These two steps alternate, from several start values.
 StepTiming fit_timing(std::span<const TimedStep> steps);
 
 // Value: |predicted - measured| / measured.

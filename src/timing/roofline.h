@@ -21,9 +21,9 @@ struct DeviceFigures {
   double bytes_per_second = 0;
   double operations_per_second = 0;  // peak of dense products, in the products' number format
   double memory_bytes = 0;
-  double bandwidth_share = 0.8;  // share of the peak bandwidth that kernels reach
+  double bandwidth_share = 0.8;  // fraction of the peak bandwidth that kernels reach
   double compute_share = 0.6;
-  double step_us = 1000;  // fixed time of a step
+  double step_us = 1000;  // fixed time of a step, in microseconds
 };
 
 template <class Figures>
@@ -31,15 +31,15 @@ struct Named {
   std::string_view name;
   Figures figures;
 };
-std::span<const Named<ModelFigures>> known_models();    // all figures: in bf16
-std::span<const Named<DeviceFigures>> known_devices();  // all figures: one device, in bf16
+std::span<const Named<ModelFigures>> known_models();    // returns models with their figures in bf16
+std::span<const Named<DeviceFigures>> known_devices();  // returns single devices with their figures in bf16
 
 // Timing on `devices` devices with tensor parallelism. The efficiency shares and step_us include
 // communication.
 StepTiming roofline(const ModelFigures& model, const DeviceFigures& device, int devices);
 
-// Number of tokens whose KV fits into this share of the memory that the weights leave free. Error: none fits
-// (field: "model").
+// Returns the number of tokens whose KV fits into the fraction memory_share of the memory that the weights
+// leave free. Returns an error for the field "model" if no token fits.
 Result<std::int64_t> cache_tokens(const ModelFigures& model, const DeviceFigures& device, int devices,
                                   double memory_share);
 

@@ -1,4 +1,4 @@
-// Send times of requests.
+// Times at which a benchmark sends its requests.
 #pragma once
 
 #include <cstddef>

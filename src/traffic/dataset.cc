@@ -89,7 +89,7 @@ Result<int> tokens_of(std::string_view text, const Tokenizer& tokenizer) {
   return static_cast<int>(ids.size());
 }
 
-// The text of a turn; null: the entry has no text.
+// Returns the text of a message, or null if the entry has no text.
 const json::string* turn(const json::array& turns, std::size_t i) {
   const json::object* object = turns[i].if_object();
   const json::value* value = object == nullptr ? nullptr : object->if_contains("value");
@@ -160,7 +160,7 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
   return prompts;
 }
 
-// Makes prompts of whole lines. The number of lines follows from the mean length of the file's lines.
+// Makes prompts of complete lines. The number of lines depends on the mean length of the file's lines.
 Result<std::vector<Prompt>> sonnet(const DatasetOptions& o, const Tokenizer& tokenizer) {
   constexpr std::string_view kBegin = "Repeat some of these lines:\n";
   TRY(const std::string text, read_file(o.path));

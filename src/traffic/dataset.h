@@ -43,7 +43,7 @@ struct DatasetOptions {
   int sonnet_prefix_len = 200;
   int sonnet_output_len = 150;
 
-  int sharegpt_output_len = 0;  // 0: the length of the answer in the file
+  int sharegpt_output_len = 0;  // 0: length of the answer in the file
   int custom_output_len = 256;
 };
 

@@ -45,7 +45,7 @@ class Distribution {
   }
 
   std::vector<Counted> values_;
-  std::vector<std::uint64_t> ends_;  // number of values up to this one, inclusive
+  std::vector<std::uint64_t> ends_;  // number of values up to and including this one
   std::uint64_t count_ = 0;
   double sum_ = 0;
 };

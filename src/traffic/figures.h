@@ -22,8 +22,8 @@ struct AnswerTimes {
   std::int64_t last_us = 0;   // time of the response's last chunk
 };
 
-// In milliseconds. ttft: from sending to the first chunk; tpot: mean time of a token after the first one, 0
-// if there is only one; e2el: from sending to the last chunk.
+// Times in milliseconds. ttft: from sending to the first chunk; tpot: mean time per token after the first
+// one, 0 if there is only one token; e2el: from sending to the last chunk.
 struct Times {
   double ttft, tpot, e2el;
 };

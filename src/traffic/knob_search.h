@@ -1,4 +1,4 @@
-// Searches for the settings of several knobs that give the highest score.
+// Searches for the values of several settings ("knobs", such as flags) that give the highest score.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Knob {
   std::size_t usual = 0;            // index of the value that is used without tuning
   bool ordered = false;             // neighbouring values give similar scores, so a refinement tries only the
                                     // neighbours of the best value
-  std::vector<std::size_t> coarse = {};  // indexes of the values in the grid; empty: only the usual value
+  std::vector<std::size_t> coarse = {};  // indices of the values in the grid; empty: only the usual value
 };
 
 // Tries settings in this order:

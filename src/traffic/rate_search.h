@@ -5,9 +5,9 @@ namespace octavo::traffic {
 
 class RateSearch {
  public:
-  // first: the first rate to measure, in requests/s. The search ends when the lowest bad rate exceeds the
-  // highest good rate by at most the fraction `precision`. It also ends if first / 16 is too high, or if
-  // first * 65,536 is not.
+  // first: first rate to measure, in requests/s. The search ends when the lowest bad rate exceeds the highest
+  // good rate by at most the fraction `precision`. It also ends if first / 16 is still too high, or if first
+  // * 65,536 is still not too high.
   RateSearch(double first, double precision) : first_(first), precision_(precision) {}
 
   bool done() const;

@@ -1,5 +1,5 @@
-// Pieces of a cached prefix and their keys. The pieces are the blocks of each cache group that later tokens
-// attend to, and the states of recurrent layers at the end of the prefix.
+// Pieces of a cached prefix and their keys. The pieces are the blocks of each cache group to which later
+// tokens attend, and the states of recurrent layers at the end of the prefix.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace octavo {
 
-// Keys of a prompt's full blocks, equal in all processes. A key hashes all tokens up to the block's end,
-// with identity and extras as in PrefixHasher.
+// Returns the keys of a prompt's full blocks, which are equal in all processes. A key is a hash of all tokens
+// up to the block's end, with identity and extras as in PrefixHasher.
 std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
                                    std::span<const Hash128> extras = {});
 
-// A piece that belongs to a block of the prompt. part: index of the cache group; from the number of groups
-// on, index of a piece of the states.
+// A piece that belongs to a block of the prompt. part: index of the cache group; values from the number of
+// groups on are pieces of the states.
 struct KvPiece {
   int block = 0;  // index of the block in the prompt
   int part = 0;
@@ -36,20 +36,20 @@ struct KvPlace {
 
 inline int group_count(const BlockFormat& format) { return static_cast<int>(format.windows.size()); }
 
-// Pieces of the blocks [begin, end) of a prefix of `end` blocks, in the order of blocks. If the first
-// `begin` blocks are available already, these are the last pieces of the full list.
+// Returns the pieces of the blocks [begin, end) of a prefix of `end` blocks, in the order of blocks. If the
+// first `begin` blocks are available already, these are the last pieces of the complete list.
 std::vector<KvPiece> pieces_of(const BlockFormat& format, int begin, int end);
 
-// Key of a piece; key: the key of its block (KvPrompt::keys).
+// Returns the key of a piece. key: key of its block (KvPrompt::keys).
 inline Hash128 piece_key(Hash128 key, int part) {
   return {.low = key.low, .high = key.high ^ static_cast<std::uint64_t>(part) * 0x9E3779B97F4A7C15u};
 }
-// keys: keys of the prompt's blocks.
+// Returns the keys of pieces. keys: keys of the prompt's blocks.
 std::vector<Hash128> piece_keys(std::span<const KvPiece> pieces, std::span<const Hash128> keys);
 
-// For each key, returns whether the piece is known to be stored.
+// Function that returns for each key whether the piece is known to be stored.
 using KnownPieces = std::function<std::vector<bool>(std::span<const Hash128>)>;
-// Number of blocks of the longest prefix whose pieces are all stored.
+// Returns the number of blocks of the longest prefix whose pieces are all stored.
 int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, const KnownPieces& known);
 
 }  // namespace octavo

@@ -63,7 +63,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
           out.ucx = transport == "ucx";
           return {};
         }
-        // NIXL's own fields are ignored
+        // fields that only NIXL uses are ignored
         if (key != "backends" && key != "num_threads") return no_field(key);
         return {};
       });
@@ -77,7 +77,7 @@ Result<> read_place(const json::value& value, std::string_view field, std::strin
   return {};
 }
 
-// Reads the compression of blocks below host memory; JSON null disables it.
+// Reads the compression of blocks below host memory; JSON null means no compression.
 Result<> read_compression(const json::value& value, std::string_view field, BlockCompression& out) {
   if (value.is_null()) return {};
   std::string name;
@@ -154,8 +154,8 @@ Result<> read_policy(const json::value& value, std::string_view field, EvictionP
   return {};
 }
 
-// Reads host memory (CPUOffloadingSpec) and the tier below it (TieringOffloadingSpec). If there is no spec
-// name, the fields determine which one it is.
+// Reads host memory (CPUOffloadingSpec) and the tier below it (TieringOffloadingSpec). Without a spec name,
+// the fields determine the spec.
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kHost = "CPUOffloadingSpec", kTiers = "TieringOffloadingSpec";
   KvTierOptions& tier = out.tier.emplace();
@@ -296,7 +296,7 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   return {};
 }
 
-// Selects a store in a shared library; the library reads the extra config itself.
+// Selects a store in a shared library, which reads the extra config itself.
 Result<> read_library(const std::string& path, const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   tier.place = library_url(path, json::serialize(extra));
@@ -308,11 +308,11 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
   return {};
 }
 
-// One row for each value of kv_connector.
+// Table of the values of kv_connector.
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // true: accepts every kv_role; false: only kv_both
+  bool peers;  // whether every kv_role is accepted; otherwise only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},
@@ -346,7 +346,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       if (policy != "recompute")
         return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               // Ignored: fields that other connectors use.
+               // ignored: fields that other connectors use
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));
     }

@@ -10,8 +10,8 @@
 
 namespace octavo {
 
-// Returns the connectors in the order of lookup: the tier, other engines, further connectors. Errors: those
-// of TierConnector::open and PeerConnector::start.
+// Returns the connectors in the order of lookup: the tier, other engines, other connectors. Returns the
+// errors of TierConnector::open and PeerConnector::start.
 Result<std::vector<std::unique_ptr<KvConnector>>> start_connectors(const KvTransferOptions& options,
                                                                    const KvConnectorSite& site);
 

@@ -21,7 +21,7 @@ struct Opened {
   std::vector<StoredTensor> tensors;  // ascending by name
 };
 
-// Drops tensors that the index lists in another file or not at all, because they are not part of the model.
+// Removes tensors that the index does not list for this file, because they are not part of the model.
 void keep_listed(const WeightFiles& files, const std::string& file, std::vector<StoredTensor>& tensors) {
   if (files.file_of.empty()) return;
   const auto unlisted = std::ranges::stable_partition(tensors, [&](const StoredTensor& t) {
@@ -34,7 +34,7 @@ void keep_listed(const WeightFiles& files, const std::string& file, std::vector<
   tensors.erase(unlisted.begin(), unlisted.end());
 }
 
-// Without an index, each tensor must be in exactly one file. With an index, each listed tensor must exist.
+// Checks that each tensor is in exactly one file or, with an index, that each listed tensor exists.
 Result<> check_tensors(const WeightFiles& files, std::span<const StoredTensor> tensors) {
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
   if (twice != tensors.end())

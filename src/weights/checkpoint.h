@@ -14,13 +14,13 @@
 
 namespace octavo {
 
-// Checks a model's path before it is read. Errors: not_found if it does not exist; corrupt if files are
-// git-lfs pointers (a clone without git-lfs has these instead of the files).
+// Checks a model's path before it is read. Returns not_found if it does not exist, or corrupt if files are
+// git-lfs pointers (a clone without git-lfs contains these instead of the files).
 Result<> check_model_path(const std::string& path);
 
 class Checkpoint {
  public:
-  // tensors: their bytes are in `memory`; ascending by unique name.
+  // tensors: ascending by unique name; their bytes are in `memory`.
   Checkpoint(std::vector<StoredTensor> tensors, Buffer memory)
       : memory_(std::move(memory)), tensors_(std::move(tensors)) {}
 
@@ -42,9 +42,9 @@ class Checkpoint {
   // Sum over all tensors.
   std::size_t bytes() const;
 
-  // Tells the system that these bytes are not needed again.
+  // Reports to the operating system that these bytes are not needed again.
   void release(const StoredTensor& tensor) const;
-  // Call this after the last read. Error: bytes of a file were missing when they were read.
+  // Called after the last read. Returns an error if bytes of a file were missing when they were read.
   Result<> intact() const;
 
  private:

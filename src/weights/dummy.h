@@ -8,8 +8,9 @@
 
 namespace octavo {
 
-// For each slot a BF16 tensor of small random numbers, the same in each run; integer slots get zeros in I64.
-// All tensors share one buffer of the largest tensor's size. Errors: resource_exhausted.
+// Returns a BF16 tensor of small random numbers for each slot, the same in each run; integer slots get zeros
+// in I64. All tensors share one buffer of the largest tensor's size. Returns resource_exhausted if memory
+// does not suffice.
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots);
 
 }  // namespace octavo

@@ -31,8 +31,8 @@ struct GgufContents {
 // Errors are ErrorCode::corrupt and begin with `what`, the name of the file.
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what);
 
-// A checkpoint in one GGUF file, or in several; then the first one says how many (name-00001-of-00003.gguf
-// ..).
+// A checkpoint in one GGUF file, or in several files (name-00001-of-00003.gguf ..), whose number is in the
+// first file.
 struct Gguf {
   std::vector<MappedFile> files;
   GgufMetadata metadata;              // metadata of the first file
@@ -46,7 +46,7 @@ struct Gguf {
   const StoredTensor* find(std::string_view name) const;
 };
 
-// Whether a model's path means a GGUF file: an existing file, or a path that ends with .gguf.
+// Returns whether a model's path means a GGUF file: an existing file, or a path that ends with .gguf.
 bool is_gguf(const std::string& path);
 
 }  // namespace octavo

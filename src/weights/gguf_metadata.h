@@ -55,7 +55,7 @@ class GgufMetadata {
   bool has(std::string_view key) const { return find(key) != nullptr; }
   bool is_list(std::string_view key) const { return has(key) && find(key)->size.has_value(); }
   Result<std::optional<bool>> boolean(std::string_view key) const;
-  // A number of any type. If the value is a list, all items must be equal, and the item is returned.
+  // Returns a number of any type. If the value is a list, all items must be equal, and one item is returned.
   Result<std::optional<double>> number(std::string_view key) const;
   // A number in [0, most].
   Result<std::optional<std::int64_t>> count(std::string_view key, std::int64_t most) const;

@@ -37,7 +37,7 @@ Result<> check_words(const StoredTensor& tensor, const Shape& shape) {
   return check_shape(tensor, shape);
 }
 
-// Removes the tensors of each matrix from the list, and combines them.
+// Combines the tensors of each packed matrix, and removes them from the list.
 class Joiner {
  public:
   Joiner(std::vector<StoredTensor> tensors, const PackedFormat& format) : format_(format) {
@@ -89,7 +89,7 @@ class Joiner {
     return {};
   }
 
-  // Removes and returns a tensor of the matrix. If it is missing, the result has no name.
+  // Removes and returns a tensor of the matrix. A missing tensor has an empty name.
   Result<StoredTensor> take(const std::string& name) {
     const auto found = all_.find(name);
     if (found == all_.end()) return StoredTensor{};

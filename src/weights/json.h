@@ -14,8 +14,8 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// Parses one JSON text. If an object has the same key twice, it is an error, because readers differ in the
-// value that they use. Errors are ErrorCode::corrupt and begin with `what`.
+// Parses a JSON text. An object with a repeated key is an error, because readers differ in the value that
+// they use. Errors are ErrorCode::corrupt and begin with `what`.
 Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
                                       const JsonLimits& limits = {});
 

@@ -18,8 +18,8 @@ namespace octavo {
 
 enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4, modelopt };
 
-// Description of the packed matrices in config.json. The rest follows from the tensors: names and formats
-// show which matrices are packed, because a file may also have plain matrices.
+// Description of the packed matrices in config.json. Names and formats of the tensors show which matrices are
+// packed, because a file may also have plain matrices.
 struct PackedFormat {
   Packing packing = Packing::none;
   int bits = 4;                 // gptq: 4 or 8; awq: 4
@@ -29,25 +29,26 @@ struct PackedFormat {
   std::int64_t block_cols = 0;  // 0: there are no such blocks
 };
 
-// A matrix of small integers. `together` consecutive items (a power of two) along columns or rows form a
-// group, stored in one little-endian 32-bit word or in one byte.
+// A matrix of small integers. A group of `together` consecutive items (a power of two) along columns or rows
+// is stored in one little-endian 32-bit word or in one byte.
 struct PackedItems {
   int bits = 8;
   bool is_signed = false;  // 8-bit two's complement
   int offset = 0;          // number added to an item, so that values start from 0
   std::int64_t together = 1;
-  bool along_rows = false;        // a group holds consecutive rows
+  bool along_rows = false;        // whether a group consists of consecutive rows
   std::int64_t group_stride = 1;  // distance between neighbouring groups, in items
   std::int64_t other_stride = 1;  // distance along the other dimension, in items
   bool awq_order = false;         // the eight items of a group are in the order 0 2 4 6 1 3 5 7
-  // 4-bit blocks of kBlockColumns columns: one byte that is not a code, then one byte for each column of the
-  // first half. The byte's upper half is the code of the column kBlockColumns / 2 later.
+  // Whether items are in 4-bit blocks of kBlockColumns columns: one byte that is not a code, then one byte
+  // for each column of the first half. The upper half of a byte is the code of the column kBlockColumns / 2
+  // later.
   bool in_blocks = false;
 
   static constexpr std::int64_t kBlockColumns = 32;
   static constexpr std::int64_t kBlockBytes = 1 + kBlockColumns / 2;
 
-  // Position of an item within its group.
+  // Returns the position of an item within its group.
   std::int64_t place(std::int64_t in_group) const {
     constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
     return awq_order ? kAwqPlaces[in_group] : in_group;
@@ -82,10 +83,10 @@ struct PackedMatrix {
   bool global_divides = false;
 };
 
-// Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such, in int4, int8 or
-// fp8. It gets the plain matrix's name. Drops the scales of activations and of the KV cache: the engine
-// computes these itself. Errors: corrupt or unsupported, with the tensor that is missing or has a wrong shape
-// or format.
+// Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such tensors, in int4,
+// int8 or fp8, with the name of the plain matrix. It removes the scales of activations and of the KV cache,
+// which the engine computes itself. Returns corrupt or unsupported, with the tensor that is missing or has a
+// wrong shape or format.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
 
 // Converts an MXFP4 tensor of a GGUF file to a matrix or a stack of matrices, which points into the file.

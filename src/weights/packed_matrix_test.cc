@@ -142,7 +142,7 @@ TEST(PackedMatrix, Fp8AndMxfp4OfDeepseek) {
   EXPECT_EQ(all[65], -0x1p-7F);
 }
 
-// As in consolidated.safetensors: one scale for the matrix, and one for the activations, which is dropped.
+// consolidated.safetensors has one scale for the matrix, and one for the activations, which is removed
 TEST(PackedMatrix, Fp8OfMistral) {
   File file;
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {2, 3}, std::vector<std::uint8_t>(6, 0x38));

@@ -36,7 +36,7 @@ struct PickleValue {
   std::vector<const PickleValue*> items = {};  // items of a list; for a dict: key, value, key, value ..
 
   bool is(Kind wanted) const { return kind == wanted; }
-  // Whether the value is a call of `callable`, which is written "module.name".
+  // Returns whether the value is a call of `callable`, which is written "module.name".
   bool is_call_of(std::string_view callable) const {
     return kind == Kind::call && items[0]->kind == Kind::global && items[0]->text == callable;
   }

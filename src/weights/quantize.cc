@@ -58,7 +58,7 @@ Range range_of(std::span<const float> values) {
 }
 
 float squared_error(std::span<const float> values, const Group& group) {
-  Lanes sums[4] = {};  // independent sums, so that additions overlap in time
+  Lanes sums[4] = {};  // several independent sums, so that additions overlap in time
   static_assert(kColumnsMultiple % (4 * kLanes) == 0);
   for (std::size_t i = 0; i < values.size(); i += 4 * kLanes)
     for (std::size_t j = 0; j < 4; ++j) {
@@ -75,7 +75,8 @@ Group int8_group(std::span<const float> values) {
   return {std::max(-range.low, range.high) / 127, 128, 255};
 }
 
-// A slightly narrower range clips outliers but is more precise for all other values.
+// Searches for the best range: a slightly narrower range clips outliers but is more precise for all other
+// values.
 Group int4_group(std::span<const float> values) {
   const Range range = range_of(values);
   Group best{0, 0, 15};

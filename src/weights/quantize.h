@@ -11,8 +11,7 @@
 
 namespace octavo {
 
-// The number of columns must be a multiple of this: kernels multiply this number of columns at a time, with
-// one scale.
+// Divisor of the number of columns: kernels multiply 32 columns at a time, with one scale.
 inline constexpr std::int64_t kColumnsMultiple = 32;
 // Maximum number of int4 columns that share a scale.
 inline constexpr std::int64_t kInt4Group = 128;
@@ -33,7 +32,7 @@ struct QuantizedMatrix {
   std::vector<std::uint8_t> zeros;
   MatrixPart part;
 
-  // Makes `part` a view of the vectors. If all zeros have the middle value, they are left out.
+  // Makes `part` a view of the vectors. If all zeros have the middle value, `part` has no zeros.
   void set_part(Encoding encoding, std::int64_t rows, std::int64_t cols);
 };
 

@@ -20,7 +20,7 @@ bool matches(std::string_view name, std::string_view pattern) {
   return name == pattern;
 }
 
-// Example: "a, b, c and 17 more".
+// Formats names as "a, b, c and 17 more".
 std::string some_of(std::span<const std::string_view> names) {
   constexpr std::size_t kShown = 5;
   std::string text = fmt::format("{}", fmt::join(names.first(std::min(names.size(), kShown)), ", "));
@@ -78,7 +78,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   std::vector<std::string_view> missing;
   std::set<std::string_view> wanted;
   for (const Slot& slot : slots) {
-    if (!wanted.insert(slot.name).second) continue;  // several slots for one stack of matrices
+    if (!wanted.insert(slot.name).second) continue;  // several slots may belong to one stack of matrices
     const StoredTensor* tensor = checkpoint.find(slot.name);
     if (tensor == nullptr) {
       missing.push_back(slot.name);

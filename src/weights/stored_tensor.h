@@ -29,7 +29,7 @@ struct StoredTensor {
   std::shared_ptr<const PackedMatrix> packed = {};
 
   bool plain() const { return encoding == Encoding::plain; }
-  // Whether the engine can compute with the tensor.
+  // Returns whether the engine can compute with the tensor.
   bool usable() const {
     return !plain() || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   }
@@ -41,8 +41,8 @@ View view_of(const StoredTensor& tensor);
 // Slice i along a tensor's first dimension, as a tensor. For a packed tensor this slices codes and scales.
 StoredTensor slice_of(const StoredTensor& tensor, std::int64_t i);
 
-// A rectangle of a plain matrix as a tensor. It points into the file if the rows are complete; else it is a
-// copy in `memory`.
+// Returns a rectangle of a plain matrix as a tensor. It points into the file if the rows are complete;
+// otherwise it is a copy in `memory`.
 StoredTensor part_of(const StoredTensor& tensor, std::int64_t first_row, std::int64_t rows,
                      std::int64_t first_col, std::int64_t cols, std::vector<std::byte>& memory);
 
@@ -51,7 +51,8 @@ float number_at(const StoredTensor& tensor, std::int64_t i);
 
 void put_number(std::byte* data, DType type, std::size_t i, float value);
 
-// The plain tensor in format `type`: the same tensor, or a copy in `memory` if format or alignment differ.
+// Returns the plain tensor in format `type`: the same tensor, or a copy in `memory` if format or alignment
+// differ.
 StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& memory,
                        ThreadPool& pool);
 

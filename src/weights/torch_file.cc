@@ -36,7 +36,7 @@ constexpr std::size_t kRankMax = 8;
 // Returns the storage with this key; nullopt if it is missing.
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
 
-// A storage's id: ('storage', type, key, device, number of elements); in old files a view follows.
+// Id of a storage: ('storage', type, key, device, number of elements); in old files, a view follows.
 struct Storage {
   const Format* format;
   std::string_view key;

@@ -14,8 +14,9 @@
 
 namespace octavo {
 
-// Tensors are ordered by name. Their bytes point into `file`; tensors with one storage share bytes. Errors
-// begin with `what`, the name of the file: corrupt, or unsupported if a tensor is not dense and row-major.
+// Parses a file. Tensors are ordered by name. Their bytes point into `file`; tensors with the same storage
+// share bytes. Errors begin with `what`, the name of the file: corrupt, or unsupported if a tensor is not
+// dense and row-major.
 Result<std::vector<StoredTensor>> parse_torch_file(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

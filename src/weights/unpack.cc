@@ -16,7 +16,7 @@ constexpr int kNanExponent = 255;
 // Assigns columns to scales.
 struct ColumnGroups {
   std::int64_t columns = 0;              // number of consecutive columns that share a group
-  std::vector<std::int64_t> group = {};  // for each run of `columns` columns
+  std::vector<std::int64_t> group = {};  // group of each run of `columns` columns
 };
 
 Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
@@ -47,7 +47,7 @@ bool any_nan(std::span<const std::uint8_t> codes) {
   return found != 0;
 }
 
-// Factor of NVFP4's scales, including a half, because the table has doubled e2m1 values.
+// Returns the factor of NVFP4's scales, times 1/2, because the table has doubled e2m1 values.
 Result<float> global_factor(const PackedMatrix& m) {
   const float number = number_at(m.global_scale, 0);
   const float factor = (m.global_divides ? 1 / number : number) / 2;

@@ -1,6 +1,6 @@
 // A word with several codes belongs to several rows or columns of the result. So the result is assembled in
-// blocks that fit into the L1 cache: reads and writes use whole cache lines, and a few shifts convert a word
-// to bytes.
+// blocks that fit into the L1 cache: reads and writes use complete cache lines, and a few shifts convert a
+// word to bytes.
 #include "weights/unpack_codes.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct FourWords {
   Bytes halves[2];
 };
 
-// The items of one word, the lowest first: eight of four bits, or four of eight bits.
+// Returns the items of one word, the lowest first: eight items of four bits, or four of eight bits.
 std::uint64_t items_of(const std::byte* word, int bits) {
   std::uint32_t all;
   std::memcpy(&all, word, sizeof all);
@@ -141,7 +141,7 @@ void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::
   });
 }
 
-// Writes both codes of each byte, `apart` bytes from each other.
+// Writes both codes of each byte, at a distance of `apart` bytes.
 void split_bytes(std::span<const std::byte> from, std::int64_t step, std::int64_t apart,
                  std::uint8_t* codes) {
   for (const std::byte byte : from) {

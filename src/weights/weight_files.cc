@@ -31,7 +31,7 @@ fs::path index_of(const fs::path& folder, std::string_view file) {
   return folder / fmt::format("{}.index.json", file);
 }
 
-// The first of kNames that exists in the folder.
+// Returns the first of kNames that exists in the folder.
 std::optional<std::string_view> usual_name(const fs::path& folder) {
   std::error_code ignored;
   for (const std::string_view file : kNames)
@@ -112,7 +112,7 @@ Result<> check_shards(const std::vector<std::string>& names, std::string_view ex
   return {};
 }
 
-// For folders without an index and without a file of kNames.
+// Finds the files of folders without an index and without a file of kNames.
 Result<WeightFiles> other_names(const fs::path& folder) {
   constexpr std::string_view kAdapter = "adapter_model", kTorchShards = "pytorch_model-";
   WeightFiles safetensors, torch{.names = {}, .torch = true, .file_of = {}};

@@ -14,7 +14,7 @@ constexpr std::size_t kEndBytes = 22, kLocatorBytes = 20, kEnd64Bytes = 56, kEnt
 constexpr std::size_t kCommentMax = 0xFFFF;
 constexpr std::uint32_t kHeader = 0x04034b50, kEntry = 0x02014b50, kEnd = 0x06054b50, kLocator = 0x07064b50,
                         kEnd64 = 0x06064b50;
-constexpr std::uint64_t kElsewhere = 0xFFFF'FFFF;  // means that the value is in an extra field, with 64 bits
+constexpr std::uint64_t kElsewhere = 0xFFFF'FFFF;  // marks a value that is in an extra field, with 64 bits
 
 template <class T>
 T number(Bytes bytes, std::size_t at) {
@@ -56,7 +56,7 @@ std::optional<Directory> find_directory(Bytes file) {
   return std::nullopt;
 }
 
-// Reads the values that did not fit into 32 bits, in order. False: some are missing.
+// Reads the values that did not fit into 32 bits, in order. Returns false if some are missing.
 bool read_wide_numbers(Bytes extra, std::span<std::uint64_t*> wanted) {
   constexpr std::uint16_t kWide = 1;
   while (extra.size() >= 4) {

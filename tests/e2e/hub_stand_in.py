@@ -11,14 +11,14 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
-LARGE = 100_000  # bytes, from which on a file is stored elsewhere
+LARGE = 100_000  # size in bytes from which on a file is stored on the second server
 
 
 class Repository:
     def __init__(self, files, commit="1" * 40, token=None):
         self.files = files  # name: bytes
         self.commit = commit
-        self.token = token  # whoever does not show it is refused
+        self.token = token  # requests without this token are rejected
 
 
 class Hub:
@@ -66,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self):
-        with contextlib.suppress(ConnectionError):  # the client has heard enough
+        with contextlib.suppress(ConnectionError):  # the client has closed the connection
             self.handle_request()
 
     def handle_request(self):

@@ -16,7 +16,7 @@ class Cluster:
         self.version = 100
         self.collections = {}
         self.watches = []  # (collection, queue)
-        self.oldest = 0  # watches from before this version are refused with 410
+        self.oldest = 0  # watches from an earlier version are rejected with 410
         self.requests = []
 
     def put(self, collection, obj):
@@ -107,7 +107,7 @@ def kubernetes():
                     and all(each["metadata"]["labels"].get(key) == value for key, value in wanted)
                 ]
                 begin = int(query.get("continue", 0))
-                end = begin + min(int(query["limit"]), 2)  # so that lists have pages
+                end = begin + min(int(query["limit"]), 2)  # small, so that lists have several pages
                 metadata = {"resourceVersion": str(cluster.version)}
                 if end < len(everything):
                     metadata["continue"] = str(end)
@@ -127,12 +127,12 @@ def kubernetes():
             self.send_header("Content-Type", "application/json")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            self.close_connection = True  # where it ends, the program must ask again
+            self.close_connection = True  # at its end, the client must send a new request
             with contextlib.suppress(OSError):
                 while not done.is_set():
                     with contextlib.suppress(queue.Empty):
                         line = json.dumps(events.get(timeout=0.1)).encode() + b"\n"
-                        half = len(line) // 2  # lines do not arrive whole
+                        half = len(line) // 2  # so that lines arrive in pieces
                         for part in (line[:half], line[half:]):
                             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
                             self.wfile.flush()

@@ -33,7 +33,7 @@ def redis_stand_in():
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
-            with contextlib.suppress(ConnectionError):  # whoever asked is gone
+            with contextlib.suppress(ConnectionError):  # the client has disconnected
                 self.answer()
 
         def answer(self):

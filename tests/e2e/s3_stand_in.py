@@ -73,7 +73,7 @@ def s3_stand_in():
         do_GET = do_HEAD = do_PUT = do_DELETE = answer
 
         def handle(self):
-            with contextlib.suppress(ConnectionError):  # whoever asked is gone
+            with contextlib.suppress(ConnectionError):  # the client has disconnected
                 super().handle()
 
     class Server(http.server.ThreadingHTTPServer):

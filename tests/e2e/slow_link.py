@@ -63,4 +63,4 @@ class SlowLink:
                     os.write(end, packet)
                     self.passed += 1
                 except OSError:
-                    pass  # a full queue loses it
+                    pass  # a full queue loses the packet

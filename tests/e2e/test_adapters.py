@@ -170,7 +170,7 @@ def test_more_than_fit_in_memory_take_turns(base, client, folders):
         load(base, name, folders[name])
     names = ["a0", "a1", "a2", "a3", "a4", "zero", "demo"]
     alone = {name: answer(client, name) for name in names}
-    assert len({text for text, _ in alone.values()}) == 6  # zero and demo say the same
+    assert len({text for text, _ in alone.values()}) == 6  # `zero` does not change the demo model's output
     with concurrent.futures.ThreadPoolExecutor(14) as pool:
         assert list(pool.map(lambda name: answer(client, name), 2 * names)) == 2 * [alone[name] for name in names]
 
@@ -255,7 +255,7 @@ def test_what_a_folder_does_not_have_is_not_found(found):
     for name in ("nobody", "foreign", "link", "../" + root.name + "/one", str(root / "one"), "./one", "team", "."):
         with pytest.raises(openai.NotFoundError):
             answer(finds, name)
-    for _ in range(2):  # by the request that waited for it, and by the cached result
+    for _ in range(2):  # first loaded for the request that waits, then found in the cache
         with pytest.raises(openai.BadRequestError, match="max-lora-rank") as refused:
             answer(finds, "wide")
         assert refused.value.param == "model"

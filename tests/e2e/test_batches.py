@@ -14,7 +14,7 @@ from anthropic.types.messages.batch_create_params import Request
 
 from conftest import PATIENCE, eventually, http_client, running, serve, serve_command
 
-MODEL = "gpt-3.5-turbo-0125"  # of OpenAI's guide
+MODEL = "gpt-3.5-turbo-0125"  # example in OpenAI's guide
 LAST = ("completed", "failed", "expired", "cancelled")
 
 

@@ -31,7 +31,7 @@ def test_counts_are_the_servers(server, tmp_path):
     assert result["completed"] == 12 and result["failed"] == 0 and result["commit"] == "abc"
     assert result["request_goodput"] == result["request_throughput"]
     assert len(result["itls"]) == 12 and result["errors"] == [""] * 12
-    # The trial request before the measured ones asks for what the first of them asks for.
+    # The trial request before the measured requests is equal to the first of them.
     lengths = [result["input_lens"], result["output_lens"]]
     assert result["total_input_tokens"] == sum(lengths[0])
     for name, old, counts in zip(names, before, lengths):

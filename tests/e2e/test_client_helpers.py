@@ -52,7 +52,7 @@ class Node(pydantic.BaseModel):
     children: Annotated[list["Node"], pydantic.Field(max_length=1)]
 
 
-# Numbers and texts of these types have no end that the schema knows: some answers are cut off by their length.
+# The schemas of these numbers and texts set no limit, so some answers are cut off at max_tokens.
 FIELDS = {"max_tokens": 500, "temperature": 1.2, "messages": MESSAGES}
 
 

@@ -63,7 +63,7 @@ def test_chat_answers_from_standard_input():
 def test_examples_of_the_docs_print_a_sentence():
     docs = pathlib.Path(__file__).parent.parent.parent / "docs"
     pages = (docs / "start/five-minutes.md").read_text() + (docs / "guides/python.md").read_text()
-    prompts = set(re.findall(r'generate(?: -p |\(\[?)"([^"]+)"', pages))  # of the command and of the Python class
+    prompts = set(re.findall(r'generate(?: -p |\(\[?)"([^"]+)"', pages))  # options of the command and of the Python class
     assert prompts
     for prompt in prompts:
         words = run("generate", "-p", prompt, "--max-tokens", "40", "--temperature", "0").stdout.split()
@@ -135,7 +135,7 @@ def test_chat_edits_lines_and_keeps_a_history(tmp_path):
 def test_a_mistral_file_with_layer_types_has_windows_where_they_say(tmp_path):
     model = pathlib.Path(tiny("mistral", tmp_path))
     config = json.loads((model / "config.json").read_text())
-    windows = {None: 2, "sliding_attention": 1, "full_attention": 0}  # layers with one, by the type of the first
+    windows = {None: 2, "sliding_attention": 1, "full_attention": 0}  # layers with one, by the type of the first layer
     for first, count in windows.items():
         types = {} if first is None else {"layer_types": [first, "full_attention"]}
         (model / "config.json").write_text(json.dumps(config | types))

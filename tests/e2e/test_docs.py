@@ -101,7 +101,7 @@ def commands(text):
 def test_the_program_knows_the_commands(page):
     unknown = []
     for name, *words in commands(page.read_text()):
-        if name.startswith("-"):  # of the program itself
+        if name.startswith("-"):  # flags of the program itself
             continue
         nested = [("simulate", "calibrate"), ("plan", "live"), ("plan", "pools")]
         depth = 2 if name in ("bench", "model") or (name, *words[:1]) in nested else 1
@@ -134,7 +134,7 @@ def test_every_plugin_and_its_parameters_have_a_row():
         assert named, f"{name} has no row in docs/reference/plugins.md"
         file = next(file for file in decide.glob("**/*.cc") if f"> {make}(" in file.read_text())
         source = file.read_text()
-        if file.parent == decide:  # of several plugins
+        if file.parent == decide:  # parameters of several plugins
             source = source.partition(f"> {make}(")[2].partition("\n}\n")[0]
         for parameter in re.findall(r'\.read\w*\(\s*"(\w+)"', source):
             assert any(f"`{parameter}`" in row for row in named), f"{name}: {parameter} is missing in its row"

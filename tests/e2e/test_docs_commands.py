@@ -21,7 +21,7 @@ PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kub
 STAND_INS = {
     "MODEL": "models/demo", "MODEL_DIR": "models/demo", "org/name": "models/demo", "Qwen/Qwen3-0.6B": "models/demo",
     "tenants.yaml": "{tmp}/tenants.yaml", "/var/cache/kv": "{tmp}/kv", "localhost:8000": "{server}", "...": "",
-    "cache.example:6379": "127.0.0.1:1",  # nothing listens there, which stops no server
+    "cache.example:6379": "127.0.0.1:1",  # an address on which nothing listens; no server needs it to start
     "[MODEL | --url host:port]": "models/demo", "bash|zsh|fish": "bash",
 }
 

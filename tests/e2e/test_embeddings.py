@@ -123,7 +123,7 @@ def test_texts_are_framed_and_cut(embedder):
     text = "the quick brown fox"
     assert vector(text) == vector(ids_of(text))
     assert vector("The QUICK  brown fox") == vector(text)
-    assert vector("x " * 400, truncate_prompt_tokens=9) == vector("x " * 7)  # the special tokens stay
+    assert vector("x " * 400, truncate_prompt_tokens=9) == vector("x " * 7)  # special tokens remain
     with pytest.raises(openai.BadRequestError, match="a text has 402 tokens, the model reads at most 318"):
         vector("x " * 400)
     with pytest.raises(openai.BadRequestError, match="make vectors of texts"):
@@ -166,7 +166,7 @@ def test_each_token_has_a_vector(tmp_path):
         assert all(len(vector) == width and math.isclose(sum(x * x for x in vector), 1, rel_tol=1e-5) for vector in data[2]["data"])
         results = http_client.post(base + "/v1/rerank", json={"query": "the fox", "documents": ["a b c", "the fox", "fox"]}).json()["results"]
         assert results[0]["index"] == 1
-        assert math.isclose(results[0]["relevance_score"], len(ids_of("the fox")), rel_tol=1e-5)  # each token finds itself
+        assert math.isclose(results[0]["relevance_score"], len(ids_of("the fox")), rel_tol=1e-5)  # the best match of each token is the token itself
         refusal = http_client.post(base + "/v1/embeddings", json={"input": "x"})
         assert refusal.status_code == 400 and "do not make vectors of texts" in refusal.text
 
@@ -219,12 +219,12 @@ def test_cohere_and_jina_style_bodies(embedder):
     ("case", "made"),
     [
         ("roberta", "first"),  # post-norms, learned positions; a vocabulary of 97 tokens, which ranks share unevenly
-        ("embedding_gemma", "mean"),  # tokens see both sides within windows, a dense layer behind the pooling
+        ("embedding_gemma", "mean"),  # tokens see both sides within windows; a dense layer after the pooling
         ("qwen3-embedder", "last"),
         ("xlm-roberta-classifier", "scores"),
         ("qwen3-word-reranker-untied", "scores"),  # two rows of the output matrix
         ("qwen2-process-reward", "tokens"),
-        ("nomic_moe", "mean"),  # experts, whose sum has a bias that one rank adds
+        ("nomic_moe", "mean"),  # experts whose sum has a bias, which one rank adds
     ],
 )
 def test_two_ranks_read_texts(case, made, tmp_path):
@@ -248,7 +248,7 @@ def test_two_ranks_read_texts(case, made, tmp_path):
         one = read(base, texts)
     with serve(*flags, *ranks) as base:
         two = read(base, texts)
-        assert [read(base, [text])[0] for text in texts] == two  # bit for bit, in whatever company
+        assert [read(base, [text])[0] for text in texts] == two  # bit for bit, with any other requests in the batch
     assert len(one) == len(texts) and all(close(ours, theirs) for ours, theirs in zip(two, one))
 
 
@@ -273,7 +273,7 @@ def test_conversations_and_long_texts(tmp_path):
         messages = [{"role": "user", "content": "the fox"}, {"role": "assistant", "content": "jumps"}]
         reply = http_client.post(base + "/v1/embeddings", json={"model": "tiny", "messages": messages, "add_special_tokens": True}).json()
         assert close(reply["data"][0]["embedding"], vector("the fox jumps"))
-        # 318 tokens, 318 and 64: the mean of the chunks' separate vectors.
+        # 318 tokens are read as chunks of 318 and 64; the result is the mean of the chunks' vectors.
         ids = (cases[-1][0] * 3)[:700]
         parts = [client.embeddings.create(model="tiny", input=ids[at:at + 318]).data[0].embedding for at in (0, 318, 636)]
         mean = [sum(n * x for n, x in zip((318, 318, 64), column)) for column in zip(*parts)]

@@ -28,8 +28,8 @@ def test_residency_and_work_are_measured_on_request():
     with serve(*flags) as base:
         same = "Once upon a time there was a fox " * 4
         for i in range(12):
-            ask(base, same)  # its blocks are used again
-            ask(base, f"{i} " * 60)  # blocks that evict others
+            ask(base, same)  # the blocks of the first request are used again
+            ask(base, f"{i} " * 60)  # new blocks evict others
         assert eventually(lambda: (value(base, "kv_block_lifetime_seconds_count") or 0) > 10)
         assert value(base, "kv_block_idle_before_evict_seconds_count") == value(base, "kv_block_lifetime_seconds_count")
         assert 0 < value(base, "kv_block_idle_before_evict_seconds_sum") <= value(base, "kv_block_lifetime_seconds_sum")

@@ -57,7 +57,7 @@ def test_errors_tell_nothing_of_the_machine(server):
         for path in ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/tokenize"]:
             status, text = post(server, path, body)
             assert status < 500, (path, body, text)
-            text = text.replace("/etc/passwd", "")  # the client's own name of a model, which the error repeats
+            text = text.replace("/etc/passwd", "")  # name of a model that the client sent; the error repeats it
             assert not re.search(r"0x[0-9a-f]{6}|/home|/usr|/tmp|std::|\.cc\b|\.h\b|/etc/", text), text
 
 
@@ -99,7 +99,7 @@ def test_one_port_is_open():
     with running(f"{BINARY} serve --port {{port}}") as (process, base):
         children = set()
         for task in Path(f"/proc/{process.pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # a thread that has just ended
+            with contextlib.suppress(OSError):  # a thread may just have ended
                 children |= set((task / "children").read_text().split())
         assert children
         everything = set().union(*(listening(pid) for pid in {str(process.pid), *children}))
@@ -157,7 +157,7 @@ def test_a_frozen_engine_is_seen():
         (engine,) = engines(base)
         subprocess.run(["kill", "-STOP", str(engine)], check=True)
         status, text = post(base, "/v1/completions", {"prompt": "Once", "max_tokens": 5, "temperature": 0})
-        assert status == 200, text  # by the engine that took its place
+        assert status == 200, text  # by the engine that replaced the frozen one
         assert engine not in engines(base)
         assert fetch(base + "/ready") == ""
 

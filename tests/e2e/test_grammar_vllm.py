@@ -108,7 +108,7 @@ def test_every_kind_of_request(backend, tokenizer, kind, spec, text):
     end = tokenizer.eos_token_id
     assert end in mask_of(backend, grammar)
     assert grammar.accept_tokens("r", [end]) and grammar.is_terminated()
-    assert grammar.accept_tokens("r", [5])  # what follows the end is ignored
+    assert grammar.accept_tokens("r", [5])  # tokens after the end are ignored
     assert set(mask_of(backend, grammar)) == {end}
     grammar.rollback(1)
     assert not grammar.is_terminated() and end in mask_of(backend, grammar)
@@ -120,7 +120,7 @@ def test_drafts_are_cut_where_they_leave_the_grammar(backend, tokenizer):
     grammar = backend.compile_grammar(Kind.JSON, PERSON)
     good, bad = tokens_of(tokenizer, '{"name":"Mira"'), tokens_of(tokenizer, "}")
     assert grammar.validate_tokens(good + bad) == good
-    assert grammar.validate_tokens([-1, *good]) == []  # padding of drafts
+    assert grammar.validate_tokens([-1, *good]) == []  # padding of draft tokens
     assert grammar.accept_tokens("r", good) and not grammar.accept_tokens("r", bad)
 
 
@@ -158,7 +158,7 @@ def test_a_request_is_refused_when_it_arrives():
         with pytest.raises(ValueError, match=part):
             ours.validate(params_of(kind, text))
     ours.validate(params_of("JSON", PERSON))
-    ours.validate(params_of("STRUCTURAL_TAG", '{"format": {"type": "const_string", "value": "<|im_start|>"}}'))  # names a token
+    ours.validate(params_of("STRUCTURAL_TAG", '{"format": {"type": "const_string", "value": "<|im_start|>"}}'))  # the message names a token
 
 
 def test_install_takes_the_place_of_xgrammar(monkeypatch):

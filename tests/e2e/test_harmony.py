@@ -39,7 +39,7 @@ def gpt(tmp_path_factory):
         config = json.loads((folder / name).read_text())
         config |= {"eos_token_id": [ids["<|return|>"], ids["<|call|>"]], "pad_token_id": ids["<|return|>"]}
         (folder / name).write_text(json.dumps(config))
-    # No --reasoning-parser: the tokenizer says what the format is.
+    # Without --reasoning-parser, the tokenizer determines the format.
     with serve("--model", str(folder), "--enable-auto-tool-choice", "--tool-call-parser", "openai") as base:
         yield openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
 

@@ -379,7 +379,7 @@ def test_tls(home, hub, tmp_path):
         trusted = {"SSL_CERT_FILE": str(certificate)}
         other = pull(HF_ENDPOINT=secure.endpoint.replace("localhost", "127.0.0.1"), **trusted)
         assert other.returncode == 2 and "mismatch" in other.stderr, other.stderr
-        # Small files over TLS, large ones elsewhere: that would not be encrypted.
+        # A setting with TLS for small files and without TLS for large ones would not encrypt them.
         assert "not encrypted" in pull(HF_ENDPOINT=secure.endpoint, **trusted).stderr
         hub.repositories[NAME].files[WEIGHTS] = b"small"
         hub.repositories[NAME].files["tokenizer.json"] = b"{}"

@@ -79,6 +79,6 @@ def test_a_common_beginning_is_computed_once(hybrid):
         lengths = [length for _, length, _ in shared]
         first, second, third = (cached for *_, cached in shared)
         assert first == 0 and 0 < second < lengths[1] and second % 256 == 0
-        # Where the second prompt left the first, its state was kept.
+        # The state at which the second prompt left the first one was saved.
         assert second <= third and lengths[2] - third < 64
         assert eventually(lambda: metric(base, "vllm:prefix_cache_hits_total") == second + third)

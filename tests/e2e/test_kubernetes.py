@@ -58,7 +58,7 @@ def test_the_pods_of_a_pool_come_and_go(replica):
         assert eventually(lambda: ready(metrics) == 3)
         cluster.put(PODS, pod("p1", "127.0.0.1", APP))
         assert eventually(lambda: ready(metrics) == 4)
-        # The pool selects other pods, then is gone.
+        # First the pool selects other pods; then the pool is deleted.
         cluster.put(POOLS, pool([port], {"app": "database"}))
         assert eventually(lambda: ready(metrics) == 1)
         cluster.delete(POOLS, "pool")
@@ -90,7 +90,7 @@ def test_what_is_known_stays_while_the_cluster_does_not_answer(replica):
             assert eventually(lambda: ready(metrics) == 1)
         with socket.create_server(("127.0.0.1", port_of(api))) as mute:
             mute.settimeout(PATIENCE)
-            for _ in range(2):  # the second question comes after the first has failed
+            for _ in range(2):  # the second request follows after the first has failed
                 mute.accept()[0].close()
         assert ready(metrics) == 1
 

@@ -57,7 +57,7 @@ class Subscriber:
         self.socket.send_multipart([b"", struct.pack(">q", 0)])
         found = []
         while True:
-            _, _, number, batch = self.socket.recv_multipart()  # the second frame: the topic
+            _, _, number, batch = self.socket.recv_multipart()  # the second frame is the topic
             number = struct.unpack(">q", number)[0]
             if number == -1:
                 return found
@@ -100,7 +100,7 @@ def test_a_prompt_is_stored_once_and_cleared(server):
     assert all(event.block_size == 16 and event.medium == "GPU" for event in stored)
 
     complete(url, prompt)
-    complete(url, prompt[:32] + [7] * 16 + [8])  # shares two blocks
+    complete(url, prompt[:32] + [7] * 16 + [8])  # the prompt shares two blocks with the first one
     events = subscriber.events(4)
     assert len(events) == 4
     assert events[3].token_ids == [7] * 16 and events[3].parent_block_hash == stored[1].block_hashes[0]
@@ -123,7 +123,7 @@ def test_a_tiers_blocks_are_told_of_under_the_same_names(tmp_path):
         assert [event.medium for event in told] == ["GPU"] * 3 + ["STORAGE"] * 3
         for one, other in zip(here, below):
             assert msgspec.structs.replace(one, medium="STORAGE") == other
-    with serve(*flags) as url:  # finds them there; then what comes drives them out
+    with serve(*flags) as url:  # finds the blocks in the cache; then other prompts evict them
         complete(url, prompt)
         told = Subscriber(events["replay_endpoint"]).events(6)
         assert sorted((event.medium, event.token_ids[0]) for event in told) == [(m, t) for m in ("GPU", "STORAGE") for t in prompt[0:48:16]]

@@ -116,7 +116,7 @@ def test_an_evicted_prompt_comes_back_from_host_memory(plain):
 
 
 def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain, tmp_path):
-    # Host memory has room for this prompt's blocks and few more.
+    # Host memory has room for the blocks of this prompt and for few more.
     tiers = offloading(spec_name="TieringOffloadingSpec", cpu_bytes_to_use=6 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}])
     with serve(NAME, tiers, *SMALL) as base:
         assert same(ask(base), plain)
@@ -129,7 +129,7 @@ def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain
         assert eventually(lambda: tier_metric(base, "vllm:kv_offload_total_bytes_total", "STORAGE_to_CPU") > 0)
         assert tier_metric(base, "vllm:kv_offload_total_bytes_total", "CPU_to_GPU") > 0
     with serve(NAME, tiers, *SMALL) as base:
-        assert eventually(lambda: "vllm:kv_tier_blocks{" in fetch(base + "/metrics"))  # what the engine says, it says a moment behind its start
+        assert eventually(lambda: "vllm:kv_tier_blocks{" in fetch(base + "/metrics"))  # the engine reports these numbers shortly after its start
         assert tier_metric(base, "vllm:kv_tier_blocks", "CPU") == 0
         assert same(ask(base), plain)
         assert eventually(lambda: hits(base) > 100)
@@ -193,7 +193,7 @@ def test_an_evicted_prompt_comes_back_also_to_an_engine_that_was_killed(plain, t
         os.kill(engine, signal.SIGKILL)
         assert eventually(lambda: engines(base) not in ([], [engine]))
         assert same(ask(base), plain)
-        assert eventually(lambda: hits(base) > 500)  # of the new engine, whose counters began at 0
+        assert eventually(lambda: hits(base) > 500)  # counters of the new engine, which began at 0
 
 
 def test_spoilt_files_cost_nothing_but_time(plain, tmp_path):

@@ -121,7 +121,7 @@ def test_engines_of_different_layouts_exchange_blocks(prefill, decode):
         assert failures(consumer) == 0
         assert eventually(lambda: metric(producer, "vllm:kv_transfer_held_blocks") == 0)
     assert got.text == alone.text
-    if TENSOR in (prefill, decode):  # another order of sums
+    if TENSOR in (prefill, decode):  # ranks add numbers in another order
         pairs = zip(got.logprobs.token_logprobs, alone.logprobs.token_logprobs)
         assert max(abs(a - b) for a, b in pairs) < 1e-3
     else:

@@ -37,7 +37,7 @@ CHOICES = {
     "autoscaling.by": ["none", "hpa", "keda"],
 }
 
-# The modules whose archives hold the definitions of custom resources.
+# Modules whose archives contain the definitions of custom resources.
 DEFINITIONS = {
     "InferencePool": ("sigs.k8s.io/gateway-api-inference-extension@v1.3.0", "inference.networking.k8s.io_inferencepools.yaml"),
     "LeaderWorkerSet": ("sigs.k8s.io/lws@v0.7.0", "leaderworkerset.x-k8s.io_leaderworkersets.yaml"),
@@ -54,7 +54,7 @@ def combinations():
         if layout != "replicas" and changed & {"engine.storage", "engine.kvTier"}:
             continue
         if not by_name["engine.storage"] and by_name["engine.kvTier"]:
-            continue  # refused, see below
+            continue  # rejected combination, see below
         if "route.replicas" in changed and changed - {"route.replicas", "engine.layout"}:
             continue
         if not picks and changed & {"pick.config", "pick.failureMode"}:
@@ -170,7 +170,7 @@ def test_wrong_values_are_refused(values):
 
 
 def test_kubernetes_takes_them(monkeypatch):
-    contents = functools.cache(kubernetes_validate.utils.schema_contents)  # it reads 2 MB for each document
+    contents = functools.cache(kubernetes_validate.utils.schema_contents)  # reads 2 MB for each document
     monkeypatch.setattr(kubernetes_validate.utils, "schema_contents", contents)
     checked = [document for document in objects() if document["kind"] not in DEFINITIONS]
     assert checked
@@ -302,7 +302,7 @@ def test_who_scales_finds_what_it_scales():
         for scaler in [d for d in release if d["kind"] in ("HorizontalPodAutoscaler", "ScaledObject")]:
             target = scaler["spec"]["scaleTargetRef"]
             scaled = names[target["apiVersion"], target["kind"], target["name"]]
-            assert "replicas" not in scaled["spec"]  # else each upgrade of the release sets them back
+            assert "replicas" not in scaled["spec"]  # otherwise each upgrade of the release resets the replicas
             for trigger in scaler["spec"].get("triggers", []):
                 pattern = re.search(r'pod=~"(.+)"', trigger["metadata"]["query"]).group(1)
                 pod = scaled["metadata"]["name"] + ("-5d5b8c7f9-x2x7k" if scaled["kind"] == "Deployment" else "-0")

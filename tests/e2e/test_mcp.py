@@ -11,9 +11,9 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 EVENT = TypeAdapter(ResponseStreamEvent)
-NO_SPACES = '{"disable_any_whitespace": true}'  # the demo model writes spaces without end
+NO_SPACES = '{"disable_any_whitespace": true}'  # without a limit, the demo model writes spaces until max_tokens
 
-# The arguments are constants and the schemas are closed, so that the demo model can write only these calls.
+# The arguments are constants and the schemas are closed, so the demo model can write only these calls.
 SERVER = '''
 import sys
 from typing import Literal
@@ -111,7 +111,7 @@ def test_a_failed_call_is_a_result(mcp_client, tools_port):
 
 
 def test_long_results_are_cut(mcp_client, tools_port):
-    with pytest.raises(openai.BadRequestError):  # the context of the demo model is shorter than the cut result
+    with pytest.raises(openai.BadRequestError):  # the context of the demo model is shorter than the truncated result
         ask(mcp_client, tools_port, "long")
 
 

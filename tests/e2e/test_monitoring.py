@@ -46,7 +46,7 @@ def test_promtool_reads_the_dashboards_queries(tmp_path):
         for i, query in enumerate(dashboard_queries())
     ]
     file = tmp_path / "rules.yaml"
-    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))  # JSON is YAML
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))  # JSON is valid YAML
     subprocess.run(["promtool", "check", "rules", file], check=True)
 
 
@@ -54,7 +54,7 @@ def test_promtool_reads_the_dashboards_queries(tmp_path):
 def test_promtool_reads_the_page(server, client, model):
     client.completions.create(model=model, prompt="Once", max_tokens=3)
     page = fetch(server + "/metrics")
-    # It also advises on names, which are vLLM's: only what it cannot read is an error (1; advice is 3).
+    # The tool also gives advice on names, which are vLLM's. Only exit code 1 is an error; 3 is advice.
     result = subprocess.run(["promtool", "check", "metrics"], input=page, text=True, capture_output=True)
     assert result.returncode in (0, 3), result.stderr
     for name in asked_for():
@@ -137,5 +137,5 @@ def test_a_trace_of_a_servers_steps(tmp_path):
     trace = json.loads(file.read_text())
     steps = [event["args"] for event in trace["traceEvents"] if "step" in event.get("args", {})]
     assert trace["otherData"]["steps_lost"] == 0
-    assert sum(step["answer_tokens"] for step in steps) == 3 * 19  # the first of each comes of its prompt
+    assert sum(step["answer_tokens"] for step in steps) == 3 * 19  # the first token of each answer is computed with the prompt
     assert [step["step"] for step in steps] == list(range(steps[0]["step"], steps[0]["step"] + len(steps)))

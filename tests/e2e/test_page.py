@@ -141,7 +141,7 @@ def test_prefix_tree_forks_where_prompts_do(page, server, client, model):
         client.completions.create(model=model, prompt=beginning + end, max_tokens=1)
     page.goto(server + "/#engine")
     tree = page.get_by_role("img", name="Prefix tree")
-    sync_api.expect(tree.locator("rect.cached").nth(2)).to_be_attached()  # what both begin with, and two ends
+    sync_api.expect(tree.locator("rect.cached").nth(2)).to_be_attached()  # a common beginning of both texts, and two different ends
     label = tree.get_attribute("aria-label")
     assert re.search(r"[1-9]\d* blocks in [1-9]\d* pieces", label), label
 
@@ -193,7 +193,7 @@ def test_an_image_goes_with_a_message(page, server):
 
 
 def assert_accessible(page):
-    page.evaluate(Path(AXE).read_text())  # past the policy that lets no other script run
+    page.evaluate(Path(AXE).read_text())  # bypasses the content security policy, which forbids other scripts
     found = page.evaluate("axe.run()")["violations"]
     assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in found] == []
 

@@ -214,7 +214,7 @@ def test_different_prompts_spread(replicas, gateway):
     through = client_of(gateway[0])
     model = through.models.list().data[0].id
     before = [served(base) for base in replicas]
-    for i in range(200):  # chance decides among equals
+    for i in range(200):  # of equal endpoints, a random one is picked
         through.completions.create(model=model, prompt=f"{i} is a separate number, and so is what follows it", max_tokens=1)
         if all(served(base) > b for base, b in zip(replicas, before, strict=True)):
             return
@@ -229,7 +229,7 @@ def test_the_busy_one_is_left_alone(replicas, tmp_path):
         assert eventually(lambda: metric(metrics, "llm_d_epp_average_kv_cache_utilization") == 0)
         busy, through = client_of(replicas[0]), client_of(base).with_options(timeout=PATIENCE)
         model = busy.models.list().data[0].id
-        # As long as its cache holds an answer that is not whole, by KV use alone the others are picked.
+        # While the cache of an endpoint contains an unfinished answer, KV-cache utilisation alone selects the others.
         stream = busy.chat.completions.create(model=model, messages=MESSAGES, max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
         next(iter(stream))
         with paused(replicas[0], "mode=keep"):
@@ -276,10 +276,10 @@ def test_a_prompt_goes_where_its_blocks_are(model, tmp_path):
                 client.chat.completions.create(model=model, messages=[{"role": "user", "content": content}], max_tokens=1)
 
             told = lambda: metric(metrics, "octavo_pick_cache_events_total")  # noqa: E731
-            for attempt in range(100):  # a subscription takes its time to arrive
+            for attempt in range(100):  # a subscription takes some time to arrive
                 before = told()
                 ask(client_of(base), f"none {attempt}")
-                if eventually(lambda: told() > before, seconds=5):  # later ones would be taken for those of the next
+                if eventually(lambda: told() > before, seconds=5):  # later requests would be counted for the next part
                     break
             for attempt in range(4):
                 before = told(), served(base)
@@ -382,7 +382,7 @@ def test_a_killed_replica_gets_nothing(replicas, tmp_path):
             fields = dict(model=model, max_tokens=1, temperature=0)
             victim.kill()
             victim.wait()
-            # Before the picker knows, Envoy takes the next of its list; then it is not picked any more.
+            # Until the picker detects the failure, Envoy uses the next endpoint in its list; then the picker no longer picks the failed one.
             for i in range(24):
                 through.completions.create(prompt=f"{i} is a separate number, and so is what follows it", **fields)
             assert eventually(lambda: ready(metrics) == 2)
@@ -392,7 +392,7 @@ def test_a_killed_replica_gets_nothing(replicas, tmp_path):
 
 def test_ranks_behind_one_port_are_endpoints(tmp_path):
     with running(f"{SERVE} --data-parallel-size 2") as (_, base):
-        ports = [port_of(base)] * 3  # the gateway has three places
+        ports = [port_of(base)] * 3  # the gateway allows three requests
         with picker([address(base)], "--config-text 'plugins: [{type: active-request-scorer}]'") as (grpc, _, metrics), envoy(tmp_path, grpc, ports) as gate:
             assert eventually(lambda: ready(metrics) == 2)
             through = client_of(gate)
@@ -496,10 +496,10 @@ def test_an_adapter_is_asked_where_it_runs(tmp_path):
             assert eventually(lambda: waiting() - there + sum(each.done() for each in asks) == 4)
             return not any(each.done() for each in asks)
 
-        # Paused, it keeps the adapter running, and what comes waits there.
+        # The paused replica keeps the adapter active, and requests for it wait there.
         with concurrent.futures.ThreadPoolExecutor(8) as pool, paused(bases[1], "mode=keep"):
             assert eventually(goes_there), "the picker has not read of it"
-            # Where it ran a moment ago counts, too, until the picker has read of its end.
+            # The endpoint that had the adapter a moment ago also counts, until the picker has read that it has none.
             assert all_go_there() or all_go_there()
         assert {each.result(PATIENCE) for each in asked} == {"tale"}
         stream.close()

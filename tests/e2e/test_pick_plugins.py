@@ -109,7 +109,7 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
                             begun.release()
             except (openai.APIError, OSError):
                 evicted.append(i)
-            except Exception as cut:  # the HTTP library's own, of a stream that breaks off
+            except Exception as cut:  # error of the HTTP library for an interrupted stream
                 assert "peer closed" in str(cut) or "incomplete" in str(cut), cut
                 evicted.append(i)
 
@@ -120,7 +120,7 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
             for _ in threads:
                 begun.acquire()
             for one in replicas:
-                pauses.enter_context(paused(one, "mode=keep"))  # none ends by itself meanwhile
+                pauses.enter_context(paused(one, "mode=keep"))  # none of them ends by itself in the meantime
             chat = pool.submit(through.completions.create, **fields, prompt="Now", max_tokens=4,
                                extra_headers={"x-llm-d-inference-objective": "chat"})
             assert eventually(lambda: metric(metrics, "octavo_pick_flow_control_evictions_total") == 1)
@@ -129,4 +129,4 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
         for thread in threads:
             thread.join()
         assert len(evicted) == metric(metrics, "octavo_pick_flow_control_evictions_total") == 1
-        assert all(map(at_rest, replicas))  # the engine of the one that was ended has let go of it
+        assert all(map(at_rest, replicas))  # the engine of the ended request has freed it

@@ -45,7 +45,7 @@ def test_the_smallest_fleet_for_an_slo(trace, slow, tmp_path):
     for trial in answer["trials"]:
         assert trial["meets_slo"] == (trial["replicas"] >= answer["replicas"]) == (trial["slo_attainment"] >= 0.99)
 
-    # The simulator says the same of that fleet, and of one replica less.
+    # The simulator confirms the plan for that fleet, and rejects a fleet with one replica less.
     for replicas in (answer["replicas"], answer["replicas"] - 1):
         file = tmp_path / "simulated.json"
         subprocess.run([OCTAVO, "simulate", *map(str, flags), "--replicas", str(replicas), "--goodput", "ttft:2000",

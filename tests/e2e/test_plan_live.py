@@ -104,7 +104,7 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
             failures += load(router, 1, 8, 1, lambda: serving(1))
             assert failures == []
             assert metric(base, 'octavo_plan_decisions_total{reason="load"}') >= 2
-            # Servers that it started end with it.
+            # Servers that the program has started end with it.
             (last,) = [w["url"] for w in workers(router)]
             process.terminate()
             assert process.wait(timeout=PATIENCE) == 0
@@ -112,7 +112,7 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
             with pytest.raises(OSError):
                 fetch(last + "/health")
         finally:
-            if process.poll() is None:  # and the servers that it has started
+            if process.poll() is None:  # including the servers that the program has started
                 process.terminate()
                 process.wait(timeout=PATIENCE)
 

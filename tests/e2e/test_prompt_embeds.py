@@ -29,7 +29,7 @@ def safetensors(rows, dtype=None, shape=None, name="prompt_embeds"):
     data = rows.tobytes()
     entry = {"dtype": dtype or {"float32": "F32", "float16": "F16"}[str(rows.dtype)], "shape": shape or list(rows.shape), "data_offsets": [0, len(data)]}
     header = json.dumps({name: entry, "__metadata__": {"made": "here"}}).encode()
-    header = header.ljust(128)  # as torch.save's files, it begins with the byte 0x80
+    header = header.ljust(128)  # begins with the byte 0x80, like files of torch.save
     return len(header).to_bytes(8, "little") + header + data
 
 

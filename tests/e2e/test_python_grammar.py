@@ -135,7 +135,7 @@ def test_batches_and_threads(vocabulary):
         pool.fill(matchers[:2], masks)
     with pytest.raises(ValueError, match="twice"):
         pool.fill([matchers[0]] * 9, masks)
-    # Matchers of one grammar on threads of the caller's.
+    # Matchers of one grammar run on threads of the caller.
     results = {}
 
     def run(i):
@@ -187,7 +187,7 @@ def test_logits_processor_keeps_a_batch_to_the_grammar(vocabulary, tokenizer):
     random, processor = numpy.random.default_rng(7), GrammarLogitsProcessor(
         compile_json_schema({"type": "object", "properties": {"kind": {"enum": ["a", "bb"]}, "n": {"type": "boolean"}},
                              "required": ["n", "kind"]}, vocabulary, Options(any_whitespace=False)))
-    for prompt in ([5, 6, 7], [5, 6, 7], [5, 6, 8], [1] * 90):  # each is another call of generate()
+    for prompt in ([5, 6, 7], [5, 6, 7], [5, 6, 8], [1] * 90):  # each sequence belongs to another call of generate()
         ids = numpy.array([prompt] * 4)
         for _ in range(60):
             scores = processor(ids, random.normal(size=(4, vocabulary.size)))

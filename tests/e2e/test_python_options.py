@@ -159,7 +159,7 @@ def test_a_paused_engine_keeps_its_requests():
         if pauses:
             await engine.pause_generation(mode="keep")
             made = engine.stats()["generation_tokens"]
-            while counts[-1] < made:  # what was on its way comes
+            while counts[-1] < made:  # tokens that were already being computed arrive
                 await asyncio.sleep(0)
             await asyncio.sleep(0.1)
             assert counts[-1] == made == engine.stats()["generation_tokens"] < 400

@@ -98,7 +98,7 @@ def test_families_in_layouts(name, layouts, tmp_path):
     for layout in layouts:
         with serve(*flags, *layout.split()) as base:
             assert words(base) == one, layout
-            assert words(base) == one, layout  # from the prefix cache
+            assert words(base) == one, layout  # answers from the prefix cache
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_ranks_take_draft_tokens(kind, name, config, tmp_path):
         assert eventually(lambda: sum_of(fetch(base + "/metrics"), "spec_decode_num_draft_tokens_total") > 0)
 
 
-@pytest.mark.parametrize("name", ["qwen3_vl", "gemma3", "idefics3"])  # deep rows and axes; images that see themselves; tiles
+@pytest.mark.parametrize("name", ["qwen3_vl", "gemma3", "idefics3"])  # deep rows and axes; images whose tokens attend to each other; tiles
 def test_ranks_see_images(name):
     case = Path("tests/data/vision") / name
     pixels = base64.b64encode((case / "rgb.png").read_bytes()).decode()
@@ -238,7 +238,7 @@ def another_host():
         run("-n", name, "link", "set", "eth0", "up")
         yield ours, ("ip", "netns", "exec", name), here
     finally:
-        subprocess.run(["ip", "link", "del", here], check=False)  # a namespace goes, with its ends of cables, when it likes
+        subprocess.run(["ip", "link", "del", here], check=False)  # the kernel removes a namespace and its cable ends with a delay
         subprocess.run(["ip", "netns", "del", name], check=False)
 
 

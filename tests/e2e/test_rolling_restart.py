@@ -101,6 +101,6 @@ def test_a_second_signal_ends_the_program():
     with Server(port) as server, urllib.request.urlopen(request, timeout=PATIENCE) as stream:
         assert stream.readline().startswith(b"data: ")
         server.process.send_signal(signal.SIGTERM)
-        server.says("stopping")  # two signals that come at once are one
+        server.says("stopping")  # two signals at the same time count as one
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(timeout=PATIENCE) in (0, 128 + signal.SIGTERM)

@@ -235,7 +235,7 @@ def test_kv_aware_goes_where_the_prefix_is_learnt_from_events_alone(tmp_path):
     (first, first_events), (second, second_events) = kv_replica(tmp_path, "a"), kv_replica(tmp_path, "b")
     with running(first) as (_, one), running(second) as (_, two):
         homes = []
-        for i in range(8):  # straight to the replicas, past the router
+        for i in range(8):  # sent directly to the replicas, without the router
             home, prompt = (one, two)[i % 2], [10 + i] * 40 + [50 + i] * 40
             post(home, "/v1/completions", prompt=prompt, max_tokens=1)
             homes.append((home, prompt))
@@ -247,7 +247,7 @@ def test_kv_aware_goes_where_the_prefix_is_learnt_from_events_alone(tmp_path):
                 told = explained(router, prompt + [7] * 5)
                 assert told["chosen"] == home and told["cached_tokens"] == {home: 80}
 
-            # A worker is not believed to hold blocks that it has removed.
+            # The router must not count blocks that a worker has removed.
             before = events_told(router)[two]
             post(two, "/reset_prefix_cache")
             assert eventually(lambda: events_told(router)[two] == before + 1)

@@ -81,7 +81,7 @@ class Load:
     def __init__(self, base, model, texts, rounds, insist=False):
         self.base, self.model, self.texts, self.insist = base, model, texts, insist
         self.ledger, self.events = collections.Counter(), 0
-        self.lock = threading.Lock()  # += of a Counter is a read and a write
+        self.lock = threading.Lock()  # += on a Counter is a read and a write
         self.threads = [threading.Thread(target=self.run, args=(i, rounds)) for i in range(STREAMS)]
         for thread in self.threads:
             thread.start()
@@ -107,7 +107,7 @@ class Load:
                 for choice in chunk.choices:
                     text += choice.text
                     finish = choice.finish_reason or finish
-        except (openai.APIError, httpx.TransportError, ValueError):  # the last: an event that was cut off
+        except (openai.APIError, httpx.TransportError, ValueError):  # the last event was cut off
             return "told"
         if finish is None:
             return "lost"

@@ -33,7 +33,7 @@ class Held(http.server.BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.asked += 1
         assert self.server.released.wait(600)
-        with contextlib.suppress(OSError):  # its router is dead
+        with contextlib.suppress(OSError):  # the router of this request has died
             self.answer(b"{}")
 
     def log_message(self, *_):
@@ -131,7 +131,7 @@ def test_a_router_that_starts_knows_what_another_one_knows(tmp_path):
 
         with running(route + flags) as (_, one):
             assert eventually(lambda: sample(one, "octavo_route_kv_events_total", replica) == 1)
-            for prompt in prompts:  # past the router: it knows only the reported load
+            for prompt in prompts:  # sent without the router, which knows only the reported load
                 post(replica, "/v1/completions", prompt=prompt, max_tokens=1)
             assert eventually(lambda: knows(one, prompts[-1] + [7]))
             assert httpx.get(one + "/kv_index", params={"worker": "nobody:1"}).status_code == 404

@@ -46,12 +46,12 @@ def test_engines_answer_to_the_bit_as_one_with_all_experts(tensor):
         assert len(ranks(base)) == 2 * (tensor - 1)
         assert answers(base, MANY) == expected
         assert eventually(lambda: sorted(ended(base)) == ["0", "1"]), "both engines have worked"
-        for engine in (0, 1):  # one computes, the other assists
+        for engine in (0, 1):  # one engine computes, the other assists
             assert ask(base, engine, PROMPTS[0]) == alone
 
         pids = engines(base)
         before, began = sum(map(cpu_seconds, pids)), time.monotonic()
-        time.sleep(2)  # the interval that is measured
+        time.sleep(2)  # the measured interval
         assert sum(map(cpu_seconds, pids)) - before < 0.01 * len(pids) * (time.monotonic() - began)
     assert eventually(lambda: not engines(base))
 

@@ -76,7 +76,7 @@ def test_steps_measured_here_time_a_simulation(trace, tmp_path):
                     "--output-json", result)
     assert done.returncode == 0, done.stderr
     (one,) = json.loads(result.read_text())
-    # A step of one token takes what was measured and no more.
+    # A step of one token takes exactly the measured time.
     assert one["median_itl_ms"] >= (measured["fixed_us"] + measured["weights_us"]) * 1e-3 - 0.01
     assert simulate("calibrate", "models/demo", "--max-model-len", 8).returncode == 2
     assert "trace" in simulate("--replicas", 2).stderr

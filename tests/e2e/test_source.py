@@ -13,9 +13,9 @@ import pytest
 from conftest import http_client, serve
 
 ROOT = pathlib.Path("tests/data/source")
-TEXT = "summarize: the encoder reads all of a prompt at once."  # as tools/goldens/make_source_goldens.py has it
+TEXT = "summarize: the encoder reads all of a prompt at once."  # value in tools/goldens/make_source_goldens.py
 END = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 2}
-BEGIN = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 1}  # tokens that the decoder's text begins with
+BEGIN = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 1}  # first tokens of the decoder's text
 
 
 def tokens(case, name):

@@ -51,7 +51,7 @@ def test_guesses_change_no_answer(method, plain):
     with serve("--device", "cpu", "--speculative-config", json.dumps(METHODS[method])) as base:
         assert answers(base) == plain
         assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0)
-        page = fetch(base + "/metrics")  # of one moment
+        page = fetch(base + "/metrics")  # counters that were read at the same time
         drafts, tokens, accepted, by_place = (
             sum_of(page, f"spec_decode_num_{what}_total") for what in ("drafts", "draft_tokens", "accepted_tokens", "accepted_tokens_per_pos"))
         assert 0 < drafts <= tokens and accepted == by_place <= tokens

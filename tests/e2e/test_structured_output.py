@@ -161,7 +161,7 @@ def test_random_schemas(server, client, model):
         except (jsonschema.ValidationError, json.JSONDecodeError) as error:
             return f"INVALID: {json.dumps(schema)}: {choice.message.content!r}: {error}"
         except OverflowError:
-            pass  # the validator's own limit: an integer beyond a double, where a multipleOf has a fraction
+            pass  # a limit of the validator: integers beyond a double with a fractional multipleOf
         return "valid"
 
     with ThreadPoolExecutor(16) as pool:

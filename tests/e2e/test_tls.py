@@ -61,7 +61,7 @@ def test_https_before_server_and_router_and_between_them(certificate, server):
         with started(run, lambda: urllib.request.urlopen(base + "/health", context=context, timeout=PATIENCE)):
             assert story(base, verify=context) == expected
             with pytest.raises(openai.APIConnectionError):
-                story(base)  # the certificate is nobody's that it knows
+                story(base)  # the client knows no authority of this certificate
             with pytest.raises(openai.APIConnectionError):
                 story(base.replace("https", "http"))
             yield base

@@ -12,7 +12,7 @@ from conftest import serve
 
 CASES = pathlib.Path("tests/data/vision")
 VIDEOS = pathlib.Path("tests/data/video")
-SIZE = ("--media-io-kwargs", '{"video": {"fps": 5.5}}')  # of the golden's frames
+SIZE = ("--media-io-kwargs", '{"video": {"fps": 5.5}}')  # frame rate of the golden frames
 # Video files need a plugin library, which is built where FFmpeg's headers are installed.
 needs_files = pytest.mark.skipif(not any(pathlib.Path("build").glob("*/liboctavo_video.so")), reason="built without FFmpeg's libraries")
 
@@ -61,7 +61,7 @@ def test_greedy_answers_are_those_of_transformers(case):
     with serve("--model", str(CASES / case), "--served-model-name", "see", "--dtype", "float32", "--max-num-seqs", "4", "--max-num-batched-tokens", "32",
                "--mamba-block-size", "32", *SIZE) as base:
         client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
-        for _ in range(2):  # the second time from the prefix cache
+        for _ in range(2):  # the second run uses the prefix cache
             reply = client.chat.completions.create(model="see", messages=messages, temperature=0, max_tokens=len(answer),
                                                    extra_body={"ignore_eos": True, "return_token_ids": True})
             assert reply.choices[0].token_ids == list(answer)

@@ -73,7 +73,7 @@ def test_answers_are_those_of_transformers(client):
     reply = ask(client, CONVERSATION, max_tokens=1, logprobs=True, top_logprobs=5)
     assert reply.usage.prompt_tokens == len(ids)
     top = reply.choices[0].logprobs.content[0].top_logprobs
-    # The second picture is a JPEG, of which a pixel may be rounded otherwise.
+    # The second picture is a JPEG, whose pixels may be rounded differently.
     assert [t.logprob for t in top] == pytest.approx(best, abs=2e-2)
 
 

@@ -67,7 +67,7 @@ def answers(trained):
 @pytest.mark.parametrize("flags", [[], ["--tensor-parallel-size=2"], ["--data-parallel-size=2"], ["--quantization=int8"]],
                          ids=["one engine", "ranks", "engines", "int8"])
 def test_answers_are_those_of_a_server_of_each_folder(answers, trained, flags):
-    # Codes are other numbers, and ranks add in another order: they say what a fresh server of the same layout says.
+    # Quantised weights differ, and ranks add in another order, so the reference is a fresh server with the same layout.
     as_one_engine = flags in ([], ["--data-parallel-size=2"])
     with serve(f"--model={DEMO}", *FLAGS, *flags) as base:
         before = ask(base)

@@ -11,7 +11,7 @@ from octavo.config import KVTransferConfig
 
 MODEL, FOLDER = sys.argv[1:]
 
-# Blocks have 16 tokens: shorter prompts have no whole block to share.
+# Blocks have 16 tokens, so shorter prompts have no full block to share.
 PROMPTS = [
     "Hello, my name is Mira, and I live in a small house beside the river, where my brother and I keep seven brown hens. My friend is",
     "The old lighthouse on the hill has a keeper who counts the ships that pass by night and writes them in a book. The keeper of it is",

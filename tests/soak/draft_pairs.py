@@ -26,10 +26,10 @@ from conftest import tiny
 COMMON = ["--device=cpu", "--max-model-len=256", "--max-num-seqs=8", "--max-num-batched-tokens=192", "--served-model-name=demo"]
 SMALL = ["--num-gpu-blocks-override=80"]
 CLIENTS = 8
-VOCABULARY = 128  # of the golden checkpoints
+VOCABULARY = 128  # folder of the golden checkpoints
 DRAFTERS = ROOT / "tests/data/drafters"
 
-# The model, of models/ or tests/data/drafters, and the fields of --speculative-config.
+# Model (of models/ or tests/data/drafters), and fields of --speculative-config.
 METHODS = {
     "ngram": ("demo", {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1}),
     "suffix": ("demo", {"method": "suffix", "num_speculative_tokens": 8}),

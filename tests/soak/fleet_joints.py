@@ -45,7 +45,7 @@ OCTAVO = "build/release/octavo"
 PROTOCOLS = ("chat", "messages", "responses")
 FRONTS = ("route", "pick", "pd")
 SYSTEM = "You are a careful agent that works on a large code base with many tools. " * 12
-LIMIT_S = 90  # no answer takes that long
+LIMIT_S = 90  # time in seconds above which an answer counts as lost
 
 
 class Part:
@@ -136,7 +136,7 @@ class Fleet:
         elif kind == "etcd":
             self.etcd.process.kill()
             self.etcd.process.wait()
-            time.sleep(3)  # longer than the leases
+            time.sleep(3)  # longer than the duration of leases
             self.etcd.start()
         elif kind == "watches":
             self.cluster.expire(PODS, lambda: None)
@@ -211,8 +211,8 @@ def read_answer(protocol, text, stream):
 class Ledger:
     def __init__(self):
         self.lock = threading.Lock()
-        self.ends = collections.Counter()  # by front and end
-        self.tokens = collections.Counter()  # cached and all, by front
+        self.ends = collections.Counter()  # by front end and by outcome
+        self.tokens = collections.Counter()  # cached tokens and all tokens, by front end
         self.samples = collections.defaultdict(list)
 
     def add(self, front, end, note="", tokens=(0, 0)):
@@ -250,10 +250,10 @@ def ask(client, fleet, front, protocol, turns, stream):
             return ("lost", note + text, (0, 0)) if end == "cut" else (end, text, tokens or (0, 0))
         if reply.text.strip():
             return "refused", f"{reply.status_code} {reply.text}", (0, 0)
-        # A retry should have prevented it, unless Envoy has no picker.
+        # A retry should have prevented this error, unless Envoy has no picker.
         text, behind = f"{reply.status_code} without a text", [fleet.pick] if front == "pick" else []
     except (httpx.TimeoutException, json.JSONDecodeError, KeyError) as error:
-        return "lost", note + repr(error), (0, 0)  # connections of a killed program end at once
+        return "lost", note + repr(error), (0, 0)  # connections of a killed program end immediately
     except httpx.TransportError as error:
         text, behind = repr(error), fleet.behind(front)
     was_killed = eventually(lambda: any(part.is_down or part.kills != before[part] for part in behind), 2)

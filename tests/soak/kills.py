@@ -58,7 +58,7 @@ async def kills(seconds, every, flags):
     bodies = [completion(f"Story {i}: once upon a time", 60 + 10 * i) for i in range(40)]
     expected = [(await ask(server, body)).text for body in bodies]
     ledger, killed, draws = collections.Counter(), collections.Counter(), random.Random(4)
-    end, started = time.monotonic() + seconds, 0  # servers that have been started in place of a killed one
+    end, started = time.monotonic() + seconds, 0  # servers that replaced a killed server
     ready = asyncio.Event()
     ready.set()
 
@@ -69,12 +69,12 @@ async def kills(seconds, every, flags):
             ledger["accepted"] += 1
             try:
                 answer = await ask(server, bodies[i])
-            except (OSError, EOFError):  # asyncio's IncompleteReadError is one, too
+            except (OSError, EOFError):  # includes asyncio's IncompleteReadError
                 answer = None
             if answer and answer.status == 200 and answer.done:
                 ledger["right" if answer.text == expected[i] else "wrong"] += 1
             elif not ready.is_set() or mine != started:
-                ledger["told"] += 1  # by a connection that broke with its server
+                ledger["told"] += 1  # requests whose connection broke when their server died
             else:
                 ledger["lost"] += 1
 

@@ -29,7 +29,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
 from conftest import eventually, fetch, free_port, metric, running
 from test_manifests import DEFINITIONS, definition_file, objects
 
-OPERATOR = "operator"  # the administrator's token
+OPERATOR = "operator"  # token of the administrator
 ACCOUNT = pathlib.Path("secrets/kubernetes.io/serviceaccount")  # below /run
 
 
@@ -62,7 +62,7 @@ class Api:
             "service-account-signing-key-file": self.folder / "account.key",
             "service-account-key-file": self.folder / "account.key",
             "service-cluster-ip-range": "10.0.0.0/24",
-            "disable-admission-plugins": "ServiceAccount",  # else a controller would have to make accounts first
+            "disable-admission-plugins": "ServiceAccount",  # without this, a controller would have to create accounts first
         }
         log = (self.folder / "apiserver.log").open("a")
         command = [self.program, *(f"--{name}={value}" for name, value in flags.items())]
@@ -236,7 +236,7 @@ def lease_is_shared(api, pickers, healths):
     assert eventually(lambda: sum(map(serving, healths)) == 1), "one of two is ready"
     leads = [serving(health) for health in healths].index(True)
     before = holder(api)
-    if leads == 1:  # the one that stays is the second
+    if leads == 1:  # the second one remains
         pickers.reverse()
         healths.reverse()
     pickers[0][1].kill()
@@ -257,7 +257,7 @@ def server_comes_back(api, picker, labels):
     assert ready(metrics) == 3, "what is known stays while the server is away"
     api.start()
     assert eventually(lambda: ready(metrics) == 5, 120), "listed again"
-    assert api.count("apiserver_request_total", resource="pods", verb="LIST", subresource="") > 0  # of this server, which has begun to count anew
+    assert api.count("apiserver_request_total", resource="pods", verb="LIST", subresource="") > 0  # counters of this server, which start at 0
     print("the server away, its history gone: what was known stayed, and was listed again")
 
 

@@ -33,7 +33,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
 from redis_stand_in import redis_stand_in
 from s3_stand_in import KEYS, s3_stand_in
 
-PATIENCE = 120  # seconds: whoever waits longer is stuck
+PATIENCE = 120  # time in seconds after which a request counts as stuck
 
 
 class Mortal:
@@ -158,7 +158,7 @@ async def faults(seconds, every, seed, clients):
                 body = prompts.body()
                 right = words(await ask(computed, body))
                 for way in prompts.draws.sample(ways, len(ways)):
-                    for _ in range(2):  # the second time there may be something to load
+                    for _ in range(2):  # in the second round, blocks may be loaded
                         try:
                             got = await answered(way, body)
                         except (TimeoutError, asyncio.TimeoutError) as error:

@@ -28,7 +28,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
 from redis_stand_in import redis_stand_in
 from s3_stand_in import KEYS, s3_stand_in
 
-LIMIT = 120  # seconds: whoever waits longer is stuck
+LIMIT = 120  # time in seconds after which a request counts as stuck
 HOLD = {"do_remote_decode": True, "do_remote_prefill": False}
 TIGHT = ["--num-gpu-blocks-override=80", "--max-model-len=1024", "--max-num-seqs=16"]
 LARGER = ["--block-size=32", "--num-gpu-blocks-override=40", *TIGHT[1:]]

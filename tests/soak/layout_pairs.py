@@ -27,12 +27,12 @@ from conftest import tiny
 TIGHT = ["--device=cpu", "--num-gpu-blocks-override=80", "--max-model-len=256", "--max-num-seqs=16", "--max-num-batched-tokens=192",
          "--served-model-name=demo"]
 REQUESTS, CLIENTS = 48, 24
-VOCABULARY = 128  # of the golden checkpoints
+VOCABULARY = 128  # folder of the golden checkpoints
 RANKS, STAGES = "--tensor-parallel-size", "--pipeline-parallel-size"
 EXPERTS = [f"{RANKS}=2", "--enable-expert-parallel"]
 MOVING = ["--enable-eplb", "--eplb-config=" + json.dumps({"window_size": 20, "step_interval": 25, "num_redundant_experts": 2})]
 
-# The model, of models/ or a golden checkpoint of tests/data/, the flags, and the layout whose bits it must have.
+# Model (of models/ or tests/data/), flags, and the layout with which the bits must be equal.
 LAYOUTS = {
     "one process": ("demo", [], None),
     "2 ranks": ("demo", [f"{RANKS}=2"], None),

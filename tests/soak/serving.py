@@ -165,7 +165,7 @@ def probe(port, seconds, seed):
                 while chunk := connection.recv(65536):
                     reply += chunk
                     if b"\r\n\r\n" in reply and not reply.endswith(b"\r\n\r\n"):
-                        break  # behind the header
+                        break  # after the header
                 times.append(("refusal" if b" 429 " in reply[:20] else what, time.perf_counter() - sent))
                 while connection.recv(65536):
                     pass
@@ -196,7 +196,7 @@ async def overload(seconds, queued):
             capacity = len(answers) / (time.perf_counter() - begin)
             print(f"capacity: {capacity:.1f} requests/s, 32 at a time; TTFT p99 {1e3 * percentile([a.first for a in answers], 0.99):.0f} ms")
 
-            async def first_tokens():  # seconds, and how many, as the server has it
+            async def first_tokens():  # sum in seconds and count of the server's histogram
                 return [await server.metric(f"vllm:time_to_first_token_seconds_{part}") for part in ("sum", "count")]
 
             print("| load | sent | answered/s | of 1x | refused | lost | memory (MB) | TTFT, the server's mean (ms) | probes: TTFT p50, p99 (ms) "
@@ -231,7 +231,7 @@ async def overload(seconds, queued):
 async def connections(idle, slow):
     flags = ["--max-num-seqs=4096", "--max-num-queued-reqs=8192"]
     async with serving(*flags) as server, serving(*flags) as quiet:
-        # Alternates with an idle server: other load of the machine slows both.
+        # Alternates with an idle server, so that other load on the machine slows both equally.
         async def ttft(n=200):
             times = collections.defaultdict(list)
             for i in range(n):
@@ -247,7 +247,7 @@ async def connections(idle, slow):
         each = (server.memory(front_end_alone=True) - memory) / idle
         print(f"{idle} idle connections: {each / 1024:.1f} KiB each; {await ttft()}")
 
-        # Answers that are over in the engine and not yet read: what they cost is what the server keeps for their readers.
+        # Answers that have ended in the engine and are not read yet; their cost is the memory that the server keeps for them.
         memory, readers = server.memory(front_end_alone=True), []
         for i in range(slow):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
@@ -453,7 +453,7 @@ class Mirror:
         self.asked += 1
         self.past.send_multipart([b"", self.next.to_bytes(8)])
         while True:
-            _, _, number, batch = self.past.recv_multipart()  # the second frame: the topic
+            _, _, number, batch = self.past.recv_multipart()  # the second frame is the topic
             if number == b"\xff" * 8:
                 break
             if self.next == int.from_bytes(number) < until:
@@ -525,11 +525,11 @@ async def events(count):
             while not (await server.metric("vllm:num_requests_running")) == 0:
                 await asyncio.sleep(0.05)
             await asyncio.sleep(1)
-            for prompt in list(recent):  # oldest first: what is computed for one can only push out what was used longest ago
+            for prompt in list(recent):  # oldest first, so that a prompt evicts only blocks that were used the longest time ago
                 expected = mirror.cached(prompt)
                 told = await told_cached(prompt)
                 checks, wrong = checks + 1, wrong + (told != expected)
-                await asyncio.sleep(0.05)  # its events come
+                await asyncio.sleep(0.05)  # the events of this server arrive
             ends = True
             await listening
             print(f"{mirror.events} events in {mirror.next} batches, {time.perf_counter() - begin:.0f} s; replays asked for: {mirror.asked}; "
@@ -548,7 +548,7 @@ async def soak(seconds):
             while time.perf_counter() < begin + seconds:
                 i, kind = draws.randrange(len(bodies)), draws.random()
                 ledger["sent"] += 1
-                if kind < 0.10:  # leaves in the middle
+                if kind < 0.10:  # disconnects before the end
                     with contextlib.suppress(asyncio.TimeoutError):
                         await asyncio.wait_for(ask(server, bodies[i]), draws.random() * 0.1)
                     ledger["left"] += 1
@@ -568,7 +568,7 @@ async def soak(seconds):
                 samples.append((time.perf_counter() - begin, server.memory(), server.descriptors(), server.threads()))
 
         await asyncio.gather(watch(), *[client() for _ in range(24)])
-        warm = samples[len(samples) // 5:]  # the first fifth fills caches
+        warm = samples[len(samples) // 5:]  # the first fifth of the requests fills caches
         middle = sum(t for t, *_ in warm) / len(warm)
         mean = sum(m for _, m, *_ in warm) / len(warm)
         slope = sum((t - middle) * (m - mean) for t, m, *_ in warm) / max(sum((t - middle) ** 2 for t, *_ in warm), 1e-9)
@@ -578,7 +578,7 @@ async def soak(seconds):
         if ledger["lost"] or ledger["wrong"]:
             sys.exit("answers were lost or wrong")
 
-        # The server's metrics: nothing is left, and each reply was counted once.
+        # The server's metrics: no request is left, and each reply was counted once.
         until = time.perf_counter() + 30
         while await server.metric("vllm:num_requests_running") + await server.metric("vllm:num_requests_waiting") \
                 + await server.metric("vllm:kv_cache_usage_perc"):

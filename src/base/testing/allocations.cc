@@ -38,8 +38,8 @@ void* operator new(std::size_t bytes) { return octavo::counted_or_thrown(bytes, 
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return octavo::counted_or_thrown(bytes, static_cast<std::size_t>(alignment));
 }
-// Used by std::stable_sort and others. Without this operator, AddressSanitizer's would be used, and free()
-// does not accept its memory.
+// Used by std::stable_sort and others. Without this operator, AddressSanitizer's would be used, whose memory
+// free() does not accept.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return octavo::counted(bytes, alignof(std::max_align_t));
 }

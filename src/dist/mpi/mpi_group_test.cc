@@ -40,7 +40,7 @@ TEST(MpiGroup, PartsOfAllSizesAreGathered) {
   EXPECT_TRUE(group.status().has_value());
 }
 
-// The receiver does not expect the messages yet.
+// The messages arrive before the receiver expects them.
 TEST(MpiGroup, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const std::vector<std::byte> much(32 << 20, std::byte{7});
   std::vector<std::byte> theirs(much.size());

@@ -71,8 +71,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // Takes a kept message, or the next one that arrived. Copies it to the buffer that waits for it, or keeps
-  // it.
+  // Takes a stored message, or the next one that arrived. Copies it to the buffer that waits for it, or
+  // stores it.
   Result<> take_one(std::vector<Receive>& left, bool& moved) {
     for (std::size_t i = 0; i < left.size(); ++i) {
       std::deque<std::vector<std::byte>>& kept = kept_[static_cast<std::size_t>(left[i].from)];
@@ -123,7 +123,7 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0, size_ = 1;
   bool failed_ = false;
-  std::vector<std::deque<std::vector<std::byte>>> kept_;  // index: rank; messages not expected yet
+  std::vector<std::deque<std::vector<std::byte>>> kept_;  // by rank: messages that are not expected yet
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Test-only library with NCCL's functions. Its ranks are threads of one process, and values are in host
-// memory. NCCL does not define the order of addition, so this library begins with a different rank for each
-// number.
+// A library with NCCL's functions, for tests. Its ranks are threads of one process, and values are in host
+// memory. NCCL does not define the order of addition, so this library begins each sum with a different rank.
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -118,7 +117,7 @@ struct ncclComm {
 };
 
 namespace {
-// true: this thread is between ncclGroupStart and ncclGroupEnd
+// whether this thread is between ncclGroupStart and ncclGroupEnd
 thread_local bool grouping = false;
 thread_local ncclComm* grouped = nullptr;
 thread_local std::vector<Piece> sends, receives;

@@ -1,5 +1,5 @@
-// The common part of loads and stores of KV blocks: the connectors, and the cache blocks that they use.
-// Runs on the engine's thread.
+// Common part of loads and stores of KV blocks: the connectors, and the cache blocks that they use. It runs
+// on the engine's thread.
 #pragma once
 
 #include <memory>
@@ -20,22 +20,22 @@ struct KvCacheSide {
   TierEvents events;
   KvTransferStats stats{};
   std::vector<std::unique_ptr<KvConnector>> connectors{};
-  // Blocks that were loaded since the last take_loaded(), of the first group without a window (else of the
-  // first group).
+  // Blocks that were loaded since the last take_loaded(), of the first group without a window or, if all
+  // groups have one, of the first group.
   std::vector<std::int32_t> loaded{};
 
-  // Keys of the blocks that other engines may need. tokens: the request's prompt, or a text that begins
-  // with it.
+  // Returns the keys of the blocks that other engines may need. tokens: the request's prompt, or a text that
+  // begins with it.
   std::vector<Hash128> keys_of(const Accepted& accepted, std::span<const TokenId> tokens) const;
-  // keys: the result of keys_of(accepted, tokens). `tokens` and `keys` must live as long as the result.
-  // cached: see KvPrompt.
+  // Describes a prompt to connectors. keys: result of keys_of(accepted, tokens). `tokens` and `keys` must
+  // live as long as the result. cached: see KvPrompt.
   KvPrompt prompt_of(const Accepted& accepted, std::span<const TokenId> tokens, std::span<const Hash128> keys,
                      int cached = 0) const;
 
-  // See Scheduler::hold. Call count_held() to include the blocks in the statistics.
+  // Holds blocks, see Scheduler::hold. Call count_held() to include them in the statistics.
   PrefixHold* hold(const Accepted& accepted, std::span<const TokenId> tokens, int blocks);
   void count_held(const PrefixHold& hold) { stats.held_blocks += static_cast<int>(hold.keys.size()); }
-  // Frees blocks that were counted, and sets hold to null. Does nothing if hold is null.
+  // Frees counted blocks and sets `hold` to null. Does nothing if `hold` is null.
   void let_go(PrefixHold*& hold);
   int cached_blocks(const Accepted& accepted);
   std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
@@ -46,8 +46,8 @@ struct KvCacheSide {
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };
 
-// True if other engines may load the prompt's blocks. False with cross attention (a sound or an encoder
-// prompt): the block names do not cover its source.
+// Returns true if other engines may load the prompt's blocks. It is false with cross attention (a sound or an
+// encoder prompt), because the names of blocks do not cover the source.
 bool may_travel(const Accepted& accepted);
 
 }  // namespace octavo

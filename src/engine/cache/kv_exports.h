@@ -1,5 +1,5 @@
-// Stores of KV blocks: the cache keeps the blocks of an ended request's prompt until its connectors have
-// stored them, or other engines have loaded them.
+// Stores of KV blocks: when a request has ended, the cache keeps the blocks of its prompt until connectors
+// have stored them, or other engines have loaded them.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class KvExports {
                                         std::int64_t now_us);
   // Frees the blocks whose stores are complete.
   void drop(std::int64_t now_us);
-  // Ends a store because the engine needs its blocks; drop() then frees them. False: no store can end
-  // now.
+  // Ends a store, because the engine needs its blocks; drop() then frees them. Returns false if no store can
+  // end now.
   bool give_way();
 
   void let_go_all();  // call after the connectors have ended
@@ -38,7 +38,7 @@ class KvExports {
 
   KvCacheSide& side_;
   std::uint64_t last_owner_ = 0;
-  std::map<std::uint64_t, Export> exports_;  // key: StoreTask::owner
+  std::map<std::uint64_t, Export> exports_;  // stores by StoreTask::owner
 };
 
 }  // namespace octavo

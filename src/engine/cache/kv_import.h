@@ -1,4 +1,4 @@
-// A request that waits for its prompt's blocks: the load, and its states.
+// A request that waits for the blocks of its prompt: the load and its states.
 //
 //   state              | another try       | load ends | load is stuck | request ends
 //   LookingUp          | any but GivenUp   |           |               | Done
@@ -8,7 +8,7 @@
 //   GivenUp            |                   | Done      |               | stays, cancelled
 //   Done               |                   |           |               | stays
 //
-// The request may be scheduled in GivenUp and Done.
+// In the states GivenUp and Done, the request may be scheduled.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@
 namespace octavo {
 
 struct KvImport {
-  struct LookingUp {};  // a connector does not know yet which blocks it has
-  struct NoRoom {};     // there are no free blocks
+  struct LookingUp {};  // a connector has not yet reported how many blocks it has
+  struct NoRoom {};     // the cache has no free blocks
   struct Behind {};     // another request is loading blocks of this prompt
   // A transfer that writes these pieces into held blocks.
   struct Transfer {
@@ -33,16 +33,16 @@ struct KvImport {
     std::vector<KvPiece> pieces;
   };
   struct Loading : Transfer {};
-  struct GivenUp : Transfer {};  // the load is stuck, so the engine computes the prompt
+  struct GivenUp : Transfer {};  // the load is stuck, so the engine computes the prompt itself
   struct Done {
-    PrefixHold* hold = nullptr;  // the loaded blocks; null: nothing was loaded, or it was freed
+    PrefixHold* hold = nullptr;  // loaded blocks; null: nothing was loaded, or the blocks were freed
   };
   using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
 
   std::shared_ptr<Accepted> accepted;
   std::vector<Hash128> keys{};  // see KvPrompt
   int cached = 0;
-  std::int64_t give_up_us = 0;  // deadline of the wait for free blocks
+  std::int64_t give_up_us = 0;  // deadline for free blocks, in microseconds
   State state = Done{};
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
 
@@ -52,7 +52,7 @@ struct KvImport {
   }
   bool may_start() const { return is<Done>() || is<GivenUp>(); }
   bool ended() const { return accepted->scheduled || accepted->unfinished == 0; }
-  // The transfer that may still write, or null.
+  // Returns the transfer that may still write, or null.
   Transfer* transfer() {
     if (auto* loading = std::get_if<Loading>(&state)) return loading;
     return std::get_if<GivenUp>(&state);

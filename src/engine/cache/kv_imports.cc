@@ -46,7 +46,8 @@ KvImport::State KvImports::begin(KvImport& import, std::int64_t now_us) {
   return compute(prompt);
 }
 
-// The connector that can load the most blocks. nullopt: a connector does not know its number yet.
+// Returns the connector that can load the most blocks; nullopt if a connector has not yet reported its
+// number.
 std::optional<KvImports::Source> KvImports::best_source(const KvPrompt& prompt) const {
   Source best;
   for (const auto& connector : side_.connectors) {
@@ -125,8 +126,8 @@ std::vector<RequestId> KvImports::advance(std::int64_t now_us, double compute_se
   give_up_stuck(now_us, ready);
   retry<KvImport::LookingUp>(now_us, ready);
   retry<KvImport::NoRoom>(now_us, ready);
-  // If an earlier load ended without a result, because its request stopped waiting for free blocks, the
-  // requests after it are also tried again.
+  // A load may end without a result, because its request stopped waiting for free blocks. In this case, the
+  // requests that wait for it are tried again, too.
   if (!ready.empty() || !any_loads()) retry<KvImport::Behind>(now_us, ready);
   drop(false);
   return ready;
@@ -163,8 +164,8 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
   import.state = done;
 }
 
-// Distributes the tokens over the sources in proportion to their pieces, because the pieces of one block
-// can have two sources.
+// Divides the loaded tokens among the sources in proportion to their pieces, because the pieces of one block
+// may come from two sources.
 void KvImports::note_hits(Accepted& accepted, std::int64_t tokens, const LoadResult& result) {
   side_.stats.hits += tokens;
   std::int64_t pieces = 0, before = 0;
@@ -176,7 +177,7 @@ void KvImports::note_hits(Accepted& accepted, std::int64_t tokens, const LoadRes
   }
 }
 
-// Gives up loads that are stuck. Keeps their blocks, because the transfer may still write them.
+// Gives up loads that are stuck. It keeps their blocks, because the transfer may still write to them.
 void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (const auto& connector : side_.connectors)
     for (const RequestId id : connector->take_stuck(now_us)) {
@@ -192,7 +193,7 @@ void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready
 }
 
 // Tries the waiting requests again in order of arrival, until one finds too few free blocks. If no sequence
-// runs, no more blocks will become free.
+// is running, no more blocks will become free.
 template <class Waiting>
 void KvImports::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (auto& [id, import] : imports_) {
@@ -205,8 +206,8 @@ void KvImports::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
   }
 }
 
-// Drops the imports of requests that have begun or ended. With `done`, also imports that neither wait nor
-// hold blocks.
+// Removes the imports of requests that have begun or ended. With `done`, it also removes imports that neither
+// wait nor hold blocks.
 void KvImports::drop(bool done) {
   for (auto entry = imports_.begin(); entry != imports_.end();) {
     const auto next = std::next(entry);

@@ -1,6 +1,6 @@
 // Loads of KV blocks (kv_import.h). Loaded blocks enter the prefix cache before the waiting request is
-// scheduled. The request then finds them like any cached prefix. Other requests run during the load. The
-// engine computes the blocks that cannot be loaded.
+// scheduled, so the request finds them like any cached prefix. Other requests run during the load. The engine
+// computes the blocks that cannot be loaded.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,19 @@ class KvImports {
   // Takes results, gives up stuck loads and tries the waiting requests again. Returns the requests that
   // became ready. compute_seconds: see KvConnector::worth_loading.
   std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
-  // Drops the imports of requests that have begun or ended, and imports that neither wait nor hold
-  // blocks.
+  // Removes the imports of requests that have begun or ended, and imports that neither wait nor hold blocks.
   void drop_done() { drop(true); }
-  // Frees the loaded blocks of the request that will be scheduled last. False: no request holds loaded
-  // blocks.
+  // Frees the loaded blocks of the request that will be scheduled last. Returns false if no request holds
+  // loaded blocks.
   bool give_way();
 
-  void cancel_all();  // call before the connectors end
-  void let_go_all();  // call after the connectors have ended
+  void cancel_all();  // called before the connectors end
+  void let_go_all();  // called after the connectors have ended
   bool empty() const { return imports_.empty(); }
 
  private:
   struct Source {
-    KvConnector* connector = nullptr;  // null if no connector has blocks of the prompt
+    KvConnector* connector = nullptr;  // null: no connector has blocks of the prompt
     int blocks = 0;
   };
 

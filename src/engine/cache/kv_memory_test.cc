@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// Three layers with KV in one group of blocks, and one layer without.
+// Returns a layout with three layers with KV in one group of blocks, and one layer without KV.
 CacheLayout some_layout(DType dtype, int block_size) {
   return {.groups = {{.q_heads = 4, .kv = {2, 40, block_size, dtype}, .layers = 3}},
           .layers = {{0, 0}, {}, {0, 1}, {0, 2}},
@@ -74,7 +74,7 @@ TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
     }
 }
 
-// A group with a smaller window, one layer that reads another layer's KV, and states.
+// Covers a group with a smaller window, a layer that reads another layer's KV, and states.
 TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const KvSpec wide{2, 40, 16, DType::f32}, narrow{1, 40, 16, DType::f32};
@@ -125,7 +125,7 @@ TEST(KvMemory, AGroupMayHaveNoLayerHere) {
             static_cast<std::size_t>(layout.block_bytes(backend.ops)));
 }
 
-// Two ranks that each have half of the heads, and two stages that each have one layer.
+// Covers two ranks that each have half of the heads, and two stages that each have one layer.
 TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const auto layout_of = [](DType dtype, int heads, int layers) {

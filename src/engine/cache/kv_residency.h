@@ -1,5 +1,4 @@
-// Measures how long KV blocks stay in the cache, and how often they are used, from a random sample of
-// blocks.
+// Measures how long KV blocks stay in the cache and how often they are used, with a random sample of blocks.
 #pragma once
 
 #include <array>
@@ -15,7 +14,7 @@ namespace octavo {
 
 class KvResidency final : public BlockObserver {
  public:
-  // sample: share of the blocks, in (0, 1]. clock: in microseconds.
+  // sample: fraction of the blocks, in (0, 1]. clock: returns the time in microseconds.
   explicit KvResidency(double sample, std::function<std::int64_t()> clock = now_us);
 
   void allocated(BlockId block) override;
@@ -26,11 +25,11 @@ class KvResidency final : public BlockObserver {
   const KvResidencyStats& stats() const { return stats_; }
 
  private:
-  static constexpr std::size_t kUsesMax = 4;  // number of latest uses that are measured, as in vLLM
+  static constexpr std::size_t kUsesMax = 4;  // number of last uses that are measured, as in vLLM
   struct Times {
     std::int64_t allocated_us = 0;
     std::size_t uses = 0;
-    std::array<std::int64_t, kUsesMax> used_us{};  // time of use n is at index n % kUsesMax
+    std::array<std::int64_t, kUsesMax> used_us{};  // times of the last uses; use n is at index n % kUsesMax
   };
 
   const double sample_;

@@ -1,4 +1,4 @@
-// Real models with cache tiers in host memory and on a disk.
+// Tests real models with cache tiers in host memory and on a disk.
 #include <gtest/gtest.h>
 
 #include "base/testing/eventually.h"
@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Tokens and log-probabilities have the same bits whether the prompt is computed, in memory or on disk. The
+// Tokens and logprobs must have the same bits whether the prompt is computed, in host memory or on disk. The
 // pools are small, so that sequences are preempted.
 struct TieredModel {
   std::string model, dtype;
@@ -49,7 +49,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
       }));
       engine->reset_prefix_cache();
     }
-    // Repeats until blocks are loaded, because a load that seems slower than computing is skipped.
+    // Repeats until blocks are loaded: the engine skips a load that seems slower than computing.
     EXPECT_TRUE(eventually([&] {
       if (engine->own_stats().kv_transfer.hits > 0) return at_rest(*engine);
       engine->reset_prefix_cache();
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
                                               test.param.host_bytes, test.param.disk ? "_disk" : "");
                          });
 
-// Blocks with windows, and states of recurrent layers, are also loaded from host memory.
+// Blocks with windows, and states of recurrent layers, are loaded from host memory, too.
 class KvTierOfParts : public testing::TestWithParam<const char*> {};
 
 TEST_P(KvTierOfParts, AnswersAreThoseWithoutItToTheBit) {

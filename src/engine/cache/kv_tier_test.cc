@@ -1,4 +1,4 @@
-// An engine with cache tiers in host memory and on a disk.
+// Tests an engine with cache tiers in host memory and on a disk.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -353,7 +353,7 @@ TEST_P(KvTierModes, BlocksOfAnswersAreKeptIfTheyAreWanted) {
     const auto answer = rig.ask(text, 100).tokens;
     text.insert(text.end(), answer.begin(), answer.end());
     rig.forget();
-    // 140 tokens have 8 full blocks: the last block needs a token that no step has computed.
+    // 140 tokens have 8 full blocks; the last block needs a token that no step has computed.
     EXPECT_EQ(rig.cached(text), prompt_only ? 32 : 128);
     rig.rest();
     rig.expect_empty();
@@ -381,7 +381,8 @@ TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   options.device.type = "cpu";
   options.device.threads = 2;
   options.cache.num_blocks = 60;
-  // Returns the number of loaded bytes. blocks: number of blocks to be written, without known ones.
+  // Returns the number of loaded bytes. blocks: number of blocks to be written, without blocks that are
+  // already stored.
   const auto computed_and_found = [&](int max_model_len, int blocks) {
     options.model.max_model_len = max_model_len;
     options.kv_transfer = {};

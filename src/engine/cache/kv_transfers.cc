@@ -95,7 +95,7 @@ std::int64_t KvTransfers::wake_at_us() const {
   return first;
 }
 
-// First frees blocks that are kept for other engines; the next advance() frees them.
+// First ends stores, whose blocks the next advance() frees; then frees loaded blocks.
 bool KvTransfers::give_way() { return exports_.give_way() || imports_.give_way(); }
 
 bool KvTransfers::give_up_all(std::int64_t now_us) {

@@ -1,4 +1,5 @@
-// Real models on two engines in this process: one computes prompts, the other loads their blocks and decodes.
+// Tests real models on two engines in this process: one computes prompts, the other loads their blocks and
+// decodes.
 #include <gtest/gtest.h>
 
 #include "base/testing/eventually.h"
@@ -8,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// Tokens and log-probabilities have the same bits with and without blocks from another engine.
+// Tokens and logprobs must have the same bits with and without blocks from another engine.
 struct ModelCase {
   std::string model, device, kv_cache_dtype;
   bool shared_memory;
@@ -79,13 +80,12 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   plain.cache.block_size = consuming.cache.block_size = GetParam().consumed;
   producing.cache.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
-  producing.kv_transfer.lease_seconds =
-      3;  // seconds; prompts without a full block keep their lease this long
+  producing.kv_transfer.lease_seconds = 3;  // lease duration in seconds of prompts without a full block
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();
   const auto consumer = load_engine(consuming).value();
-  constexpr int kRequests = 14;  // the last one has 94 tokens
+  constexpr int kRequests = 14;  // the last prompt has 94 tokens
   const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
   std::int64_t may_hit = 0;
   for (int i = 0; i < kRequests; ++i) {

@@ -1,4 +1,4 @@
-// Two engines in this process: one computes prompts, the other loads their blocks and decodes.
+// Tests two engines in this process: one computes prompts, the other loads their blocks and decodes.
 #include "engine/cache/kv_transfers.h"
 
 #include <gmock/gmock.h>
@@ -60,8 +60,8 @@ TEST_P(KvTransfersModes, TheDecoderFindsThePromptInItsCache) {
 }
 
 TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
-  // The pool is only a little larger than the longest request. This causes preemptions, prompts that wait
-  // for free blocks, and freed holds.
+  // The pool is only a little larger than the longest request. This causes preemptions, prompts that wait for
+  // free blocks, and freed holds.
   const octavo::Setup tight{.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()};
   octavo::Setup roomy = tight;
   roomy.num_blocks = 1000;
@@ -90,7 +90,7 @@ TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
   pair.expect_nothing_held();
 }
 
-// Both pools are small: most leases end before the consumer loads the blocks.
+// Both pools are small, so most leases end before the consumer loads the blocks.
 TEST_P(KvTransfersModes, LostLeasesCostNoToken) {
   Pair pair({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
@@ -117,7 +117,7 @@ TEST(KvTransfers, OnlyWhatIsMissingIsFetched) {
   EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 192);
   EXPECT_TRUE(eventually([&] { return hits(*pair.consumer.engine) == 192 - 80; }));
-  // The second time all blocks are cached, and the lease is ended.
+  // The second time, all blocks are cached, and the lease is ended.
   pair.decode(prompt, 5, prefill(*pair.producer.engine, request_for(prompt, 1)))->wait_ended(1);
   EXPECT_EQ(hits(*pair.consumer.engine), 192 - 80);
   pair.expect_nothing_held();
@@ -140,7 +140,7 @@ TEST(KvTransfers, SeveralAnswersShareWhatIsFetched) {
   pair.expect_nothing_held();
 }
 
-// A client that does not know the name of a lease cannot guess it.
+// A client cannot guess the name of a lease.
 TEST(KvTransfers, EachLeaseHasASecretName) {
   Pair pair;
   const std::vector<TokenId> prompt = some_prompt(1, 100);
@@ -167,7 +167,7 @@ TEST(KvTransfers, APromptOfAnotherTextIsNotTaken) {
   EXPECT_EQ(sink->record().tokens, expected(other, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
   EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::mismatch) == 1; }));
-  // The lease still exists for the right consumer.
+  // the lease still exists for the right consumer
   EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.held_blocks > 0; }));
 }
 
@@ -233,7 +233,7 @@ TEST(KvTransfers, LeasesEndByThemselves) {
   pair.expect_nothing_held();
 }
 
-// Leases fill the pool. A request that needs blocks gets them at once, not only when the leases end after
+// Leases fill the pool. A request that needs blocks gets them at once, not only when the leases expire after
 // 30 s.
 TEST(KvTransfers, LeasesGiveWayToRequests) {
   Pair pair({.num_blocks = 40});
@@ -290,7 +290,7 @@ TEST(KvTransfers, WhatCannotBeDoneIsRefusedAtTheStart) {
   KvTransferOptions anywhere = transfer_options(true);
   anywhere.host = "0.0.0.0";
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
-  anywhere.host = "192.0.2.1";  // an address that is not this machine's
+  anywhere.host = "192.0.2.1";  // an address that does not belong to this machine
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
 }
 

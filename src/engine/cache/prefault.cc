@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kPage = 4096, kLeast = std::size_t{16} << 20, kMost = std::size_t{256} << 20;
 constexpr std::size_t kStopping = ~std::size_t{0};
 
-// Touches a page. Its content does not change, even if another thread writes this byte at the same time.
+// Touches a page without changing its content, even if another thread writes this byte at the same time.
 [[gnu::no_sanitize("thread")]] void touch(std::byte& page) {
   __atomic_fetch_or(reinterpret_cast<unsigned char*>(&page), 0, __ATOMIC_RELAXED);
 }

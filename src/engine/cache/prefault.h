@@ -1,8 +1,8 @@
-// Touches memory before it is used, so that the operating system provides its pages early. The first write
-// to a page is slow: the system zeroes the page, and a hypervisor may have to find one. Untouched memory
-// was measured at 0.3 GB/s, a tenth of the speed at which blocks are loaded. A low-priority thread touches
-// the pages after those in use. The number of pages that it touches is about the number in use, so a small
-// cache stays small.
+// Touches memory before its use, so that the operating system provides its pages early. The first write to a
+// page is slow: the system zeroes the page, and a hypervisor may have to allocate it. Untouched memory was
+// measured at 0.3 GB/s, a tenth of the speed at which blocks are loaded. A low-priority thread touches the
+// pages after those in use. The number of touched pages is about that of the pages in use, so a small cache
+// stays small.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@ namespace octavo {
 
 class Prefault {
  public:
-  // memory: is used from its beginning on; must outlive this object.
+  // memory: is used from its first byte on; must outlive this object.
   explicit Prefault(std::span<std::byte> memory);
   ~Prefault();
 
-  // Notes that the first `end` bytes are in use. Any thread; cheap if it is known already.
+  // Reports that the first `end` bytes are in use. Any thread; cheap if it was reported before.
   void used(std::size_t end);
 
  private:

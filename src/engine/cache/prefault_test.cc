@@ -40,9 +40,9 @@ TEST(Prefault, TouchesAsMuchAgainAsIsUsed) {
   EXPECT_EQ(memory.resident(), 0u);  // nothing is used, so nothing is touched
   prefault.used(kMiB);
   memory.wait_resident(16 * kMiB);  // the lower limit of touched memory
-  prefault.used(kPage);             // already noted, so it has no effect
+  prefault.used(kPage);             // already reported, so it has no effect
   prefault.used(24 * kMiB);
-  memory.wait_resident(40 * kMiB);  // 17 to 24 MiB are left out: the user of the memory touches them
+  memory.wait_resident(40 * kMiB);  // 17 to 24 MiB are skipped: the user of the memory touches them
   EXPECT_LE(memory.resident(), 50 * kMiB);
   prefault.used(96 * kMiB);
 }

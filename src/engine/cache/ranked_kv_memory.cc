@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// Calls copy(all, part) for each run of bytes that belongs to the heads from `first` on. all: position in a
-// block of all heads; part: position in a block of these heads only.
+// Calls copy(all, part) for each run of bytes that belongs to the heads from `first` on. all: offset in a
+// block with all heads; part: offset in a block with only these heads.
 template <class Copy>
 void each_run(const KvSpec& all, const KvSpec& part, int first, Copy&& copy) {
   const auto run = [&](std::size_t head_bytes, std::size_t all_begin, std::size_t part_begin) {
@@ -54,7 +54,7 @@ Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Ba
   return ranked;
 }
 
-// Calls move(share, the bytes of all heads of the share's layer in the piece).
+// Calls move(share, bytes) for each share; bytes are those of all heads of the share's layer in the piece.
 template <class Move>
 void RankedKvMemory::each_share(KvPlace place, std::size_t bytes, Move&& move) const {
   const PieceLayout::Group& group = pieces_.groups[static_cast<std::size_t>(place.part)];

@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// True if events are enabled. When a clear event was sent, clients assume that the tiers are empty, too; so
+// Returns whether events are enabled. After a clear event, clients assume that the tiers are empty, too, so
 // this function then forgets all reported blocks.
 bool TierEvents::listening() {
   if (log_ == nullptr) return false;
@@ -71,7 +71,7 @@ void TierEvents::tell_changes(KvConnector& tier) {
     const std::vector<bool> there = tier.held(medium, gone);
     for (std::size_t i = 0; i < gone.size(); ++i) {
       const auto name = told.find(gone[i]);
-      if (name == told.end() || there[i]) continue;  // the block was stored again meanwhile
+      if (name == told.end() || there[i]) continue;  // the block was stored again in the meantime
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,
                    .key = name->second.key,

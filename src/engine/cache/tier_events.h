@@ -1,7 +1,7 @@
-// Events for the blocks that tiers below the cache gain and lose. They have the same form as the events
-// of the cache (kv/events.h) and use the same block names.
+// Events for the blocks that tiers below the cache gain and lose. They have the same form as the events of
+// the cache (kv/events.h) and use the same names of blocks.
 //
-// A tier uses other keys than the cache, and has more blocks than the engine remembers. So an event is
+// A tier uses other keys than the cache, and it has more blocks than the engine remembers. So an event is
 // sent only when a prompt with the block is stored or loaded. Blocks that an earlier process stored are
 // reported when they are loaded.
 #pragma once
@@ -25,7 +25,7 @@ class TierEvents {
   // for each position of a prompt.
   TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
-  // Reports the blocks of the prompt that the tier holds. keys: keys of the prompt's blocks (KvPrompt::keys).
+  // Reports the blocks of the prompt that the tier has. keys: keys of the prompt's blocks (KvPrompt::keys).
   void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
   // Reports the blocks that host memory has written to the next tier, and the blocks that the tier has lost.
   void tell_changes(KvConnector& tier);
@@ -33,7 +33,7 @@ class TierEvents {
  private:
   bool listening();
 
-  // The name that the cache uses for a block.
+  // Name of a block in the cache's events.
   struct Name {
     int group;
     Hash128 key;
@@ -46,11 +46,11 @@ class TierEvents {
 
   KvEventLog* const log_;
   const int groups_;
-  std::uint64_t clears_ = 0;  // the log's count of clears that told_ is based on
+  std::uint64_t clears_ = 0;  // value of the log's clear counter for which told_ is valid
   // Reported blocks, by medium and by the piece's key in the tier.
   std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
                                                                           {KvMedium::storage, {}}};
-  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks only in host memory
+  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks that are only in host memory
 };
 
 }  // namespace octavo

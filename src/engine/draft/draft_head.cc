@@ -37,8 +37,8 @@ Result<> DraftHead::read(std::span<const ComputedText> texts) {
   return run(model_);
 }
 
-// Number of leading tokens that the head skips: all tokens, or those up to the last gap in their block.
-// Also updates filled_ for the blocks.
+// Returns the number of leading tokens that the head skips: all tokens, or the tokens up to the last gap in
+// their block. It also updates filled_ for the blocks.
 std::size_t DraftHead::pass_over(const ComputedText& text) {
   std::size_t skipped = 0;
   for (std::size_t i = 0; i < text.slots.size(); ++i) {
@@ -54,7 +54,8 @@ std::size_t DraftHead::pass_over(const ComputedText& text) {
   return skipped;
 }
 
-// Index of the sequence's first block such that the head has read everything from it to this position.
+// Returns the index of the first block of the sequence from which on the head has read everything up to this
+// position.
 std::size_t DraftHead::first_block(const ComputedText& text, int position) const {
   auto block = static_cast<std::size_t>(position / limits_.block_size);
   while (block > 0 && filled_[static_cast<std::size_t>(text.blocks[block - 1])] == limits_.block_size)
@@ -115,7 +116,7 @@ void DraftHead::take_drafts(std::span<const SampledToken> results) {
   });
 }
 
-// For each further draft token, the head reads the previous one and its own hidden state.
+// For each further draft token, the head reads the previous draft token and its own hidden state.
 Result<> DraftHead::run_drafts() {
   begin_batch();
   for (Working& w : working_) {
@@ -135,7 +136,7 @@ Result<> DraftHead::run_drafts() {
   return run(*executor_);
 }
 
-// sequences: the sequences of the pass, in order, with their blocks.
+// sequences: sequences of the pass, in order, with their blocks.
 template <class Sequences>
 void DraftHead::lay_out_tables(const Sequences& sequences) {
   std::size_t stride = 0;

@@ -1,13 +1,13 @@
-// A head that proposes from the hidden states of the engine's own model: the layer for multi-token
-// prediction (DeepSeek-V3, 2024) or EAGLE (Li et al., ICML 2024; EAGLE-3, 2025).
+// A head that proposes tokens from the hidden states of the engine's own model: a multi-token prediction
+// layer (DeepSeek-V3, 2024) or EAGLE (Li et al., ICML 2024; EAGLE-3, 2025).
 //
-// At each position the head reads the model's hidden state and the next token. After each step it reads
-// all tokens of the step. Its keys and values are in a separate cache with the same block numbers as the
-// model's, so the head shares cached prefixes. It skips sequences that want no draft tokens, and later
-// continues at the beginning of a block. It makes one pass for each draft token, all sequences in one
-// batch. Passes after the first one read the head's own hidden state in place of the model's. When the
-// model accepts draft tokens, the head writes their keys and values again. If the sequence has no block for
-// draft tokens yet, the head uses its extra blocks.
+// At each position, the head reads the model's hidden state and the next token. After each step, it reads all
+// tokens of the step. Its keys and values are in a separate cache that uses the block numbers of the model's
+// cache, so the head shares cached prefixes. It skips sequences that need no draft tokens, and later
+// continues at the beginning of a block. It makes one pass for each draft token, with all sequences in one
+// batch. Passes after the first one read the head's own hidden state instead of the model's. When the model
+// accepts draft tokens, the head writes their keys and values again. If the sequence has no block for draft
+// tokens yet, the head uses its extra blocks.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct DraftHeadLimits {
   int block_size = 16;
   int num_blocks = 0;  // number of the model's blocks; higher block ids are the head's extra blocks
   int own_blocks = 0;  // number of extra blocks for the draft tokens of one sequence
-  bool drawn = true;   // see DraftModelLimits
+  bool drawn = true;   // see DraftModelOptions
 };
 
 class DraftHead final : public Proposer {
  public:
-  // model: executor of the engine's model, which lives longer. executor: the head's, with its cache.
-  // tokens: see Drafter.
+  // model: executor of the engine's model, which must live longer. executor: executor of the head, with its
+  // cache. tokens: see Drafter.
   DraftHead(const LocalExecutor& model, std::unique_ptr<LocalExecutor> executor,
             std::vector<std::int32_t> tokens, const DraftHeadLimits& limits)
       : model_(model),
@@ -47,7 +47,7 @@ class DraftHead final : public Proposer {
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:
-  // The part of a sequence that the head has read.
+  // Part of a sequence that the head has read.
   struct Read {
     std::uint64_t sequence;
     int end;           // number of positions read
@@ -55,7 +55,7 @@ class DraftHead final : public Proposer {
     int begin;         // position of the first token in the blocks
     std::span<const std::int32_t> blocks;
   };
-  // A sequence that gets draft tokens.
+  // A sequence for which the head is proposing tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
@@ -81,12 +81,13 @@ class DraftHead final : public Proposer {
   std::unique_ptr<LocalExecutor> executor_;
   std::vector<std::int32_t> tokens_;
   DraftHeadLimits limits_;
-  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // key: id of the sequence
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by id of the sequence
 
-  std::vector<std::int32_t> filled_;  // number of leading tokens read of each model block
+  std::vector<std::int32_t> filled_;  // number of leading tokens that the head has read, per block of the
+                                      // model
   std::vector<Read> read_;            // sequences of the last step
   std::vector<Working> working_;
-  // State of the current pass.
+  // batch of the current pass
   Batch batch_;
   std::vector<std::int32_t> hidden_rows_;
   std::vector<std::int32_t> row_tokens_;

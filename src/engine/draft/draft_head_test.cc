@@ -1,5 +1,5 @@
-// The state of a draft head, with the tiny checkpoints of tests/data/drafters. Its draft tokens must match
-// torch's logits, however steps divide a text and whichever draft tokens were rejected.
+// Tests the state of a draft head with the tiny checkpoints in tests/data/drafters. Its draft tokens must
+// match torch's logits, however steps divide a text and whichever draft tokens were rejected.
 #include "engine/draft/draft_head.h"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,7 @@ class HeadBench {
                                         drafter.tokens, limits);
   }
 
-  // Runs a step with `sequences` sequences: tokens [first, end) of the text, then `wrong` wrong draft
-  // tokens.
+  // Runs a step with `sequences` sequences: tokens [first, end) of the text, then `wrong` wrong draft tokens.
   void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1,
             bool wanted = true) {
     const auto count = static_cast<std::size_t>(end - first + wrong);
@@ -77,7 +76,7 @@ class HeadBench {
            .wanted = wanted});
     }
     ASSERT_TRUE(head_->read(texts));
-    // Called while the spans of the step are valid, as in the engine. The draft tokens are appended to the
+    // Reads the step while its spans are valid, as the engine does. The draft tokens are appended to the
     // text.
     std::array<Draft, 2> drafts;
     for (int s = 0; s < sequences; ++s)

@@ -1,5 +1,5 @@
-// The state of the draft model, on the simulated device: each token depends on all input, so a wrong block,
-// position or rollback causes a wrong draft token.
+// Tests the state of the draft model on the simulated device: each token depends on all input, so a wrong
+// block, position or rollback causes a wrong draft token.
 #include "engine/draft/draft_model.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(DraftModel, DraftsWhatItsModelSays) {
   EXPECT_GT(bench.model.blocks_used(), 0);
   bench.model.end(1, text, 20);
   EXPECT_EQ(bench.model.blocks_used(), 0);
-  bench.model.end(2, text, 20);  // a sequence that the draft model does not know
+  bench.model.end(2, text, 20);  // ends a sequence that the draft model does not know
 }
 
 TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetDrafts) {

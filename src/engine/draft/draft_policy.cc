@@ -6,16 +6,16 @@
 namespace octavo {
 namespace {
 
-// Minimum acceptance rate while no times are known. Below it, a draft token costs more time than it saves.
+// Minimum acceptance rate while durations are unknown. Below it, a draft token costs more time than it saves.
 constexpr int kLeastLikely = Acceptance::kOne / 4;
-// Draft tokens must save at least 1/64 of a step's time, because their gain is only an estimate.
+// Draft tokens must save at least 1/64 of a step's time, because the saving is only an estimate.
 constexpr int kLeastGain = 64;
-// Maximum recent gain of a sequence, in multiples of its share of a step.
+// Maximum recent saving of a sequence, in multiples of its share of a step.
 constexpr std::int64_t kStepsSaved = 16;
 // Exploratory drafts take at most 1/256 of the time.
 constexpr int kShareOfTries = 256;
-// If one draft token pays, every 64th draft has two, to measure the cost of the second one again. This
-// costs at most a quarter of a step in 64 steps.
+// If exactly one draft token saves time, every 64th draft has two tokens, to measure the cost of the second
+// one again. This costs at most a quarter of a step in 64 steps.
 constexpr int kOnesToTwo = 64;
 
 }  // namespace
@@ -64,7 +64,7 @@ DraftPolicy::Choice DraftPolicy::choose(int sequences, const Acceptance& accepta
   if (!options_.by_acceptance) return {.count = most, .pays = true};
   const std::int64_t rate = acceptance.is_new_ ? rate_of_all_ : acceptance.rate_;
   const std::int64_t step = times_.of(sequences);
-  // A further draft token takes no longer than the first one.
+  // a further draft token takes at most as long as the first one
   const std::int64_t first = first_.ns(), further = std::min(further_.ns(), first);
   std::int64_t likely = kOne, tokens = kOne, least = std::numeric_limits<std::int64_t>::max();
   Choice best;
@@ -118,16 +118,15 @@ int DraftPolicy::count(int sequences, Acceptance& acceptance) {
   return choice.count;
 }
 
-// The budget for exploratory drafts is at most one step, so that there are not several of them in a row
-// after a pause.
+// The budget for exploratory drafts is at most one step, so that they do not follow each other after a pause.
 void DraftPolicy::note_step(int tokens, std::int64_t ns) {
   times_.note(tokens, ns);
   trying_ns_ = std::min(trying_ns_ + ns / kShareOfTries, ns);
   chosen_ = false;
 }
 
-// The time to read a prompt counts as a cost of the draft tokens that follow. For an exploratory draft this
-// time may include a long text, so it may lower the mean, but not raise it.
+// The time to read a prompt counts as a cost of the draft tokens that follow. The time of an exploratory
+// draft may include reading a long text, so it may lower the mean but not raise it.
 void DraftPolicy::note_proposed(std::int64_t first_ns, std::int64_t further_ns) {
   further_.note(further_ns, wanted_ - drafting_);
   if (worth_) {

@@ -91,7 +91,7 @@ Timed timed_of(int most, std::int64_t draft_ns, std::int64_t read_ns = 0, int le
           step_ns, draft_ns, read_ns};
 }
 
-// Draft tokens take at most 1% of the time, whatever the proposer costs.
+// Rejected draft tokens take at most 1% of the time, whatever the proposer costs.
 TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
   for (const int sequences : {1, 2, 4, 8, 16})
     for (const std::int64_t draft_ns : {0, 1'000, 30'000, 1'000'000})
@@ -108,8 +108,8 @@ TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
       }
 }
 
-// Drafting is never slower than no drafting, even if the acceptance rate is near or below the break-even
-// point.
+// Drafting is never slower than decoding without drafts, even if the acceptance rate is near or below the
+// break-even point.
 TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
   std::mt19937 random(5);
   for (const int sequences : {1, 4, 8})
@@ -127,7 +127,7 @@ TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
 }
 
 // A head's first pass in a step has a fixed cost, and further draft tokens are cheap. The policy chooses a
-// number close to the best one, and zero if no number saves time.
+// number close to the best one, and 0 if no number saves time.
 TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
   const auto step_ns = [](int rows) { return std::int64_t{90'000} + 10'000 * rows; };
   for (const int sequences : {1, 4})
@@ -175,7 +175,7 @@ TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
 }
 
 // may_want() is true from the step in which an exploratory draft is chosen, so that the proposer reads the
-// text before.
+// text before it is due.
 TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
   Timed run = timed_of(4, 1'000, 0, 20);
   Acceptance any;

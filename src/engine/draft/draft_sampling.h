@@ -11,11 +11,11 @@ namespace octavo {
 
 class DraftSampling {
  public:
-  // drawn: if false, take the likeliest token. same_ids: row i of the logits is for token i.
+  // drawn: false takes the most likely token. same_ids: whether row i of the logits is for token i.
   DraftSampling(const Draft& draft, bool drawn, int vocab_size, bool same_ids = true);
   DraftSampling(const DraftSampling&) = delete;
 
-  // Sampling parameters of the token after the draft's text and its draft tokens.
+  // Returns the sampling parameters of the token after the draft's text and its draft tokens.
   SampleRow row(const Draft& draft) const;
 
  private:

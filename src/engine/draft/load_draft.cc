@@ -14,12 +14,12 @@
 namespace octavo {
 namespace {
 
-// Maximum number of tokens in a pass. While the draft model reads a prompt, a step waits at most for one
-// pass of this size.
+// Maximum number of tokens in a pass. While the draft model reads a prompt, a step waits at most for one pass
+// of this size.
 constexpr int kTokensOfPass = 256;
 
-// Number of tokens above which a step's time grows in proportion to them. This is about the ratio of
-// arithmetic speed to memory bandwidth, for weights of two bytes. CPUs are measured instead
+// Number of tokens above which the time of a step grows in proportion to them. It is about the ratio of
+// arithmetic speed to memory bandwidth, for weights of two bytes. On CPUs, it is measured instead
 // (engine/load/free_tokens.h).
 constexpr int kFreeTokensOnDevice = 256;
 
@@ -110,13 +110,13 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
       .max_tokens = scheduler.max_num_batched_tokens,
       .tokens = std::move(drafter.tokens),
       .own_blocks = (draft_tokens + options.cache.block_size - 1) / options.cache.block_size + 1};
-  TRY(draft.executor,
-      LocalExecutor::create(backend, std::move(drafter.model), layout,
-                            {.max_tokens = draft.max_tokens,
-                             .max_sequences = scheduler.max_num_seqs,
-                             .asynchronous = false,
-                             // A pass that reads the model's rows differs from one that reads its own rows.
-                             .recorded = false}));
+  TRY(draft.executor, LocalExecutor::create(backend, std::move(drafter.model), layout,
+                                            {.max_tokens = draft.max_tokens,
+                                             .max_sequences = scheduler.max_num_seqs,
+                                             .asynchronous = false,
+                                             // Passes are not recorded: a pass that reads the model's rows
+                                             // differs from one that reads the head's own rows.
+                                             .recorded = false}));
   return draft;
 }
 
@@ -169,8 +169,8 @@ int usual_free_tokens(const Device& device) {
   return device.shares_host_memory() ? kFreeTokensFewest : kFreeTokensOnDevice;
 }
 
-// A head continues a text only at the beginning of a block, and must read part of the text before it
-// proposes.
+// A head continues a text only at the beginning of a block, and must read part of the text before it proposes
+// tokens.
 DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens,
                          const StepTimes& times) {
   return DraftPolicy({.most = options.num_speculative_tokens,

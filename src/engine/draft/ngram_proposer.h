@@ -12,8 +12,8 @@ class NgramProposer final : public Proposer {
   // `options` must be valid.
   explicit NgramProposer(const NgramOptions& options) : options_(options) {}
 
-  // Proposes the tokens after the longest match; of equally long matches, the latest. If the match is
-  // near the end of the text, the draft tokens repeat periodically. Time: O(length of the text).
+  // Proposes the tokens after the longest match; of equally long matches, it takes the latest. If the match
+  // is near the end of the text, the draft tokens repeat periodically. Time: O(length of the text).
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t, std::span<const TokenId>, int) override {}
 

@@ -13,13 +13,13 @@
 namespace octavo {
 
 struct NgramOptions {
-  int prompt_lookup_min = 5;  // length of the matching n-gram
-  int prompt_lookup_max = 5;  // length of the matching n-gram
+  int prompt_lookup_min = 5;  // minimum length of the matching n-gram
+  int prompt_lookup_max = 5;  // maximum length of the matching n-gram
 };
 
 struct SuffixOptions {
-  int max_tree_depth = 24;          // maximum number of tokens to match, and to propose
-  int max_cached_requests = 10000;  // number of past answers to keep; 0: none
+  int max_tree_depth = 24;          // maximum number of tokens that are compared, and that are proposed
+  int max_cached_requests = 10000;  // number of past answers to keep; 0: no answers
   double max_spec_factor = 1.0;     // maximum number of draft tokens per matching token
   double min_token_prob = 0.1;      // minimum estimated probability of a draft token
 };
@@ -28,10 +28,11 @@ struct DraftModelOptions {
   std::string model = {};             // folder or GGUF file of the draft model
   std::string quantization = "none";  // see ModelOptions::quantization
   std::optional<int> max_model_len = {};
-  bool drawn = true;  // true: sample draft tokens like output tokens; false: take the likeliest token
+  bool drawn = true;  // true: draft tokens are sampled like output tokens; false: they are the most likely
+                      // tokens
 };
 
-// A head that proposes from the hidden states of the engine's own model.
+// A head that proposes tokens from the hidden states of the engine's own model.
 struct HeadOptions {
   enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
   Kind kind = Kind::mtp;
@@ -39,7 +40,7 @@ struct HeadOptions {
   bool drawn = true;       // see DraftModelOptions
 };
 
-// Heads that read a hidden state of the engine's model. There is one head for each position of a draft.
+// Heads that read a hidden state of the engine's model; there is one head for each position of a draft.
 struct PlaceHeadOptions {
   enum class Kind : std::uint8_t { medusa, mlp_speculator };
   Kind kind = Kind::medusa;

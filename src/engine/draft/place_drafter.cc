@@ -39,8 +39,8 @@ Result<> PlaceDrafter::read(std::span<const ComputedText> texts) {
   return {};
 }
 
-// Sequences with the largest `most` come first, so that each position of the draft is computed for the
-// first sequences only.
+// Sequences with the largest `most` come first, so that each position of the draft is computed only for the
+// first sequences.
 Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
@@ -76,7 +76,7 @@ Result<> PlaceDrafter::begin() {
   return {};
 }
 
-// Proposes position `place` of all drafts. Non-finite logits end a sequence's draft.
+// Proposes the tokens at position `place` of all drafts. Non-finite logits end a sequence's draft.
 Result<> PlaceDrafter::draft_place(int place) {
   numbers_.clear();
   rows_.clear();

@@ -1,8 +1,8 @@
-// Proposes with one head for each position of a draft, from the hidden states of the engine's own model:
-// Medusa and MLP speculators (model/place_heads.h).
+// Proposes tokens with one head for each position of a draft, from the hidden states of the engine's own
+// model: Medusa and MLP speculators (model/place_heads.h).
 //
-// The heads keep no state. They read the hidden state of each sequence's last token, all sequences in
-// one batch.
+// The heads keep no state. They read the hidden state of each sequence's last token, all sequences in one
+// batch.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace octavo {
 
 class PlaceDrafter final : public Proposer {
  public:
-  // model: executor of the engine's model, which must live longer. sequences: maximum number in a step.
-  // drawn: see DraftModelOptions. Error: not enough memory.
+  // model: executor of the engine's model, which must live longer. sequences: maximum number of sequences in
+  // a step. drawn: see DraftModelOptions. Returns an error if memory does not suffice.
   static Result<std::unique_ptr<PlaceDrafter>> create(std::shared_ptr<Backend> backend,
                                                       const LocalExecutor& model,
                                                       std::unique_ptr<PlaceHeads> heads, int sequences,
@@ -39,7 +39,7 @@ class PlaceDrafter final : public Proposer {
     int end;           // position after its last token
     std::int32_t row;  // row of that token
   };
-  // A sequence that gets draft tokens.
+  // A sequence for which the heads are proposing tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
@@ -61,7 +61,7 @@ class PlaceDrafter final : public Proposer {
   bool drawn_;
   Sampler sampler_;
   Buffer logits_;                                               // f32 [sequences, vocab]
-  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // key: id of the sequence
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by id of the sequence
 
   std::vector<Read> read_;  // sequences of the last step
   std::vector<Working> working_;

@@ -54,7 +54,7 @@ class Fields {
     return {};
   }
 
-  // Error: there is a field that this method does not have.
+  // Returns an error if there is a field that this method does not have.
   Result<> know_only(std::string_view method, std::initializer_list<std::string_view> names) const {
     constexpr std::array<std::string_view, 3> kCommon = {"method", "num_speculative_tokens",
                                                          "num_speculative_tokens_per_batch_size"};
@@ -148,7 +148,7 @@ Result<Method> method_of(const Fields& fields, std::string_view name) {
 struct MethodRow {
   std::string_view name;
   Result<Method> (*read)(const Fields&, std::string_view method);
-  // Default of num_speculative_tokens; null: the field is required.
+  // returns the default of num_speculative_tokens; null: the field is required
   int (*tokens)(const Method&) = nullptr;
 };
 
@@ -168,7 +168,7 @@ constexpr MethodRow kMethods[] = {
     {"mlp_speculator", method_of<place_head_options<PlaceHeadOptions::Kind::mlp_speculator>>},
 };
 
-// vLLM also has a name for each model family's predictor, such as deepseek_mtp.
+// vLLM also has a name for the predictor of each model family, such as deepseek_mtp.
 Result<const MethodRow*> find_method(std::string_view name) {
   const std::string_view wanted = name.ends_with("_mtp") ? "mtp" : name;
   const auto found = std::ranges::find(kMethods, wanted, &MethodRow::name);

@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// "field: message"
+// Returns the error as "field: message".
 std::string config_error(std::string_view json) {
   const auto options = parse_speculative_config(json);
   return options ? "" : fmt::format("{}: {}", options.error().field, options.error().message);

@@ -4,7 +4,7 @@
 
 namespace octavo {
 
-// A step sometimes waits for other programs, so its time counts as at most four times the mean.
+// A step sometimes waits for other programs, so a measurement counts as at most four times the mean.
 void StepTimes::note(int tokens, std::int64_t ns) {
   if (tokens < 1 || tokens > kTokensMost || ns <= 0) return;
   std::int64_t& mean = ns_[static_cast<std::size_t>(tokens)];

@@ -1,5 +1,4 @@
-// Duration of a step as a function of its number of tokens: running means, with interpolation between
-// them.
+// Duration of a step as a function of its number of tokens: running means, with interpolation between them.
 #pragma once
 
 #include <array>
@@ -10,15 +9,15 @@ namespace octavo {
 
 class StepTimes {
  public:
-  static constexpr int kTokensMost = 128;  // larger steps are ignored
+  static constexpr int kTokensMost = 128;  // maximum number of tokens of a measured step
 
   // Adds the duration of a step with output tokens and draft tokens, but without prompt tokens.
   void note(int tokens, std::int64_t ns);
   bool knows(int tokens) const {
     return tokens > 0 && tokens <= kTokensMost && ns_[static_cast<std::size_t>(tokens)] > 0;
   }
-  // Duration of a step with this number of tokens. Outside the measured range: the nearest value. 0: no
-  // measurement yet.
+  // Returns the duration of a step with this number of tokens. Outside of the measured range, it is the
+  // nearest measured duration; 0 if nothing has been measured.
   std::int64_t of(int tokens) const;
 
  private:

@@ -1,7 +1,7 @@
 // Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix
-// decoding: Oliaro et al., NeurIPS 2025). It proposes more tokens after longer matches and for
-// continuations that occurred more often. It needs no model. It saves time if answers repeat themselves or
-// each other, as those of agents do.
+// decoding: Oliaro et al., NeurIPS 2025). It proposes more tokens after longer matches, and for continuations
+// that occurred more often. It needs no model. It saves time if answers repeat themselves or each other, as
+// those of agents do.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class SuffixProposer final : public Proposer {
   explicit SuffixProposer(const SuffixOptions& options) : options_(options) {}
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
-  // Keeps the answer for other requests, unless its request has a cache salt. When there are
-  // max_cached_requests answers, or kKeptTokensMax tokens of answers, the older half is dropped.
+  // Keeps the answer for other requests, unless its request has a cache salt. When max_cached_requests
+  // answers or kKeptTokensMax tokens are kept, the older half is removed.
   void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;
 
   static constexpr std::uint32_t kKeptTokensMax = 1 << 20;
@@ -43,7 +43,7 @@ class SuffixProposer final : public Proposer {
   double follow(const SuffixText& known, std::size_t matches, int most);
 
   SuffixOptions options_;
-  std::unordered_map<std::uint64_t, Own> own_;  // key: id of the sequence
+  std::unordered_map<std::uint64_t, Own> own_;  // by id of the sequence
   SuffixText young_, old_;                      // kept answers, each followed by kEnd
   int young_answers_ = 0;
 

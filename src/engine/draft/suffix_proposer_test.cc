@@ -97,8 +97,8 @@ TEST(SuffixProposer, AnAnswerTooLongToKeepIsLeftOut) {
   EXPECT_THAT(propose(proposer, {-2, 50, 51}), IsEmpty());
 }
 
-// In random texts with few different tokens, each proposal must have followed the same suffix earlier in
-// one of the texts.
+// In random texts with few different tokens, each proposal must have followed the same suffix earlier in one
+// of the texts.
 TEST(SuffixProposer, DraftsWhatHasFollowed) {
   std::mt19937 random(4);
   SuffixProposer proposer({.max_cached_requests = 1000, .max_spec_factor = 3});

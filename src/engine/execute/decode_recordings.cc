@@ -7,11 +7,12 @@
 namespace octavo {
 namespace {
 
-// Steps with more sequences take longer than their launches, so they need no recording.
+// Maximum number of sequences of a recorded step. Larger steps take longer than the launches of their
+// kernels, so they need no recording.
 constexpr int kMost = 512;
 
-// Next size of a recording. Matrix products work on 16 or 64 rows at a time, so padding to a multiple costs
-// little.
+// Returns the next size of a recording. Matrix products process 16 or 64 rows at a time, so padding to a
+// multiple costs little.
 int after(int size) {
   if (size < 16) return 2 * size;
   return size + (size < 64 ? 16 : 32);

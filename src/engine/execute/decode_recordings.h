@@ -1,4 +1,4 @@
-// Recordings of decoding steps (CUDA graphs): one launch replaces hundreds of launches, which the host
+// Recordings of decoding steps (CUDA graphs). One launch replaces hundreds of launches, which the host
 // enqueues more slowly than the device runs them. A few step sizes have a recording; a step with fewer
 // sequences is padded to the next size.
 #pragma once
@@ -14,21 +14,21 @@ namespace octavo {
 
 class DecodeRecordings {
  public:
-  // most: maximum number of tokens and sequences in a step. 0 disables recordings.
+  // most: maximum number of tokens and sequences in a step; 0 disables recordings.
   explicit DecodeRecordings(int most);
 
-  // Sizes that have a recording, ascending.
+  // Returns the sizes that have a recording, in ascending order.
   const std::vector<int>& sizes() const { return sizes_; }
 
-  // Size to which this step is padded. 0: run the step without a recording, because it does more than
-  // decode one token per sequence, or is above all sizes.
+  // Returns the size to which this step is padded. It is 0, and the step runs without a recording, if the
+  // step does more than decode one token per sequence, or if it is above all sizes.
   int size_of(const Batch& batch) const;
 
-  // Runs the work of a step of this size. The first call runs it directly, because this loads the
-  // kernels. The second call records it, and later calls replay the recording.
+  // Runs a step of this size. The first call runs `work` directly, because this loads the kernels. The second
+  // call records it, and later calls replay the recording.
   void run(Stream& stream, int size, const std::function<void()>& work);
 
-  // Drops all recordings, because the memory that they use will be freed. No recording may be running.
+  // Removes all recordings, because the memory that they use will be freed. No recording may be running.
   void forget();
 
  private:

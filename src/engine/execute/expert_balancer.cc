@@ -53,8 +53,8 @@ void ExpertBalancer::before_step() {
   }
 }
 
-// Rank 0 plans for all ranks, so that rounding differences between ranks have no effect. A layer stays
-// unchanged if the plan does not reduce the load of its busiest rank.
+// Computes the plan on rank 0 for all ranks, so that rounding differences between ranks have no effect. A
+// layer stays unchanged if the plan does not reduce the load of its busiest rank.
 void ExpertBalancer::plan() {
   next_.clear();
   double now = 0, then = 0;

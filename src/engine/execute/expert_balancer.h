@@ -1,6 +1,6 @@
-// Balances experts among the ranks of a stage at run time. A balancer counts tokens, plans, and moves
-// experts between two steps. Each rank has a balancer. All balancers count the same steps; those of one
-// stage plan and move together.
+// Balances experts among the ranks of a stage at run time: counts tokens, plans, and moves experts between
+// two steps. Each rank has a balancer. All balancers count the same steps; those of one stage plan and move
+// together.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ namespace octavo {
 
 class ExpertBalancer {
  public:
-  // group: ranks that share the model's layers. model and group must live longer. Collective. Errors:
-  // unsupported, a layer whose experts have several formats; not enough memory for the experts that arrive.
+  // group: ranks that share the model's layers. model and group must live longer. Collective. Returns
+  // unsupported for a layer whose experts have several formats, and an error if memory for the arriving
+  // experts does not suffice.
   static Result<std::unique_ptr<ExpertBalancer>> create(const ExpertBalancing& options, const Model& model,
                                                         ProcessGroup& group);
 
-  // Call on all ranks before each forward pass. Moves experts if the plan says so. `group` reports
+  // Called on all ranks before each forward pass. It moves experts if the plan requires it. `group` reports
   // failures.
   void before_step();
 

@@ -1,4 +1,4 @@
-// Two ranks (threads) that move experts, because most tokens use only a few experts.
+// Tests two ranks (threads) that move experts, because most tokens use only a few experts.
 #include "engine/execute/expert_balancer.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Outcome {
 
 constexpr int kRanks = 2;
 
-// Two tokens, one step for each, so that the same experts are used again and again.
+// Runs two tokens, one per step, so that the same experts are used again and again.
 Outcome run(const golden::Golden& golden, const ExpertBalancing& options) {
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(kRanks)).value();
   std::vector<std::int32_t> text;
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExpertBalancers, testing::Values("qwen3_moe", "
 TEST_P(ExpertBalancers, ExpertsMoveAndNoNumberChanges) {
   const golden::Golden golden = golden::read(GetParam());
   const Outcome still = run(golden, {});
-  int moves = 0;  // number of moves; the load may already be balanced
+  int moves = 0;  // number of moves; 0 is possible, because the load may already be balanced
   for (const bool use_async : {false, true})
     for (const int redundant : {0, 2}) {
       const Outcome moved = run(golden, {.enabled = true,

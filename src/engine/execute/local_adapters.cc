@@ -21,7 +21,7 @@ Result<> LocalAdapters::put_adapter(int slot, std::span<const AdapterFile::Chang
   return {};
 }
 
-// A step in flight may still read the adapter, so the stream must finish first.
+// Waits for the stream, because a step in flight may still read the adapter.
 void LocalAdapters::drop_adapter(int slot) {
   backend_.stream->synchronize();
   adapters_[static_cast<std::size_t>(slot)].clear();

@@ -35,10 +35,10 @@ class LocalAdapters final : public AdapterSlots {
     std::vector<std::int32_t> starts;
     std::vector<std::int32_t> numbers;
   };
-  // Begins a step: sorts its tokens by adapter. False: no token of the step has an adapter.
+  // Begins a step: sorts its tokens by adapter. Returns false if the step's tokens have no adapter.
   bool begin_step(const Batch& batch);
   const Sorted& tokens() const { return tokens_; }
-  // Sorts rows of the step by the adapters of these tokens. Valid until the next call.
+  // Sorts rows of the step by the adapters of these tokens. The result is valid until the next call.
   const Sorted& sort_rows(std::span<const std::int32_t> tokens, const StepPlans& plans);
 
  private:
@@ -46,7 +46,7 @@ class LocalAdapters final : public AdapterSlots {
 
   Backend& backend_;
   std::optional<AdapterReader> reader_;
-  std::vector<Adapter> adapters_;             // index: slot
+  std::vector<Adapter> adapters_;             // by slot
   std::vector<std::int32_t> sequence_slots_;  // adapter slot of each sequence; empty: no adapters
   std::vector<std::int32_t> item_slots_;      // adapter slots of the items being sorted; -1: no adapter
   Sorted tokens_, rows_;

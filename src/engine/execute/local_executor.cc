@@ -52,8 +52,8 @@ void LocalExecutor::leave() {
   if (experts_) experts_->leave();
 }
 
-// Writes the step's inputs and uploads them. Tokens that are still being sampled are copied from the
-// sampler to the inputs on the device.
+// Writes the step's inputs and uploads them. Tokens that are still being sampled are copied on the device
+// from the sampler to the inputs.
 Result<> LocalExecutor::pack(const Batch& batch, int size, bool adapted) {
   const auto tokens = static_cast<std::size_t>(size > 0 ? size : batch.tokens());
   TRY_VOID(inputs_->begin(tokens, batch.pending.size(), backend_));
@@ -117,7 +117,7 @@ void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
 }
 
 // If there are more rows than one pass computes, the host waits between passes. This happens only for
-// log-probabilities of prompts.
+// logprobs of prompts.
 Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   sampling_.begin(tokens, rows, *plans_);
   for (std::size_t begin = 0; begin < rows.size(); begin += logit_rows_.most()) {

@@ -1,8 +1,8 @@
 // Executor of one replica on one device: model, KV memory and sampler.
 //
-// On an asynchronous device (Stream::asynchronous) steps follow each other without a gap. The next
-// forward pass is enqueued while the last step is still sampling. Its inputs take the new tokens directly
-// from the sampler's memory. Decoding steps are recorded and replayed.
+// On an asynchronous device (Stream::asynchronous), steps follow each other without a gap. The next forward
+// pass is enqueued while the last step is still sampling; its inputs take the new tokens directly from the
+// sampler's memory. Decoding steps are recorded and replayed.
 #pragma once
 
 #include <atomic>
@@ -33,57 +33,59 @@ struct LocalExecutorOptions {
   int max_sequences = 0;  // maximum number of sequences in a step
   int max_adapters = 0;   // maximum number of adapters in memory; 0: adapters are disabled
   int max_adapter_rank = 0;
-  std::string fingerprint = {};  // identity of the model, for KV blocks that leave the engine
-  bool shared_cache = false;     // true: other ranks' processes can open the memory of the blocks
+  std::string fingerprint = {};  // identity of the model, for exported KV blocks
+  bool shared_cache = false;     // whether processes of other ranks can open the memory of the blocks
   // Layers whose input read_hidden() reads. Empty: it reads the output of the last layer.
   std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};
-  // The following two only apply to asynchronous devices.
-  bool asynchronous = true;  // start a step before the tokens of the last one are known
-  bool recorded = true;      // record and replay decoding steps
-  // Groups of ranks that have the other parts of the model; they must outlive the executor. null: one
+  // The following two fields apply only to asynchronous devices.
+  bool asynchronous = true;  // whether a step starts before the tokens of the last one are known
+  bool recorded = true;      // whether decoding steps are recorded and replayed
+  // Groups of ranks that have the other parts of the model; they must outlive the executor. null: a single
   // rank.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
-  bool prompt_embeds = false;  // prompts can be embeddings
+  bool prompt_embeds = false;  // whether prompts can be embeddings
 };
 
 class LocalExecutor final : public Executor, public BlockExchange {
  public:
-  // Allocates all workspaces, but no KV cache. Several executors may share a backend if only one of them
-  // runs at a time. Error: not enough memory.
+  // Allocates all workspaces, but no KV cache. Several executors may share a backend if only one of them runs
+  // at a time. Returns an error if memory does not suffice.
   static Result<std::unique_ptr<LocalExecutor>> create(std::shared_ptr<Backend> backend,
                                                        std::unique_ptr<Model> model, CacheLayout layout,
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
   // Only for a device with separate memory, before allocate_cache(): runs the largest steps once with a
-  // temporary cache, as in vLLM's profile run. So late allocations happen early, and later_bytes() knows
-  // the size of recordings. Errors: not enough memory; a step fails.
+  // temporary cache, as in vLLM's profile run. Late allocations thus happen early, and later_bytes() knows
+  // the size of recordings. Returns an error if memory does not suffice, or if a step fails.
   Result<> rehearse();
-  // Call once on all ranks, before the first step. sources: number of slots for sounds or prompts, only
-  // for models with cross attention. Errors: not enough memory; see ExpertBalancer.
+  // Called once on all ranks, before the first step. sources: number of slots for sounds or prompts, only for
+  // models with cross attention. Returns an error if memory does not suffice, and the errors of
+  // ExpertBalancer.
   Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources = 0);
 
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }
   const Backend& backend() const { return backend_; }
-  // Decoder::residual of the last step.
+  // Returns Decoder::residual of the last step.
   View residual(std::int64_t tokens) const { return decoder_->residual(tokens); }
-  // Memory that must stay free beside the cache: for the growing part of the sampler, for recordings,
-  // and for kernel code that is loaded at its first run. An estimate if rehearse() has not run.
+  // Returns the bytes of memory that must stay free in addition to the cache: for the growing part of the
+  // sampler, for recordings, and for kernel code that is loaded at its first run. It is an estimate if
+  // rehearse() has not run.
   std::int64_t later_bytes() const;
-  // Bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
+  // Returns the bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
   std::int64_t source_bytes() const { return media_ ? media_->source_bytes() : 0; }
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
-  // Replaces forward() if engines share experts: computes this rank's experts for the other engines.
+  // Called instead of forward() if engines share experts: computes this rank's experts for the other engines.
   Result<> assist();
-  void leave();  // the last call; see ExpertExchange
+  void leave();  // last call; see ExpertExchange::leave()
   bool has_left() const { return experts_ && experts_->left(); }
-  // Only for a draft head: token i of the next forward() reads row rows[i] of the last step of `from`.
-  // `from` is the executor of the engine's model, or this one.
+  // Only for a draft head: token i of the next forward() reads row rows[i] of the last step of `from`, which
+  // is the executor of the engine's model or this one.
   Result<> read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows);
   // On ranks other than 0, while rank 0 samples: computes this rank's part of the logits for these
   // tokens.
@@ -119,8 +121,8 @@ class LocalExecutor final : public Executor, public BlockExchange {
   Result<> allocate();
   Result<> rehearse_step(std::span<const int> tokens);
   Result<> ranks_status() const;
-  // Sends rows f32 [n, dim] in host memory to the next stage, or receives them from the previous one.
-  // Null: there is no such stage.
+  // Sends rows, f32 [n, dim] in host memory, to the next stage, or receives them from the previous one. Null:
+  // the stage does not exist.
   static void hand_on(ProcessGroup* stages, const View& rows);
   Result<> pack(const Batch& batch, int size, bool adapted);
   StepAdapters step_adapters() const;
@@ -136,18 +138,18 @@ class LocalExecutor final : public Executor, public BlockExchange {
 
   KvMemory cache_;
   std::int64_t blocks_ = 0;
-  // Mark of the stream after the last step so far. On an asynchronous device, a step may still write a
-  // block that is exported. It may still read a freed block that an import writes.
+  // Mark of the stream after the last enqueued step. On an asynchronous device, a step may still write a
+  // block that is exported, or read a freed block that an import writes.
   std::atomic<Stream::Mark> steps_begun_ = 0;
 
   std::unique_ptr<Decoder> decoder_;
-  std::optional<ExpertExchange> experts_;     // nullopt: no other engine shares the experts
+  std::optional<ExpertExchange> experts_;     // nullopt: the experts are not shared with other engines
   std::unique_ptr<ExpertBalancer> balancer_;  // null: experts do not move
   DecodeRecordings recordings_;
   std::optional<std::int64_t> recording_bytes_;  // bytes of one recording, as measured by rehearse()
   LocalAdapters adapters_;
-  std::unique_ptr<LocalMedia> media_;  // null: no images, sound or cross attention
-  std::optional<StepInputs> inputs_;   // inputs_ and plans_ are set by allocate()
+  std::unique_ptr<LocalMedia> media_;  // null: the model has no images, sound or cross attention
+  std::optional<StepInputs> inputs_;   // set by allocate()
   std::optional<StepPlans> plans_;
 
   LogitRows logit_rows_;

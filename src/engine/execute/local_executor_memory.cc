@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Minimum number of logit rows computed at a time. With more rows, the output matrix is read less often,
-// but more memory is needed: with a vocabulary of 256k, a row takes 1 MiB.
+// Minimum number of logit rows that are computed at a time. With more rows, the output matrix is read less
+// often, but more memory is needed: with a vocabulary of 256k, a row takes 1 MiB.
 constexpr int kLogitRows = 256;
 
 int logit_rows(const LocalExecutorOptions& options) {
@@ -79,7 +79,7 @@ Result<> LocalExecutor::allocate() {
   return logit_rows_.reserve(static_cast<std::size_t>(rows), columns, adapters, backend_);
 }
 
-// Padding tokens write their KV to a separate block that no query reads.
+// Padding tokens write their keys and values to a separate block that queries do not read.
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources) {
   blocks_ = blocks;
   if (options_.expert_balancing.enabled) {
@@ -165,8 +165,8 @@ Result<> LocalExecutor::release_cache() {
 }
 
 std::int64_t LocalExecutor::later_bytes() const {
-  // Estimates. kRecordingsAndCode: if rehearse() has not run. kRest: for memory that rehearse() does not
-  // use, such as code for other numbers of rows, masks and histories.
+  // Estimates in bytes. kRecordingsAndCode: used if rehearse() has not run. kRest: memory that rehearse()
+  // does not use, such as code for other numbers of rows, masks and histories.
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t media = media_ ? media_->later_bytes(model_->max_model_len) : 0;
   const std::int64_t own =

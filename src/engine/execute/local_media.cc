@@ -37,7 +37,7 @@ std::unique_ptr<LocalMedia> LocalMedia::of_embeds(Backend& backend, std::int64_t
   return media;
 }
 
-// Encodes a source (a sound or a prompt for cross attention) at once.
+// Encodes a source (a sound, or a prompt for cross attention) in one call.
 Result<> LocalMedia::begin_media(int slot, const MediaPart& part) {
   if (sources_) {
     sources_->encode(slot, part);
@@ -56,7 +56,7 @@ bool LocalMedia::advance_media(int rows) {
   return true;
 }
 
-// A step in flight may still read the rows, so the stream must finish first.
+// Waits for the stream, because a step in flight may still read the rows.
 void LocalMedia::drop_media(int slot) {
   if (sources_) return;
   backend_.stream->synchronize();

@@ -18,19 +18,20 @@ namespace octavo {
 
 class LocalMedia final : public MediaEncoder {
  public:
-  // Null: the model reads no images and no sound, and has no cross attention. Errors: see the encoders.
+  // Returns null if the model reads neither images nor sound and has no cross attention. Returns the errors
+  // of the encoders.
   static Result<std::unique_ptr<LocalMedia>> create(const Model& model, const CacheLayout& layout,
                                                     Backend& backend, int max_tokens, int max_sequences);
-  // For prompts that are embeddings.
+  // Makes an object for prompts that are embeddings.
   static std::unique_ptr<LocalMedia> of_embeds(Backend& backend, std::int64_t dim);
 
   Result<> begin_media(int slot, const MediaPart& part) override;
   bool advance_media(int rows) override;
   void drop_media(int slot) override;
 
-  // Maximum memory of encoded parts, and of workspaces that are not allocated yet, in bytes.
+  // Returns the maximum bytes of encoded parts, and of workspaces that are not allocated yet.
   std::int64_t later_bytes(int max_model_len) const;
-  // Bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
+  // Returns the bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
   std::int64_t source_bytes() const { return sources_ ? sources_->place_bytes() : 0; }
   Result<> allocate_sources(std::int64_t slots);
 
@@ -46,9 +47,9 @@ class LocalMedia final : public MediaEncoder {
   explicit LocalMedia(Backend& backend) : backend_(backend) {}
 
   Backend& backend_;
-  std::unique_ptr<RowEncoder> rows_;        // null: prompts contain no images or sound
+  std::unique_ptr<RowEncoder> rows_;        // null: prompts contain neither images nor sound
   std::unique_ptr<SourceEncoder> sources_;  // null: the model has no cross attention
-  std::vector<Buffer> encoded_;             // index: slot
+  std::vector<Buffer> encoded_;             // by slot
   std::size_t begun_ = 0;                   // slot of the part being encoded
   std::vector<ImageRows> step_;
 };

@@ -1,5 +1,5 @@
-// The rows for which a step computes logits, or outputs of a head, at the same time: their row numbers
-// on the device, and the memory of the results.
+// Rows for which a step computes logits, or outputs of a head, in one pass: their row numbers on the device,
+// and the memory of the results.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@ namespace octavo {
 
 class LogitRows {
  public:
-  // columns: maximum length of a row. adapters: number of slots of LoRA adapters; 0: disabled. Error:
-  // not enough memory.
+  // columns: maximum length of a row. adapters: number of slots of LoRA adapters; 0: disabled. Returns an
+  // error if memory does not suffice.
   Result<> reserve(std::size_t rows, std::size_t columns, std::size_t adapters, Backend& backend);
 
   std::size_t most() const { return most_; }
 
   struct Uploaded {
-    View rows, by_adapter, adapter_starts;  // by_adapter, adapter_starts: as in LocalAdapters::Sorted
+    View rows, by_adapter, adapter_starts;  // by_adapter, adapter_starts: numbers and starts of
+                                            // LocalAdapters::Sorted
   };
-  // Valid until the next call.
+  // Uploads the row numbers. The result is valid until the next call.
   Result<Uploaded> upload(Backend& backend, std::span<const std::int32_t> rows,
                           std::span<const std::int32_t> by_adapter = {},
                           std::span<const std::int32_t> adapter_starts = {});

@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-// Commands of rank 0 to the other ranks, which run them in the order of arrival.
+// Commands that rank 0 sends to the other ranks, which run them in order of arrival.
 namespace order {
 struct AllocateCache {
   std::int64_t blocks = 0, state_slots = 0;
@@ -54,7 +54,7 @@ using Any = std::variant<AllocateCache, Forward, Assist, Logits, PutAdapter, Dro
                          AdvanceMedia, DropMedia, ReleaseCache, End>;
 }  // namespace order
 
-// Location of another rank's blocks, as rank 0 needs it to open them.
+// Location of another rank's blocks, which rank 0 needs to open them.
 struct CacheSegment {
   std::int64_t process = 0, descriptor = 0;
 };
@@ -87,8 +87,8 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   return executor;
 }
 
-// During a step there is no check, because the step itself detects a lost rank and reports it to its
-// requests.
+// Checks the ranks while the engine is idle. During a step it checks nothing, because the step itself detects
+// a lost rank and reports it to its requests.
 void RankedExecutor::look_on(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
@@ -187,7 +187,7 @@ Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t
   return own_->pool(starts, heads);
 }
 
-// Sends the whole adapter to all ranks; each rank takes its part.
+// Sends the complete adapter to all ranks; each rank takes its part.
 Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
   TRY_VOID(or_end(tell<order::PutAdapter>(place, changes)));
   return own_->adapters()->put_adapter(place, changes);
@@ -198,7 +198,7 @@ void RankedExecutor::drop_adapter(int place) {
   own_->adapters()->drop_adapter(place);
 }
 
-// Every rank encodes the part, because every rank's steps use the result.
+// Encodes the part on every rank, because the steps of every rank use the result.
 Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
   TRY_VOID(or_end(tell<order::BeginMedia>(place, part)));
   return own_->media_encoder()->begin_media(place, part);
@@ -237,7 +237,7 @@ class Follower {
   }
   Result<> run(order::Forward& forward) {
     if (!last_stage_ || !pipelines_) return own_.forward(forward.batch);
-    waiting_.push_back(std::move(forward.batch));  // until rank 0 computes the batch
+    waiting_.push_back(std::move(forward.batch));  // kept until rank 0 computes the batch
     return {};
   }
   Result<> run(const order::Assist&) { return own_.assist(); }
@@ -269,7 +269,7 @@ class Follower {
   LocalExecutor& own_;
   Ranks& ranks_;
   const bool last_stage_, pipelines_;
-  std::deque<Batch> waiting_;  // the same batches as in rank 0's waiting_
+  std::deque<Batch> waiting_;  // same batches as in waiting_ of rank 0
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Executor of an engine with several ranks. Rank 0 sends the work to the other ranks, computes its part
-// and samples.
+// Executor of an engine with several ranks. Rank 0 sends the work to the other ranks, computes its part and
+// samples.
 //
-// With several pipeline stages, a forward pass starts in the first stage at once, while later stages
-// still run earlier passes. Rank 0 is in the last stage. It computes its part of a step when the step is
+// With several pipeline stages, a forward pass starts immediately in the first stage, while later stages
+// still run earlier passes. Rank 0 is in the last stage; it computes its part of a step when the step is
 // sampled.
 //
 // If a rank of this host dies or hangs, the engine's process ends. The server restarts it with new ranks and
@@ -31,8 +31,8 @@ class RankedExecutor final : public Executor,
                              public BlockExchange,
                              public LockStep {
  public:
-  // Allocates the cache on every rank. caches: layouts of the blocks, if they may leave the engine.
-  // Error: a rank has not enough memory.
+  // Allocates the cache on every rank. caches: layouts of the blocks, if they may be exported. Returns an
+  // error if a rank does not have enough memory.
   static Result<std::unique_ptr<RankedExecutor>> create(std::unique_ptr<Ranks> ranks,
                                                         std::unique_ptr<LocalExecutor> own,
                                                         std::int64_t blocks, std::int64_t state_slots,
@@ -44,7 +44,7 @@ class RankedExecutor final : public Executor,
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override { return own_->collect(); }
-  // Only rank 0 pools: it has the whole rows of all tokens.
+  // Only rank 0 runs the pooling head: it has the complete rows of all tokens.
   bool pools() const override { return own_->pools(); }
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
                                       std::span<const std::uint8_t> heads) override;
@@ -84,15 +84,15 @@ class RankedExecutor final : public Executor,
 
   std::unique_ptr<Ranks> ranks_;  // owns the groups that the executor uses
   std::unique_ptr<LocalExecutor> own_;
-  std::optional<RankedKvMemory> memory_;  // memory of blocks; set if they may leave the engine
+  std::optional<RankedKvMemory> memory_;  // memory of blocks, if they may be exported
   std::vector<std::byte> message_;
   std::deque<Batch> waiting_;   // batches for earlier stages, oldest first
   std::atomic<int> steps_ = 0;  // number of steps in flight
   std::jthread looking_;        // health check; ends before the ranks do
 };
 
-// Main loop of a rank other than 0, after loading: runs rank 0's commands until a failure or the end.
-// Errors: the failure.
+// Main loop of a rank other than 0 after loading: runs rank 0's commands until the end or a failure, which it
+// returns.
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks);
 
 }  // namespace octavo

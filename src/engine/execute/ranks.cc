@@ -17,17 +17,17 @@ namespace octavo {
 namespace {
 
 // Timeouts. Within a layer, messages follow each other quickly. A stage or another engine may compute a
-// whole prompt before its next message.
+// complete prompt before its next message.
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
-// All engines start at the same time; if this one has ended, the others also end and restart.
+// All engines start at the same time; if this one has ended, the others end and restart, too.
 constexpr int kMeetEnginesS = 300;
 constexpr int kStagesMax = 16;  // each stage has a step in flight: SchedulerOptions::max_steps_in_flight
 // Usual maximum size of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
-// Result of a rank's start, which the ranks send to each other.
+// Result of a rank's start; the ranks send it to each other.
 struct Greeting {
   bool ready = true;
   ErrorCode code = ErrorCode::internal;
@@ -45,7 +45,7 @@ Greeting greeting_of(const Result<>& ready) {
   return greeting;
 }
 
-// A readable socket means that the peer has closed it, because no data is expected.
+// Returns whether the peer has closed the socket: it is readable although no data is expected.
 bool is_gone(int socket) {
   pollfd readable{socket, POLLIN, 0};
   return poll(&readable, 1, 0) != 0;
@@ -267,8 +267,8 @@ Result<> Ranks::check() {
   return {};
 }
 
-// Between steps, the other ranks wait without a time limit, because only rank 0 knows when the next step
-// begins.
+// Exchanges the results. Between steps, the other ranks wait without a time limit, because only rank 0 knows
+// when the next step begins.
 Result<> Ranks::agree(const Result<>& ready) {
   const Greeting own = greeting_of(ready);
   std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));

@@ -1,5 +1,5 @@
-// The inputs of a step, in memory that host and device exchange. Addresses depend only on the number of
-// tokens, so that recordings stay valid.
+// Inputs of a step, in memory that host and device exchange. Addresses depend only on the number of tokens,
+// so that recordings stay valid.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace octavo {
 
 class StepInputs {
  public:
-  // Which inputs the model reads.
+  // The inputs that the model reads.
   struct Shape {
     std::size_t groups = 0;
     bool types = false;
-    bool axes = false;  // positions on several RoPE axes
+    bool axes = false;  // whether positions are on several RoPE axes
     bool states = false;
     bool images = false;
     std::size_t adapters = 0;  // number of slots of LoRA adapters; 0: disabled
@@ -26,8 +26,8 @@ class StepInputs {
 
   explicit StepInputs(const Shape& shape) : shape_(shape) { slots.resize(shape.groups); }
 
-  // Lays out a step of `tokens` tokens. pending: number of these that the last step is still sampling.
-  // Error: not enough memory.
+  // Lays out a step of `tokens` tokens. pending: number of tokens that the last step is still sampling.
+  // Returns an error if memory does not suffice.
   Result<> begin(std::size_t tokens, std::size_t pending, Backend& backend);
   // Writes the batch's arrays. Padding tokens write to the cache slot `padding`.
   void pack(const Batch& batch, std::int64_t padding);
@@ -43,12 +43,12 @@ class StepInputs {
   View device(const Part<T>& part) const {
     return memory_.device(part);
   }
-  // Positions on each axis, [axes, tokens]. A text token has the same position on all axes.
+  // Returns the positions on each axis, [axes, tokens]. A text token has the same position on all axes.
   View axes_of(const Batch& batch) const;
 
   Part<std::int32_t> ids, positions, types;
   Part<std::int32_t> axes;                                     // [3, tokens]
-  std::vector<Part<std::int64_t>> slots;                       // index: cache group
+  std::vector<Part<std::int64_t>> slots;                       // per cache group
   Part<std::int32_t> state_slots, state_starts, state_copies;  // arrays for recurrent layers
   Part<std::int32_t> pending_tokens, pending_rows;
   Part<std::int32_t> adapter_tokens, adapter_starts;

@@ -16,23 +16,25 @@ namespace octavo {
 
 class StepPlans {
  public:
-  // Errors: the backend does not support these layers.
+  // Returns an error if the backend does not support these layers.
   static Result<StepPlans> create(const Model& model, const CacheLayout& layout, Backend& backend,
                                   int max_tokens, int max_sequences);
 
-  // size: number of sequences including padding sequences, which have no tokens; 0: no padding.
+  // Plans the step. size: number of sequences including padding sequences, which have no tokens; 0: no
+  // padding.
   void plan(const Batch& batch, int size);
   // Plans each image whose tokens all attend to each other as a separate sequence that ends with the
   // image.
   Result<> plan_wholes(const Batch& batch);
 
-  // Returns the plan and the slots (from `inputs`) of each cache group. Valid until the next call.
+  // Returns the plan and the slots (from `inputs`) of each cache group. The result is valid until the next
+  // call.
   std::span<const GroupBatch> groups(const StepInputs& inputs);
   std::span<const WholeSpan> wholes() const { return wholes_; }
   // Includes the padding.
   const std::vector<std::int32_t>& query_starts() const { return query_starts_; }
   std::int64_t sequences() const { return std::ssize(lengths_); }
-  // Index of the sequence that the token belongs to, and the id of this sequence.
+  // Returns the index of the sequence to which the token belongs; id_of() returns the id of this sequence.
   std::size_t sequence_of(std::int32_t token) const;
   SequenceId id_of(std::int32_t token) const { return ids_[sequence_of(token)]; }
 
@@ -46,7 +48,8 @@ class StepPlans {
   const int max_tokens_;
   using Plans = std::vector<std::unique_ptr<AttentionPlan>>;  // one per cache group
   Plans plans_;
-  std::vector<Plans> whole_plans_;  // each element plans one whole image
+  std::vector<Plans> whole_plans_;  // plans of images whose tokens all attend to each other, one element per
+                                    // image
   std::vector<WholeSpan> wholes_;
   std::vector<std::int32_t> query_starts_, lengths_;
   std::vector<SequenceId> ids_;

@@ -1,4 +1,4 @@
-// Samples the tokens of a step, and knows which of the results the host has already.
+// Samples the tokens of a step, and records which results the host already has.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@ class StepSampling {
 
   // Begins to sample: row i is for the step's token tokens[i].
   void begin(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows, const StepPlans& plans);
-  // Launches the sampling of the next rows; the rows launched before must be collected. logits: see
-  // Sampler::launch.
+  // Launches the sampling of the next rows; rows that were launched before must have been collected. logits:
+  // see Sampler::launch.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
   // Waits for the launched rows. Returns all tokens since begin(); valid until the next begin().
   std::span<SampledToken> collect();
   void forget() { results_.clear(); }
 
-  // Writes to the inputs the tokens that were still being sampled when the step was planned. Returns the
-  // number of tokens that are still being sampled; the inputs list these.
+  // Writes the tokens that were still being sampled when the step was planned to the inputs. Returns the
+  // number of tokens that are still being sampled; the inputs list them.
   std::size_t resolve(const Batch& batch, StepInputs& inputs) const;
   // See Sampler::ids.
   View ids() const { return sampler_.ids(); }
 
  private:
   Sampler sampler_;
-  // For each sequence, the row of its next token; sorted by sequence.
+  // row of the next token of each sequence, sorted by sequence
   std::vector<std::pair<SequenceId, std::int32_t>> owners_;
   std::vector<SampledToken> results_;  // results that the host has
-  bool sampling_ = false;              // true: later rows are still being sampled
+  bool sampling_ = false;              // whether later rows are still being sampled
 };
 
 }  // namespace octavo

@@ -11,9 +11,9 @@
 namespace octavo {
 namespace {
 
-// If a step begins within this time after the end of the last step, it counts as begun at that end. On a
-// real device, the host's work between two steps overlaps with the last step. A sequence that continues
-// makes the second step depend on the first.
+// If a step begins within this time after the end of the last step, it counts as begun at that end: on a real
+// device, the host's work between two steps overlaps with the last step. A sequence that is in both steps
+// makes the second one depend on the first.
 constexpr std::int64_t kBackToBackUs = 2'000;
 
 }  // namespace

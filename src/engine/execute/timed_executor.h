@@ -1,5 +1,5 @@
-// A device that takes as long as a model would, but computes nothing. For simulated servers. Tokens
-// depend only on the request's seed, and each answer has its maximum length.
+// A device for simulated servers, which takes as long as a model would but computes nothing. Tokens depend
+// only on the request's seed, and each output has its maximum length.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace octavo {
 
 class TimedExecutor final : public Executor, public BlockExchange {
  public:
-  // blocks: format of exported and imported blocks, whose contents are zeros. nullopt: blocks cannot
-  // leave the engine.
+  // blocks: format of exported and imported blocks, whose contents are zeros; nullopt: blocks cannot be
+  // exported.
   TimedExecutor(const StepTiming& timing, int vocab_size, std::optional<BlockFormat> blocks = {})
       : timing_(timing), vocab_size_(vocab_size), blocks_(std::move(blocks)) {}
 

@@ -6,7 +6,8 @@
 namespace octavo {
 namespace {
 
-// Error: several ranks are requested, or `check` fails for a reason that does not depend on the device.
+// Returns an error if several ranks are requested, or if `check` fails for a reason that does not depend on
+// the device.
 Result<Backend> choose_automatically(const EngineOptions& options, const CheckModel& check) {
   const auto on_cpu = [&](std::string_view why) {
     log_info("device: cpu, {}", why);

@@ -1,4 +1,4 @@
-// Fills in the properties of the engine's model that clients can read.
+// Sets the properties of the engine's model that clients can read.
 #pragma once
 
 #include "model/spec.h"

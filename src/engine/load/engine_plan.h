@@ -1,5 +1,5 @@
-// Computes the scheduler's options from the user's options and the loaded model's sizes. Uses no device,
-// clock or file.
+// Computes the scheduler's options from the user's options and the sizes of the loaded model. It uses no
+// device, clock or file.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace octavo {
 
-// Sizes known after the model's files are read.
+// Sizes that are known after the model's files are read.
 struct ModelPlanFigures {
   CacheLayout layout{};
   int max_model_len = 0;
-  std::int64_t block_bytes = 0;  // bytes of a block, in the pipeline stage that needs most
-  std::int64_t state_bytes = 0;  // bytes of a sequence's state, in the pipeline stage that needs most
-  bool pools = false;            // true: a pooling model, which reads each text in one step
-  bool caches_prefixes = true;   // ignored unless `pools`
+  std::int64_t block_bytes = 0;  // bytes of a block, in the pipeline stage with the largest blocks
+  std::int64_t state_bytes = 0;  // bytes of a sequence's state, in the pipeline stage with the largest states
+  bool pools = false;            // whether this is a pooling model, which reads each text in one step
+  bool caches_prefixes = true;   // whether prefixes are cached; ignored unless `pools`
   std::uint64_t hash_seed = 0;
 };
 
-// Sizes known after weights and workspaces are in memory.
+// Sizes that are known after weights and workspaces are in memory.
 struct MemoryFigures {
   MemoryPlan memory{};            // plan_engine() sets `useful`
   std::int64_t source_bytes = 0;  // bytes for one sequence's sound or prompt in cross attention
@@ -39,20 +39,20 @@ struct MemoryFigures {
 // plan.
 SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& options);
 
-// Adds the number of blocks and states, and the maximum sequence length. An explicit max_model_len must
-// fit; without one, the model's own limit is lowered until it fits. Errors: invalid_argument, naming
+// Adds the number of blocks and states, and the maximum sequence length. An explicit max_model_len must fit;
+// without it, the model's own limit is lowered until it fits. Returns invalid_argument for
 // kv_cache_memory_bytes.
 Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const MemoryFigures& memory,
                                      const EngineOptions& options);
 
-// This engine's part of the device's memory, which it shares with the server's other engines.
+// Returns this engine's part of the device's memory, which it shares with the server's other engines.
 MemoryPlan memory_of(const EngineOptions& options, const Device& device);
 
-// Only for pooling models. True if the output depends only on the last token and the cached tokens
+// Only for pooling models: returns true if the output depends only on the last token and the cached tokens
 // before it.
 bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec);
 
-// True if the KV cache can hold the longest text. Otherwise texts are read without a cache.
+// Returns true if the longest text fits into the KV cache. Otherwise texts are read without a cache.
 bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, const MemoryPlan& memory);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// The number of free tokens of a step, for executors with given step times.
+// Tests the number of free tokens of a step, with executors whose steps have given durations.
 #include "engine/load/free_tokens.h"
 
 #include <gtest/gtest.h>

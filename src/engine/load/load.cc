@@ -31,7 +31,7 @@ Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineO
   return Ranks::start(options, hooks.rank_command);
 }
 
-// Estimated work of one rank. Assumes that each step reads the weights of all experts.
+// Returns the estimated work of one rank. It assumes that each step reads the weights of all experts.
 WorkFigures work_figures(const EngineOptions& options, const LoadedModel& loaded) {
   const Model& model = loaded.executor->model();
   ModelSpec whole = model.spec;
@@ -65,7 +65,7 @@ Result<MemoryFigures> measure_memory(const EngineOptions& options, LoadedModel& 
                                      const std::optional<LoadedDraft>& draft) {
   LocalExecutor& executor = *loaded.executor;
   const Device& device = executor.device();
-  // A pooling model has a small cache or none, so an estimate of later memory is enough.
+  // A pooling model has a small cache or none, so an estimate of later allocations suffices.
   if (!device.shares_host_memory() && options.cache.memory_bytes == 0 && !options.cache.num_blocks &&
       !executor.pools())
     TRY_VOID(executor.rehearse());
@@ -111,13 +111,13 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   return info;
 }
 
-// target: must live as long as the engine.
+// Adds the proposer. target: must live as long as the engine.
 Result<> add_proposer(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                       const LocalExecutor& target, std::optional<LoadedDraft> draft,
                       const SchedulerOptions& scheduler, EngineParts& parts) {
   StepTimes times;
   int free_tokens = usual_free_tokens(target.device());
-  // If draft tokens have states, the scheduler has already planned their number.
+  // If draft tokens need states, the scheduler has already planned their number.
   if (target.device().shares_host_memory() && scheduler.draft_states == 0 &&
       options.speculation->per_batch_size.empty()) {
     TRY(times, measure_step_times(*parts.executor, scheduler, target.model().spec.vocab));
@@ -131,8 +131,7 @@ Result<> add_proposer(const std::shared_ptr<Backend>& backend, const EngineOptio
 Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY(std::unique_ptr<Ranks> ranks, start_ranks(*backend, options, hooks));
-  // Weights and workspaces are loaded first, so that the remaining memory can be measured instead of
-  // estimated.
+  // Weights and workspaces are loaded first, so that the remaining memory is measured instead of estimated.
   auto loaded_or_not = load_model(backend, options, hooks, ranks.get());
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());

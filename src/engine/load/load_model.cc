@@ -48,8 +48,8 @@ Result<> check_cross(const EngineOptions& options, const Model& model) {
 // Version of the cached values. Raise it when the content of caches changes.
 constexpr int kCacheVersion = 1;
 
-// Identity of the keys and values: models with equal fingerprints compute equal keys and values for the
-// same tokens. Some RoPE scalings depend on max_model_len (model/rope.h).
+// Returns the identity of the keys and values: models with equal fingerprints compute equal keys and values
+// for the same tokens. It covers max_model_len, because some RoPE scalings depend on it (model/rope.h).
 Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
   TRY(const std::string files, model_fingerprint(options.model.dir, options.model.weights_dir));
   std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
@@ -71,7 +71,8 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
       .engine = options.parallel.shares_experts() ? options.first_index + options.index : 0};
 }
 
-// All stages have the same number of blocks and states, so the stage with the largest layers determines it.
+// Sets the sizes for all stages. All stages have the same number of blocks and states, so the stage with the
+// largest layers determines it.
 Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache,
                             const Ops& ops, ModelPlanFigures& figures) {
   TRY(const std::vector<Stage> stages, divide_layers(spec, options.parallel.pipeline_parallel_size));
@@ -84,7 +85,7 @@ Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const 
   return {};
 }
 
-// The part of the cache on each rank. spec: model part of rank 0.
+// Returns the part of the cache on each rank. spec: the part of the model on rank 0.
 Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const RankLayout& layout) {
   const Shard shard = spec.shard;
   spec.shard = {};
@@ -105,8 +106,8 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
   return caches;
 }
 
-// Logs a hint: quantized checkpoints often keep the output matrix in 16 bits, and each step reads the whole
-// matrix.
+// Logs a hint if the output matrix is not quantised: quantised checkpoints often keep it in 16 bits, and each
+// step reads the complete matrix.
 Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   TRY(const std::string_view method, quantization_method(options.model.dir));
   if (method == "none" || method == "gguf") return {};
@@ -119,14 +120,14 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// model: model part of rank 0.
+// model: the part of the model on rank 0.
 void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
   if (load.quantization == Encoding::plain) return;
   log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
            ranks != nullptr ? " a rank" : "", size_text(model.checkpoint_bytes));
 }
 
-// The heads for speculative decoding that this rank loads. Only rank 0 has heads, because it has all rows.
+// Heads for speculative decoding that this rank loads. Only rank 0 has heads, because it has all rows.
 struct RankHeads {
   bool one_with_cache = false;
   bool by_place = false;
@@ -173,7 +174,8 @@ ModelPlanFigures figures_of(const Model& model, const CacheOptions& cache, const
           .hash_seed = secret_seed()};
 }
 
-// A pooling model reads texts without a cache if the cache has no use or cannot hold the longest text.
+// Returns the sizes. A pooling model reads texts without a cache if a cache is useless, or if the longest
+// text does not fit into it.
 ModelPlanFigures plan_figures(const EngineOptions& options, const Model& model, const Backend& backend,
                               CacheOptions& cache) {
   ModelPlanFigures figures = figures_of(model, cache, backend);
@@ -194,9 +196,9 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .max_adapters = options.lora.in_memory(),
           .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
           .sampler = {options.logprobs.processed},
-          // To propose draft tokens, the host needs the sampled tokens of the last step.
+          // Drafting needs the sampled tokens of the last step on the host.
           .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
-          // In recorded steps with embeddings, the emulated device finds a race when keys are stored.
+          // In recorded steps with embeddings, the emulated device detects a race while keys are stored.
           .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds,
           .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
           .expert_balancing = options.parallel.expert_balancing,

@@ -18,14 +18,14 @@ struct LoadedModel {
   std::unique_ptr<LocalExecutor> executor;
   ModelPlanFigures figures;
   std::optional<Drafter> drafter = {};
-  std::optional<RankCaches> rank_caches = {};  // set if the ranks' blocks may leave the engine
+  std::optional<RankCaches> rank_caches = {};  // caches of the ranks, if blocks may be exported
 };
 
-// ranks: null if there is one rank.
+// Loads the model. ranks: null if there is one rank.
 Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                const LoadHooks& hooks, const Ranks* ranks);
 
-// Options for loading the whole model, on any device.
+// Returns the options for loading the complete model, on any device.
 Result<LoadOptions> load_options(const EngineOptions& options);
 
 }  // namespace octavo

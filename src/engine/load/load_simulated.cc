@@ -66,7 +66,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.vocab_size = spec.vocab;
   info.max_queued = options.schedule.max_queued;
   info.max_logprobs = options.logprobs.max;
-  // For prefill and decode servers: blocks are transferred with the real protocol, but contain only 8 bytes
+  // For prefill and decode servers: blocks are transferred with the real protocol, but have only 8 bytes
   // each.
   std::optional<BlockFormat> exchanged;
   if (layout.groups.size() == 1 && layout.state_bytes() == 0)

@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Loads an engine if `executor` is not "local". Errors: the value, the model's config or the timing file
-// is invalid.
+// Loads an engine if `executor` is not "local". Returns an error if the value, the model's config or the
+// timing file is invalid.
 Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// The part of a device's memory that the KV cache gets. All sizes are in bytes.
+// Computes the part of a device's memory that the KV cache gets. All sizes are in bytes.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,14 @@ struct MemoryPlan {
   std::int64_t useful = 0;     // maximum that the largest step can use
   std::int64_t all = 0;        // total memory of the device
   std::int64_t available = 0;  // free memory after weights and workspaces are allocated; 0: unknown
-  std::int64_t reserved = 0;   // memory for allocations after the cache
+  std::int64_t reserved = 0;   // memory for allocations after that of the cache
   bool shared_with_host = true;
-  double utilization = 0.9;  // share of separate device memory that the engine may use
+  double utilization = 0.9;  // fraction of separate device memory that the engine may use
 };
 
-// Bytes of the KV cache. Host memory: at most 4 GiB and at most half of the available memory. Separate
-// device memory: what `utilization` leaves after everything else; 0: nothing is left.
+// Returns the bytes of the KV cache. With host memory, they are at most 4 GiB and at most half of the
+// available memory. With separate device memory, they are what `utilization` leaves after everything else, or
+// 0.
 inline std::int64_t cache_bytes(const MemoryPlan& plan) {
   if (plan.asked > 0) return plan.asked;
   constexpr std::int64_t kHostDefault = std::int64_t{4} << 30;

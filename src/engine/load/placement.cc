@@ -18,7 +18,7 @@ Result<> check_count(std::string_view field, std::size_t given, int processes) {
 }
 
 int processes_of_host(const EngineOptions& options) {
-  // the value 0 is rejected later
+  // data_parallel_size 0 is rejected later
   return options.parallel.data_parallel_size * std::max(1, options.parallel.ranks_of_host());
 }
 

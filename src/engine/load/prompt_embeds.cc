@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Why the rows alone are not the whole input of the model; "": they are.
+// Returns why the model needs token ids in addition to embeddings; "": it does not need them.
 std::string_view needs_ids(const ModelSpec& spec) {
   if (spec.head) return "is a pooling model: only generating models take them";
   if (spec.has_cross()) return "reads its prompt or sound with an encoder";

@@ -1,4 +1,4 @@
-// Whether a model can take prompts as embeddings.
+// Checks whether a model can take prompts as embeddings.
 #pragma once
 
 #include "engine/engine_options.h"
@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Error: "enable_prompt_embeds", with the property of the model that rules it out.
+// Returns an error for "enable_prompt_embeds", with the property of the model that excludes it.
 Result<> check_prompt_embeds(const EngineOptions& options, const Model& model);
 
 }  // namespace octavo

@@ -15,8 +15,8 @@ constexpr int kImageBlockSize = 16;
 
 int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBlockSize; }
 
-// For each position along an axis, the index of its learned position; there are `all` of them. The mapping
-// is proportional: only `seen` patches show the image. Computed in f32, as in transformers.
+// Returns, for each position along an axis, the index of its learned position, out of `all`. The mapping is
+// proportional, because only `seen` patches show the image. It is computed in f32, as in transformers.
 std::vector<int> stretched_places(int seen, int all) {
   const float step = 1.0F / static_cast<float>(seen);
   const double position = 1.0 / all;
@@ -31,7 +31,7 @@ std::vector<int> stretched_places(int seen, int all) {
 
 }  // namespace
 
-// Gives each sequence its own blocks.
+// Gives each sequence separate blocks.
 void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   *this = Sequences();
   starts = {0};
@@ -46,7 +46,8 @@ void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   }
 }
 
-// One sequence: any range of rows. Several sequences: only whole ones.
+// Returns a part of the sequences: of one sequence any range of rows, of several sequences only complete
+// ones.
 ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
   const auto count = static_cast<std::int32_t>(rows.count);
   Sequences part;
@@ -151,7 +152,7 @@ std::vector<std::int32_t> ImageEncoder::order_patches() {
 
 Result<> ImageEncoder::prepare(int rows, int columns) {
   if (rows == grid_.rows && columns == grid_.columns) return {};
-  backend_.stream->synchronize();  // the device may still read the data of the last image
+  backend_.stream->synchronize();  // waits, because the device may still read the data of the last image
   grid_.rows = rows;
   grid_.columns = columns;
   const std::vector<std::int32_t> sizes = order_patches();
@@ -167,7 +168,7 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   return {};
 }
 
-// Patches outside the visible part get keys after the visible ones; no query reads these keys.
+// Sets the visible part. Patches outside of it get keys after the visible ones, which queries do not read.
 void ImageEncoder::see(int rows, int columns) {
   const int extra = class_tokens();
   whole_.set({static_cast<std::int32_t>(grid_.patch_rows.size()) + extra});
@@ -347,7 +348,7 @@ Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) 
 void ImageEncoder::start(const Square& picture, int frames) {
   const auto patches = std::ssize(grid_.patch_rows), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
-  stream.synchronize();  // the device may still read the patches of the last image
+  stream.synchronize();  // waits, because the device may still read the patches of the last image
   fill_patches(picture, frames);
   const View input = memory_.patches.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
@@ -365,7 +366,7 @@ void ImageEncoder::start(const Square& picture, int frames) {
   done_ = {};
 }
 
-// The projector's output in the order of the patches.
+// Returns the projector's output in the order of the patches.
 View ImageEncoder::projected() const {
   return input_.window > 0
              ? memory_.projected.view(DType::f32, {std::ssize(grid_.token_slots), input_.row_dim()})
@@ -375,7 +376,7 @@ View ImageEncoder::projected() const {
 std::optional<Buffer> ImageEncoder::advance(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
-  const bool inside = done_.stored || done_.rows > 0;  // true: a layer has begun
+  const bool inside = done_.stored || done_.rows > 0;  // whether a layer has begun
   if (n > rows || inside) {
     if (done_.layers < layers)
       advance_layer(rows);
@@ -393,8 +394,8 @@ std::optional<Buffer> ImageEncoder::advance(int rows) {
   return std::move(encoded_);
 }
 
-// If the image is one sequence, the keys and values of all rows are stored before the output of the first
-// row is computed.
+// Runs a part of a layer. If the image is one sequence, the keys and values of all rows are stored before the
+// output of the first row is computed.
 void ImageEncoder::advance_layer(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const auto index = static_cast<std::size_t>(layout_.layers[done_.layers].group);
@@ -415,14 +416,14 @@ void ImageEncoder::advance_layer(int rows) {
   if (done_.rows == n) done_ = {.layers = done_.layers + 1};
 }
 
-// Number of rows from `row` on that one call computes: whole squares, at most `rows` rows, but at least one
-// square.
+// Returns the number of rows from `row` on that one call computes: complete squares, at most `rows` rows, but
+// at least one square.
 std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
   const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
   return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
 }
 
-// The same for whole windows.
+// Same with complete windows.
 std::int64_t ImageEncoder::windows_from(std::int64_t row, int rows) const {
   const auto first = std::ranges::lower_bound(windows_.starts, row);
   const auto end = std::upper_bound(first + 2, windows_.starts.end(), row + rows);

@@ -1,4 +1,4 @@
-// Whole engines of vision models: on every backend, in chunks, alone and in batches.
+// Tests engines of vision models: on every backend, in chunks, alone and in batches.
 #include "engine/testing/image_rig.h"
 
 namespace octavo {
@@ -11,7 +11,7 @@ Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& back
   return ImageEncoder::create(tower, backend);
 }
 
-// Encodes the first layers, then begins again and encodes the whole image in slices.
+// Encodes the first layers, then starts again and encodes the complete image in slices.
 Buffer encode(RowEncoder& encoder, const MediaPart& part) {
   for (int time = 0; time < 2; ++time) {
     CHECK(encoder.begin(part).has_value());
@@ -61,7 +61,7 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     if (auto cuda = make_cuda_backend()) check("cuda", *std::move(cuda));
 }
 
-// Uses slices of different sizes in one image, as they occur beside steps of different lengths.
+// Uses slices of different sizes for one image, because steps of different lengths run between slices.
 TEST_P(ImageEngine, RowsDoNotDependOnSlices) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
@@ -121,7 +121,7 @@ TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
   EXPECT_LE(ours, 1.5 * theirs);
 }
 
-// Several conversations at the same time, divided by small steps, with and without the prefix cache, and
+// Covers several concurrent conversations, divided by small steps, with and without the prefix cache, and
 // with preemptions.
 TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   const auto alone = image_engine_of(directory_, {.prefix_caching = false});
@@ -138,7 +138,7 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
   std::vector<int> rooms{256};
   if (!GetParam().starts_with("gemma"))
-    rooms.push_back(scarce);  // layers with windows need other numbers of blocks
+    rooms.push_back(scarce);  // layers with windows need another number of blocks
   for (const int blocks : rooms) {
     const auto engine = image_engine_of(
         directory_, {.step_tokens = std::max(29, conversation_.small_step()), .blocks = blocks});

@@ -1,4 +1,4 @@
-// Prompts with images: cached prefixes, adapters, tiers, and prompts that are too long.
+// Tests prompts with images: cached prefixes, adapters, tiers, and prompts that are too long.
 #include "engine/testing/image_rig.h"
 
 namespace octavo {
@@ -6,7 +6,8 @@ namespace {
 
 using namespace image_rig;
 
-// If another image is at the same position, the prefix differs from its block on. The same image is found.
+// A different image at the same position makes the prefix differ from the block of the image on. The same
+// image is found in the cache.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
   const Conversation conversation("idefics3");
   const auto engine = image_engine_of(conversation.golden.directory);
@@ -83,7 +84,7 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
 }
 
 // Some tokens of an image may come from the prefix cache. The other tokens still attend to them and to each
-// other, and have their own rows in deep layers.
+// other, and have separate rows in deep layers.
 class ImagePrefixIn : public testing::TestWithParam<std::string> {};
 
 TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
@@ -103,7 +104,7 @@ TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
   EXPECT_EQ(record.tokens, conversation.answer);
 }
 
-// Compares with PEFT; requests of the base model with the same images run beside it.
+// Compares with PEFT, while requests of the base model with the same images run.
 TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
   const Conversation conversation("qwen2_vl");
   const std::string folder = conversation.golden.directory + "/adapter";
@@ -143,7 +144,7 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
 INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),
                          image_test_name);
 
-// The names of blocks depend on the images, so the same words about another image are not found.
+// The names of blocks depend on the images, so the same text about another image is not found.
 TEST(ImageModels, PromptsComeBackFromATier) {
   for (const char* name : {"gemma3", "qwen2_5_vl"}) {
     const Conversation conversation(name);

@@ -1,9 +1,9 @@
 // The images and sounds that an engine has encoded, and the requests that wait for an encoding.
 //
-// The encoder runs between two steps, for some layers of one image at a time, so that decoding pauses
-// only briefly. The digest identifies an image. So an image that a later turn or another client sends again
-// is not encoded again. Images of unfinished requests stay in memory, because a preempted sequence needs
-// them again. Other images are freed when memory is needed, the least recently used one first.
+// The encoder runs between two steps, for some layers of one image at a time, so that decoding pauses only
+// briefly. A digest identifies an image, so an image that a later message or another client sends again is
+// not encoded again. Images of unfinished requests stay in memory, because a preempted sequence needs them
+// again. Other images are freed when memory is needed, the least recently used one first.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,30 @@ namespace octavo {
 
 class MediaTable {
  public:
-  // tokens_max: maximum number of tokens of all media in memory, at least those of one request. If the
-  // model only reads sounds or prompts beside the text, each counts as one token; slots are below
-  // tokens_max. encoder: null for models without media.
+  // tokens_max: maximum number of tokens of all media in memory, at least those of one request. If media are
+  // not part of the prompt (cross attention), each counts as one token; slots are below tokens_max. encoder:
+  // null for models without media.
   MediaTable(MediaEncoder* encoder, std::int64_t tokens_max) : encoder_(encoder), tokens_max_(tokens_max) {}
 
-  // Call all functions below on the engine's thread.
+  // All functions below are called on the engine's thread.
 
-  // Adds a request with media. Requests are served in order: if memory is short, later requests wait
+  // Adds a request with media. Requests are served in order: if memory does not suffice, later requests wait
   // until earlier ones have ended.
   void add(std::shared_ptr<Accepted> accepted) { waiting_.push_back(std::move(accepted)); }
 
-  // A request whose images are all encoded (Accepted::encoded), or the error that ends it.
+  // A request whose images are all encoded (Accepted::encoded), or the error that ends the request.
   struct Ready {
     RequestId id;
     Result<> result;
   };
-  // Time limits of one advance() call. It encodes at most one part: a slice of `rows` rows
+  // Limits of one advance() call. It encodes at most one part: a slice of `rows` rows
   // (MediaEncoder::advance_media), and more slices if they will probably end within the given time.
   struct Slices {
     int rows = 0;
     std::int64_t until_us = 0;
   };
   std::optional<Ready> advance(const Slices& slices);
-  // True if advance() has work.
+  // Returns true if advance() has work.
   bool encoding() const { return !waiting_.empty() && !blocked_; }
   const MediaCacheStats& stats() const { return stats_; }
 
@@ -71,11 +71,11 @@ class MediaTable {
   const std::int64_t tokens_max_;
   std::int64_t tokens_ = 0;
   std::uint64_t uses_ = 0;
-  bool blocked_ = false;        // true: the first waiting request needs memory that running requests use
-  std::vector<Entry> entries_;  // index: slot
+  bool blocked_ = false;        // whether the first waiting request needs memory that running requests use
+  std::vector<Entry> entries_;  // by slot
   std::optional<Begun> begun_;
   MediaCacheStats stats_;
-  std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted requests are expired pointers
+  std::deque<std::weak_ptr<Accepted>> waiting_;  // expired pointers are aborted requests
 };
 
 }  // namespace octavo

@@ -50,7 +50,7 @@ class MediaTableTest : public testing::Test {
     return accepted;
   }
 
-  // Runs advance() until there is no work. Returns the requests that become ready.
+  // Runs advance() until it has no work. Returns the requests that become ready.
   std::vector<RequestId> advance() {
     std::vector<RequestId> ready;
     do {
@@ -136,7 +136,7 @@ TEST_F(MediaTableTest, TheOneUsedLongestAgoLeaves) {
   advance();
   first.reset();
   advance();
-  request(2, {"a"});  // is aborted at once
+  request(2, {"a"});  // aborted immediately
   auto third = request(3, {"a"});
   advance();
   auto fourth = request(4, {"d"});
@@ -154,7 +154,7 @@ TEST_F(MediaTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
   EXPECT_THAT(advance(), ElementsAre(1));
   const auto second = request(2, {"c", "d"});
   auto third = request(3, {"a"});
-  EXPECT_THAT(advance(), ElementsAre());  // the third request waits for its turn
+  EXPECT_THAT(advance(), ElementsAre());  // the third request waits for the second one
   EXPECT_FALSE(table_.encoding());
   third.reset();
   EXPECT_THAT(advance(), ElementsAre());

@@ -1,5 +1,5 @@
-// Whole engines with sounds in prompts, compared with transformers (tests/data/sound, made by
-// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and in batches.
+// Tests engines with sounds in prompts against transformers, on every backend, in chunks, alone and in
+// batches. tools/goldens/make_sound_goldens.py makes the data in tests/data/sound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,9 +23,9 @@ constexpr int kRows = 100;  // number of encoder rows
 struct SoundCase {
   const char* name;
   TokenId token;                   // placeholder token of sounds
-  int joined;                      // number of encoder rows joined to one token
+  int joined;                      // number of encoder rows per token
   std::vector<std::string> parts;  // parts of the golden conversation
-  bool whole = false;              // true: a window is encoded as a whole
+  bool whole = false;              // whether a window is encoded completely
   std::string model() const { return std::string(media::kSoundRoot) + name; }
 };
 
@@ -107,7 +107,8 @@ TEST_P(PromptSound, RowsAreThoseOfTransformers) {
     ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
     const std::vector<MediaPart> parts = sounds();
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      ASSERT_TRUE((*encoder)->begin(parts[parts.size() - 1 - i]).has_value());  // the next begin() drops it
+      // the next begin() cancels this part
+      ASSERT_TRUE((*encoder)->begin(parts[parts.size() - 1 - i]).has_value());
       (*encoder)->advance(1);
       ASSERT_TRUE((*encoder)->begin(parts[i]).has_value());
       std::optional<Buffer> encoded;
@@ -172,7 +173,8 @@ TEST_P(PromptSound, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-// If another sound is at the same position, the prefix differs from its block on. The same sound is found.
+// A different sound at the same position makes the prefix differ from the block of the sound on. The same
+// sound is found in the cache.
 TEST_P(PromptSound, PrefixesAreSharedByEqualSoundsAlone) {
   const auto engine = engine_of({});
   const auto cached = [&](const Request& request) { return run(*engine, request).ends.at(0).cached_tokens; };

@@ -10,20 +10,21 @@
 
 namespace octavo {
 
-// Runs one sequence at a time, so that its rows do not depend on other sequences. Only for devices that
-// share the host's memory.
+// Runs one sequence at a time, so that its rows do not depend on other sequences. Only for devices that share
+// the host's memory.
 class SequenceLayers {
  public:
-  // rows: length of the longest sequence. model and backend must live longer. Errors: not enough memory,
-  // or the backend cannot compute the heads.
+  // rows: length of the longest sequence. model and backend must live longer. Returns an error if memory does
+  // not suffice, or if the backend does not support the size of the heads.
   static Result<std::unique_ptr<SequenceLayers>> create(const Model& model, int rows, Backend& backend);
 
-  // Begins a sequence and drops an unfinished one. input: ids or features of `rows` rows, which attend
-  // to each other; its other fields are empty.
+  // Begins a sequence, and cancels an unfinished one. input: ids or features of `rows` rows, which attend to
+  // each other; its other fields are empty.
   void begin(std::int64_t rows, ForwardBatch input);
-  // Runs the next layers, at most `rows` rows in total, but at least one layer. True: all layers have run.
+  // Runs the next layers, at most `rows` rows in total, but at least one layer. Returns true when all layers
+  // have run.
   bool advance(int rows);
-  // The decoder, which has the layers' output for the next stage.
+  // Returns the decoder, which has the layers' output for the next stage.
   Decoder& decoder() { return *decoder_; }
 
  private:

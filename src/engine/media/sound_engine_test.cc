@@ -1,5 +1,5 @@
-// Whole engines of speech models, compared with transformers (tests/data/sound, made by
-// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and in batches.
+// Tests engines of speech models against transformers, on every backend, in chunks, alone and in batches.
+// tools/goldens/make_sound_goldens.py makes the data in tests/data/sound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ Request request_of(std::vector<TokenId> prompt, const std::vector<float>& mel, i
   return request;
 }
 
-// A different sound for each seed.
+// Returns a different sound for each seed.
 std::vector<float> quieter(int seed) {
   std::vector<float> mel = golden().values<float>("mel");
   for (std::size_t i = 0; i < mel.size(); ++i) mel[i] -= 0.02F * static_cast<float>(seed * (i % 7));
@@ -69,7 +69,7 @@ std::unique_ptr<Engine> sound_engine_of(const SoundTestOptions& test = {}) {
   return *std::move(engine);
 }
 
-// Maximum difference of the log-probabilities from transformers, over a whole prompt and the vocabulary.
+// Returns the maximum difference of logprobs from transformers, over a complete prompt and the vocabulary.
 double distance(Engine& engine) {
   const auto ids = golden().values<TokenId>("ids");
   const auto logits = golden().values<float>("logits");

@@ -9,12 +9,12 @@
 
 namespace octavo {
 
-// Joins several rows of the encoder into one row of the language model (SoundInput::joined). Drops the
-// rows of the silence after the sound.
+// Joins several rows of the encoder into one row of the language model (SoundInput::joined), without the rows
+// of the silence after the sound.
 class SoundRows final : public RowEncoder {
  public:
-  // tower: Model::tower; it and the backend must live longer. Errors: not enough memory, or the backend
-  // cannot compute the heads.
+  // tower: Model::tower; tower and backend must live longer. Returns an error if memory does not suffice, or
+  // if the backend does not support the size of the heads.
   static Result<std::unique_ptr<SoundRows>> create(const Model& tower, Backend& backend);
 
   Result<> begin(const MediaPart& sound) override;

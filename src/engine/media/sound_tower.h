@@ -8,20 +8,22 @@
 
 namespace octavo {
 
-// Runs one sound at a time, so that its rows do not depend on other sounds. Only for devices that share
-// the host's memory.
+// Runs one sound at a time, so that its rows do not depend on other sounds. Only for devices that share the
+// host's memory.
 class SoundTower {
  public:
-  // tower: Model::tower; it and the backend must live longer. Errors: not enough memory, or the backend
-  // cannot compute the heads.
+  // tower: Model::tower; tower and backend must live longer. Returns an error if memory does not suffice, or
+  // if the backend does not support the size of the heads.
   static Result<std::unique_ptr<SoundTower>> create(const Model& tower, Backend& backend);
 
-  // Begins a sound and drops an unfinished one. spectrogram: MediaPart::bytes of the sound. rows: number
-  // of leading encoder rows to compute, which attend to each other; the other rows are dropped.
+  // Begins a sound, and cancels an unfinished one. spectrogram: MediaPart::bytes of the sound. rows: number
+  // of encoder rows to compute, from the first one on; they attend to each other. The remaining rows are not
+  // computed.
   void begin(std::string_view spectrogram, int rows);
-  // Runs the next layers, at most `rows` rows in total, but at least one layer. True: all layers have run.
+  // Runs the next layers, at most `rows` rows in total, but at least one layer. Returns true when all layers
+  // have run.
   bool advance(int rows) { return layers_->advance(rows); }
-  // The decoder, which has the layers' output for the next stage.
+  // Returns the decoder, which has the layers' output for the next stage.
   Decoder& decoder() { return layers_->decoder(); }
 
  private:

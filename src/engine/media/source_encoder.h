@@ -10,18 +10,19 @@
 
 namespace octavo {
 
-// Encodes one source at a time, so that its rows do not depend on other sources. The keys and values
-// stay in a slot until the slot is reused. So a sequence never computes them again, even after preemption.
-// Only for devices that share the host's memory.
+// Encodes one source at a time, so that its rows do not depend on other sources. The keys and values stay in
+// a slot until the slot is reused. So a sequence never computes them again, even after preemption. Only for
+// devices that share the host's memory.
 class SourceEncoder {
  public:
   // layout: cache layout of the language model. max_tokens, max_sequences: limits of a step. model and
-  // backend must live longer. Errors: not enough memory, or the backend cannot compute the heads.
+  // backend must live longer. Returns an error if memory does not suffice, or if the backend does not support
+  // the size of the heads.
   static Result<std::unique_ptr<SourceEncoder>> create(const Model& model, const CacheLayout& layout,
                                                        Backend& backend, int max_tokens, int max_sequences);
 
   std::int64_t place_bytes() const;
-  // Call once. Error: not enough memory.
+  // Allocates the slots; called once. Returns an error if memory does not suffice.
   Result<> allocate_places(std::int64_t places);
 
   void encode(int place, const MediaPart& source);
@@ -43,11 +44,11 @@ class SourceEncoder {
   std::unique_ptr<SequenceLayers> text_;  // encoder of prompts; null: sources are sounds
 
   CacheLayout cross_layout_;
-  std::int64_t blocks_each_;  // number of blocks in a slot
+  std::int64_t blocks_each_;  // number of blocks per slot
   KvMemory places_;
   std::vector<std::int32_t> lengths_;  // number of rows of the source, by slot
   std::unique_ptr<AttentionPlan> cross_plan_;
-  std::vector<std::int32_t> cross_lengths_, cross_tables_;  // arrays of the step
+  std::vector<std::int32_t> cross_lengths_, cross_tables_;  // arrays of the current step
 
   Buffer ids_, positions_, slots_, scratch_;
 };

@@ -1,5 +1,5 @@
-// Whole engines of encoder-decoder models, compared with transformers (tests/data/source, made by
-// tools/goldens/make_source_goldens.py): on every backend, in chunks, alone and in batches.
+// Tests engines of encoder-decoder models against transformers, on every backend, in chunks, alone and in
+// batches. tools/goldens/make_source_goldens.py makes the data in tests/data/source.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return request;
   }
 
-  // Maximum difference of the log-probabilities from transformers, over the whole text and the vocabulary.
+  // Returns the maximum difference of logprobs from transformers, over the complete text and the vocabulary.
   double distance(Engine& engine, const std::string& name) {
     const auto ids = tokens("ids");
     const auto logits = golden().values<float>("logits." + name);
@@ -83,7 +83,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return most;
   }
 
-  std::string file_ = {};  // "/model.gguf"; empty: the folder
+  std::string file_ = {};  // "/model.gguf", or empty for the folder
 
  private:
   std::optional<media::VisionGolden> golden_;
@@ -144,7 +144,7 @@ TEST_P(SourceEngine, SaysWhatTransformersSays) {
   }
 }
 
-// There are fewer slots than requests, and steps are small. Runs in bf16 with one thread and with several,
+// There are fewer slots than requests, and steps are small. It runs in bf16 with one thread and with several,
 // with preemptions.
 TEST_P(SourceEngine, AnswersDoNotDependOnNeighbours) {
   const auto all = tokens("source.long");

@@ -1,4 +1,4 @@
-// Encodes the tiles of an image to one grid of input rows of the language model (ImageInput::tiled).
+// Encodes the tiles of an image as one grid of input rows of the language model (ImageInput::tiled).
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// Encodes tile by tile. The rows stay in host memory until the last tile is done.
+// Encodes one tile after the other. The rows stay in host memory until the last tile is done.
 class TiledImageEncoder final : public RowEncoder {
  public:
   // See ImageEncoder::create.
@@ -44,8 +44,8 @@ class TiledImageEncoder final : public RowEncoder {
   // State of the current image.
   MediaPart::Tiles grid_;
   std::string pixels_;
-  std::size_t done_ =
-      0;  // number of encoded squares: the whole image, then the tiles; whole_last: tiles first
+  std::size_t done_ = 0;  // number of encoded squares: the complete image, then the tiles; with whole_last,
+                          // the tiles come first
   std::vector<float> tiles_;  // [squares, side * side, row]
   Buffer encoded_;
 };

@@ -1,5 +1,5 @@
-// Whole engines with videos, compared with transformers (video.safetensors of tests/data/vision, made by
-// tools/goldens/make_video_goldens.py): on every backend, in chunks, with the prefix cache.
+// Tests engines with videos against transformers, on every backend, in chunks, with the prefix cache.
+// tools/goldens/make_video_goldens.py makes video.safetensors in tests/data/vision.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -120,13 +120,13 @@ TEST_P(VideoEngine, LogitsAreThoseOfTransformersInAnyChunks) {
       EXPECT_LE(difference(here, expected), 1e-4F) << step_tokens;
       if (whole.empty()) whole = here;
       EXPECT_EQ(here, whole) << step_tokens;
-      // the second time from the prefix cache
+      // the second run uses the prefix cache
       EXPECT_EQ(run(**engine, request()).tokens, answer_) << step_tokens;
     }
   }
 }
 
-// If the same frames have another frame rate, the prefix differs.
+// The same frames with another frame rate have a different prefix.
 TEST_P(VideoEngine, PrefixesAreSharedAtTheSamePaceAlone) {
   const auto engine = this->engine(2048, kCpuIsas[0]);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;

@@ -1,5 +1,5 @@
-// Tests only: engines of vision models, with conversations and the outputs of transformers for them
-// (tests/data/vision, made by tools/goldens/make_vision_goldens.py).
+// Engines of vision models, with conversations and the outputs of transformers for them, for tests.
+// tools/goldens/make_vision_goldens.py makes the data in tests/data/vision.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ struct Conversation {
     }
   }
 
-  // Media parts of an image, without positions.
+  // Returns the media parts of an image, without positions.
   std::vector<MediaPart> parts(const std::string& picture) const {
     const int tokens = static_cast<int>(golden.tensor(fmt::format("rows.{}", picture)).shape[1]);
     std::vector<MediaPart> parts;
@@ -114,8 +114,9 @@ struct Conversation {
   }
 
   static constexpr TokenId kImageToken = 259;
-  int unit;  // size unit of models that take any image size
-  // Tokens of the smallest steps. If steps cannot cut an image, this exceeds its tokens.
+  int unit;  // unit of sizes, for models that support any image size
+  // Returns the number of tokens in the smallest steps. If steps cannot divide an image, it exceeds the
+  // number of the image's tokens.
   int small_step() const {
     return golden.directory.ends_with("gemma3") ? 25 : golden.directory.ends_with("gemma4-whole") ? 79 : 13;
   }

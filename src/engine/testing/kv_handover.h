@@ -1,4 +1,4 @@
-// Tests only: two engines in one process; one computes prompts, the other loads their blocks and decodes.
+// Two engines in one process, for tests: one computes prompts, the other loads their blocks and decodes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline KvTransferOptions transfer_options(bool produces, bool shared_memory = tr
   return {.enabled = true, .produces = produces, .consumes = !produces, .port = 0, .one_host = shared_memory};
 }
 
-// The prefill request, as a router sends it: one output token, and the prompt's blocks are kept.
+// Sends the prefill request like a router: with one output token, and so that the prompt's blocks are kept.
 inline KvTransferParams prefill(Engine& engine, Request request) {
   request.sampling.max_tokens = 1;
   request.sampling.logprobs.output.reset();
@@ -33,7 +33,7 @@ inline KvTransferParams prefill(Engine& engine, Request request) {
   return record.ends[0].kv_transfer.value_or(KvTransferParams{});
 }
 
-// Sends the prefill and the decode request.
+// Sends the prefill request, then the decode request.
 inline CollectedAnswer answer_of(Engine& producer, Engine& consumer, Request request) {
   request.kv_transfer = prefill(producer, request);
   auto sink = std::make_shared<Collector>();

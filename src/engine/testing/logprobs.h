@@ -1,4 +1,4 @@
-// For tests: log-probabilities of a whole engine, to compare with the logits of a golden file.
+// Logprobs of an engine, to compare them with the logits of a golden file; for tests.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ inline Recorder::Record run(Engine& engine, Request request) {
   return recorder->record();
 }
 
-// Log-probabilities of the whole vocabulary after the last `positions` prompt tokens but one, by token:
-// [positions, vocab].
+// Returns the logprobs of all tokens after the last `positions` prompt tokens except the very last,
+// [positions, vocab] in order of tokens.
 inline std::vector<float> last_logprobs(Engine& engine, Request request, std::size_t positions,
                                         std::size_t vocab) {
   request.sampling.logprobs.prompt = -1;
@@ -40,7 +40,7 @@ inline std::vector<float> last_logprobs(Engine& engine, Request request, std::si
   return values;
 }
 
-// Log-softmax of logits [positions + 1, vocab], without the last position.
+// Returns the log-softmax of logits [positions + 1, vocab], without the last position.
 inline std::vector<float> log_softmax(std::span<const float> logits, std::size_t vocab) {
   std::vector<float> values;
   for (std::size_t row = 0; row + 2 * vocab <= logits.size(); row += vocab) {

@@ -1,4 +1,4 @@
-// For tests: an engine with the simulated device, and its expected output.
+// An engine with the simulated device, and its expected output, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class Recorder final : public OutputSink {
     changed_.notify_all();
   }
 
-  // False: timeout.
+  // Returns false after a timeout.
   bool wait_ended(int answers, std::chrono::seconds at_most = std::chrono::hours(1)) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, at_most, [&] { return ended_ >= answers; });
@@ -72,7 +72,7 @@ class Recorder final : public OutputSink {
 // model, pipeline stages.
 enum class Mode : std::uint8_t { synchronous, asynchronous, proposing, drafting, staged };
 
-// Knows the given texts and proposes their next tokens, with some errors.
+// A proposer that knows the given texts, and proposes their next tokens with some errors.
 class Prompter final : public Proposer {
  public:
   void learn(std::vector<TokenId> prompt, std::span<const TokenId> answer) {
@@ -122,7 +122,7 @@ struct Setup {
 
 struct Rig {
   SimulatedExecutor* device = nullptr;
-  Prompter* prompter = nullptr;    // mode proposing
+  Prompter* prompter = nullptr;  // set in mode proposing
   DraftModel* drafting = nullptr;
   std::unique_ptr<Engine> engine;
 
@@ -147,7 +147,8 @@ struct Rig {
       parts.proposer = std::move(proposer);
     }
     if (setup.mode == Mode::drafting) {
-      // The draft model is the same model, so it is always right; its cache holds few sequences.
+      // The draft model is the same model, so all its draft tokens are accepted; its cache has room for few
+      // sequences.
       options.max_draft_tokens = 5;
       constexpr int kBlocks = 24;
       auto proposer = std::make_unique<DraftModel>(
@@ -177,7 +178,7 @@ struct Rig {
     return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
   }
 
-  // The engine updates its counters after a sink gets its end, so wait for them.
+  // Waits until the counters are zero: the engine updates them after a sink gets its end.
   void expect_empty() {
     engine->reset_prefix_cache();
     const auto empty = [](const EngineStats& s) {
@@ -213,7 +214,7 @@ inline std::vector<TokenId> some_prompt(unsigned seed, int length) {
   return prompt;
 }
 
-// Output tokens of the simulated device for a prompt.
+// Returns the output tokens of the simulated device for a prompt.
 inline std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
   const std::size_t prompt = tokens.size();
   for (int i = 0; i < count; ++i) tokens.push_back(SimulatedExecutor::next(tokens, kVocab));

@@ -1,4 +1,4 @@
-// Tests only: engines with cache tiers in host memory and on a disk.
+// Engines with cache tiers in host memory and on a disk, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ inline KvTransferOptions host_options(std::int64_t bytes) {
   return {.enabled = true, .tier = KvTierOptions{.host_bytes = bytes, .load_always = true}};
 }
 
-// True if no transfer is in flight and no blocks are held.
+// Returns true if no transfer is in flight and no blocks are held.
 inline bool at_rest(const Engine& engine) { return engine.own_stats().kv_transfer.held_blocks == 0; }
 
-// A simulated engine, in which a wrong block shows as a wrong token.
+// A simulated engine, in which a wrong block causes a wrong token.
 struct TierRig : Rig {
   using Rig::Rig;
   Recorder::Record ask(const std::vector<TokenId>& prompt, int tokens) {

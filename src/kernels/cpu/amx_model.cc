@@ -24,9 +24,9 @@ struct State {
 thread_local constinit State state = {};
 thread_local constinit std::int64_t instructions = 0;
 
-// Subnormal numbers become zero, whatever MXCSR says.
+// Rounds subnormal numbers to zero; the instructions do so regardless of MXCSR.
 float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
-// The even or the odd element of a bf16 pair.
+// Returns the even or the odd element of a bf16 pair.
 template <bool kOdd>
 float number(std::uint32_t pair) {
   const std::uint32_t bits = kOdd ? pair & 0xffff0000u : pair << 16;
@@ -88,7 +88,7 @@ struct Model {
       for (int n = 0; n < kFloats; ++n) out[n] = flushed(flushed(out[n]) + flushed(even[n] + odd[n]));
     }
   }
-  // TDPBSUD.
+  // TDPBSUD
   template <int c, int a, int b>
   static void dot_codes() {
     check<c, a, b>();
@@ -105,7 +105,7 @@ struct Model {
   }
 
  private:
-  // The processor raises #UD if the shapes do not fit.
+  // Traps if the shapes of the tiles do not fit; the processor raises #UD.
   template <int c, int a, int b>
   static void check() {
     const TileConfiguration& shape = state.shape;

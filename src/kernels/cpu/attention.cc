@@ -1,4 +1,5 @@
-// Attention over pages: all threads run the units of the plan, then merge the results of split rows.
+// Attention over KV blocks: all threads run the units of the plan, then merge the partial results of rows
+// that were split.
 #include <algorithm>
 
 #include "kernels/cpu/attention_unit.h"

@@ -1,5 +1,6 @@
-// Removes values that a query must not see. A hidden value has probability 0, but 0 times infinity or NaN is
-// NaN. Such numbers are in slots that were never written, and in later tokens that overflowed.
+// Removes values that a query must not see. A masked value has probability 0, but 0 times infinity or NaN is
+// NaN. Infinities and NaNs occur in slots that were never written, and in later tokens whose values
+// overflowed.
 #include <cstring>
 
 #include "kernels/cpu/attention_unit.h"
@@ -7,7 +8,7 @@
 namespace octavo::cpu {
 namespace {
 
-// Whether no word has all of these bits set.
+// Returns true if no word has all bits of `bits` set.
 template <class Word>
 bool none_has(const std::byte* data, std::int64_t bytes, Word bits) {
   const auto* words = reinterpret_cast<const Word*>(data);
@@ -34,7 +35,8 @@ bool all_finite(DType dtype, const std::byte* data, std::int64_t bytes) {
 
 }  // namespace
 
-// Whether the groups that only some rows see are finite. Groups that every row sees need no check.
+// Returns whether the values are finite in groups that only some rows see. Groups that every row sees need no
+// check.
 bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   const KvLayout& layout = kv_.layout;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
@@ -44,7 +46,8 @@ bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   return true;
 }
 
-// Recomputes a row's weighted sum with zeros for invisible tokens, in the same order.
+// Recomputes the weighted sum of a row, with zeros as the values of masked tokens. The order of additions is
+// the same.
 void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::int64_t head,
                                  std::int64_t row) {
   const KvLayout& layout = kv_.layout;
@@ -70,7 +73,7 @@ void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::
   }
 }
 
-// A copy of a group's values, with zeros for tokens outside [begin, end).
+// Copies a group's values, with zeros for tokens outside [begin, end).
 const std::byte* AttentionUnitRun::clean(std::int64_t head, std::int64_t g, std::int64_t begin,
                                          std::int64_t end) {
   if (begin <= 0 && end >= kGroupTokens) return values(head, g);

@@ -9,13 +9,15 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitsPerThread = 6;  // so that threads end at about the same time
-constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32}
-                                               << 20;  // this memory is used only if prefixes are shared
+constexpr std::int64_t kUnitsPerThread = 6;  // number of units per thread, so that threads end at about the
+                                             // same time
+constexpr std::int64_t kMostSharedStateBytes =
+    std::int64_t{32}  // maximum memory for the states of shared prefixes, in bytes
+    << 20;
 
 std::int64_t pieces_of(std::int64_t tokens) { return (tokens + kPieceTokens - 1) / kPieceTokens; }
 
-// Maximum number of pieces in which one query sees a token; a window can begin and end inside a piece.
+// Returns the maximum number of pieces that one query sees; a window may begin and end inside a piece.
 std::int64_t most_pieces(const AttentionLimits& limits) {
   const std::int64_t all = pieces_of(limits.max_length);
   return limits.window > 0 ? std::min(all, pieces_of(limits.window - 1) + 1) : all;
@@ -29,8 +31,8 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
       tile_rows_(tile_rows),
       group_(limits.q_heads / limits.kv.kv_heads),
       state_floats_(KvLayout(limits.kv).padded_dim + 2) {
-  // Enough states to split four queries over the longest sequence, and one query of every sequence up to a
-  // limit. Further work is not split.
+  // Number of states: enough to split four queries over the longest sequence, and one query of each sequence
+  // up to a limit. Further rows are not split.
   const std::int64_t of_a_query = limits.q_heads * most_pieces(limits);
   state_count_ = 4 * of_a_query +
                  std::min(limits.max_sequences * of_a_query,
@@ -49,10 +51,10 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   shared_.reserve(sequences);
   merge_.reserve(sequences);
   merges_.reserve(row_blocks);
-  parts_.reserve(row_blocks + 4 * sequences);  // prefixes may be nested; enough for four levels if all
-                                               // sequences share
+  parts_.reserve(row_blocks + 4 * sequences);  // Prefixes may be nested. This is enough for four levels if
+                                               // all sequences share prefixes.
   jobs_.reserve(parts_.capacity());
-  // A unit has at least a quarter of the wanted cost, except the last unit of a job's pieces.
+  // Each unit has at least a quarter of the wanted cost, except the last unit of a job.
   units_.reserve(2 * jobs_.capacity() * static_cast<std::size_t>(limits.kv.kv_heads) +
                  static_cast<std::size_t>(4 * threads * kUnitsPerThread));
 }
@@ -131,12 +133,10 @@ std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row
   return static_cast<std::int32_t>(merges_.size()) - 1;
 }
 
-// ---- Sharing of prefixes.
-
 std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
   const std::int64_t rows = queries(sequence) * group_;
   if (rows == 0 || rows > tile_rows_) return 0;
-  // The window of a sequence longer than the window does not include the prefix.
+  // A sequence longer than its window no longer sees the prefix.
   if (limits_.window > 0 && length(sequence) > limits_.window) return 0;
   return (length(sequence) - queries(sequence)) / kPieceTokens;
 }
@@ -148,7 +148,7 @@ std::int64_t CpuAttentionPlan::common_pieces(std::int32_t a, std::int32_t b) con
   return alike * limits_.kv.block_size / kPieceTokens;
 }
 
-// Orders sequences by block table, so that sequences with a common prefix of any length are neighbours.
+// Sorts sequences by block table, so that sequences with a common prefix are adjacent.
 void CpuAttentionPlan::share_prefixes() {
   const auto sequences = static_cast<std::int32_t>(lengths_.size());
   shared_.assign(index(sequences), 0);
@@ -172,8 +172,7 @@ void CpuAttentionPlan::share_prefixes() {
   }
 }
 
-// Adds merges for the sequences order_[begin, end). Returns false if there is not enough memory for all of
-// them.
+// Adds merges for the sequences order_[begin, end). Returns false if the memory for states does not suffice.
 bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
   const std::size_t merges = merges_.size();
   const std::int64_t used = states_used_;
@@ -189,8 +188,8 @@ bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
   return true;
 }
 
-// Shares the prefix of the sequences order_[begin, end). There are at least two, with more than
-// `pieces_done` pieces in common.
+// Plans the common prefix of the sequences order_[begin, end). There are at least two sequences, and they
+// have more than `pieces_done` pieces in common.
 void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pieces_done) {
   const auto own_jobs =
       static_cast<std::size_t>(limits_.max_tokens * group_ / kAttentionRows) + lengths_.size() + 1;
@@ -209,16 +208,14 @@ void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pi
     jobs_.back().rows += rows;
     shared_[index(s)] = pieces;
   }
-  // Groups of sequences that have more pieces in common.
+  // Recurses into groups of sequences that have more pieces in common.
   for (std::size_t first = begin, past = begin; first < end; first = past) {
     for (past = first + 1; past < end && common_[past] > pieces;) ++past;
     if (past - first > 1) share(first, past, pieces);
   }
 }
 
-// ---- Work of a sequence that is not shared.
-
-// Splits the rows into blocks. The last blocks come first, because they see most tokens.
+// Splits the rows of a sequence into blocks. The last blocks come first, because they see the most tokens.
 void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
   const std::int64_t rows = queries(s) * group_;
   for (std::int64_t begin = (rows - 1) / kAttentionRows * kAttentionRows; rows > 0 && begin >= 0;
@@ -231,13 +228,13 @@ void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
   }
 }
 
-// The unit of cost is a tile of one head and piece.
+// Returns the cost of a job, in tiles of one head and one piece.
 std::int64_t CpuAttentionPlan::cost(const AttentionJob& job) const {
   return std::int64_t{job.piece_end - job.piece_begin} * tiles_of(job.rows) * limits_.kv.kv_heads;
 }
 
-// Splits a job into units: a small job is one unit. A job that is a large part of all work is split by
-// heads, then by pieces. Several heads with few rows stay together, so that memory is read in order.
+// Splits a job into units. A small job is one unit. A large job is split by heads, then by pieces. Several
+// heads with few rows stay in one unit, so that memory is read in order.
 void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   const std::int32_t kv_heads = limits_.kv.kv_heads;
   const std::int64_t tiles = tiles_of(job.rows);
@@ -251,7 +248,7 @@ void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   AttentionPart& first = parts_[index(job.part_begin)];
   if (per_unit < pieces && first.merge < 0) {
     first.merge = add_merge(first.sequence, first.row_begin, first.row_end);
-    if (first.merge < 0) per_unit = pieces;  // no memory for states
+    if (first.merge < 0) per_unit = pieces;  // no memory for states: the unit processes all pieces
   }
   for (std::int32_t head = 0; head < kv_heads; head += heads)
     for (std::int32_t piece = job.piece_begin; piece < job.piece_end; piece += per_unit)

@@ -1,4 +1,4 @@
-// Tests the plan of the CPU backend's attention: all work exists exactly once, and shared prefixes are
+// Tests the plan of the CPU backend's attention: units cover all work exactly once, and shared prefixes are
 // processed together.
 #include "kernels/cpu/attention_plan.h"
 
@@ -37,7 +37,7 @@ std::int64_t first_piece(const CpuAttentionPlan& plan, std::int32_t sequence, st
   return std::max<std::int64_t>(0, plan.position(sequence, row) - plan.window() + 1) / kPieceTokens;
 }
 
-// Checks that every row processes each visible piece once per head, and that its states have enough memory.
+// Checks that each row processes each visible piece once per head, and that memory for its states suffices.
 void expect_all_once(const CpuAttentionPlan& plan, const Step& step) {
   std::map<std::array<std::int64_t, 4>, int> met;
   for (const AttentionUnit& unit : plan.units()) {
@@ -106,7 +106,7 @@ TEST(CpuAttentionPlan, ReadsASharedPrefixOnce) {
   std::int64_t head_pieces = 0;
   for (const AttentionUnit& unit : plan->units())
     head_pieces += (unit.head_end - unit.head_begin) * (unit.piece_end - unit.piece_begin);
-  // 7 whole pieces are shared; each sequence has two more.
+  // 7 full pieces are shared; each sequence has two more.
   EXPECT_EQ(head_pieces, kSpec.kv_heads * (7 + kSequences * 2));
 }
 

@@ -81,7 +81,8 @@ void AttentionUnitRun::load_queries() {
     }
 }
 
-// Processes one piece with tiles of rows. The heads alternate after each block of groups.
+// Processes one piece of the keys, one tile of rows after another. After each block of groups it switches to
+// the next head.
 void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
   const Groups groups = visible(piece, tiles);
   if (groups.begin < groups.end) {
@@ -140,8 +141,8 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
   }
 }
 
-// Converts the keys and values of a piece, if a row sees them: 8-bit numbers to bf16, and keys to values if
-// values are parts of keys.
+// Converts the keys and values of a piece, if any row sees them: 8-bit numbers become bf16, and values are
+// extracted from keys if they are parts of keys.
 void AttentionUnitRun::prepare(std::int64_t piece, std::int64_t head) {
   const Groups groups = visible(piece, {head, head + 1, 0, rows_});
   locate(piece, groups);
@@ -170,14 +171,15 @@ void AttentionUnitRun::load_scales(const Groups& groups, std::int64_t head) {
   }
 }
 
-// Function that computes scores for tiles with this number of rows; sets the shape of matrix tiles.
+// Returns the function that computes scores for tiles with this number of rows, and sets the shape of matrix
+// tiles.
 TileFunction AttentionUnitRun::score_function(std::int64_t rows) {
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
   in_use_.shape(rows, kMatrixBytes);
   return call_.matrix->bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// With matrix tiles: one group of tokens at a time, because the next group is at another address.
+// With matrix tiles, processes one group of tokens at a time, because groups are not contiguous.
 TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   static_assert(kGroupTokens == 2 * kShortSteps);
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
@@ -270,7 +272,7 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
   call_.kernels.softmax(results_[i]);
 }
 
-// Adds the values of the groups [begin, end), times their probabilities.
+// Adds the values of the groups [begin, end), weighted by their probabilities.
 void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin,
                            std::int64_t end) {
   const KvLayout& layout = kv_.layout;
@@ -305,7 +307,7 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
   }
 }
 
-// Merges a row's result for a piece into its state, or stores it for the later merge.
+// Merges a row's result for one piece into its state, or stores the result for a later merge.
 void AttentionUnitRun::keep(std::int64_t piece, std::int64_t head, std::int64_t row) {
   const std::int64_t i = at(head, row);
   const std::int64_t n = kv_.layout.padded_dim;

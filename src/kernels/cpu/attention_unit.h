@@ -1,7 +1,6 @@
 // One unit of a step's attention, on one thread. The product kernel reads keys and values directly from the
-// blocks, so no copies are made. Tiles of rows process pieces of keys with an online softmax, as in
-// FlashAttention (Dao et al., 2022). Long contexts are split by pieces, as in Flash-Decoding (Dao et al.,
-// 2023).
+// blocks, without copies. Tiles of rows process pieces of keys with an online softmax, as in FlashAttention
+// (Dao et al., 2022). Long contexts are split by pieces, as in Flash-Decoding (Dao et al., 2023).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,8 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
-constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a call may write one group more
+// A call may write one group more than a piece has.
+constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
 // Keys and values as operands of products.
@@ -30,33 +30,33 @@ struct AttentionCall {
   const AttentionArgs& args;
   const CpuAttentionPlan& plan;
   const IsaKernels& kernels;
-  const KvOperand stored;  // format in the cache
-  const KvOperand wide;    // operand after conversion: bf16 for 8-bit formats; otherwise as `stored`
+  const KvOperand stored;  // operand in the cache's format
+  const KvOperand wide;    // operand after conversion: bf16 for 8-bit formats, otherwise equal to `stored`
   const Format format;     // format of q and out
   const bool dot;
-  // Matrix tiles for both products, also for single rows, because their order of sums differs from the
-  // vectors'. nullptr: products on vectors.
+  // Matrix tiles for both products, or nullptr for products on vectors. Single rows also use tiles, because
+  // tiles and vectors sum in different orders.
   const MatrixTiles* matrix;
 
-  // Number of rows of a head in a tile call.
+  // Returns the maximum number of rows of one head in a tile call.
   std::int64_t tile_rows() const { return matrix != nullptr ? 2 * kMatrixRows : kernels.tile_rows; }
   bool packed() const { return stored.layout.element_bytes == 1; }
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
   std::int64_t dim() const { return args.cache.spec.score_dim(); }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
-  // Size of an element of q and of the probabilities, as products read them.
+  // Returns the size in bytes of an element of q and of the probabilities, as operands of products.
   std::int64_t x_bytes() const { return dot ? 2 : 4; }
-  // ALiBi slope of the row's head, relative to the scale of the scores.
+  // Returns the ALiBi slope of the row's head, divided by the scale of the scores.
   float slope(std::int64_t head, std::int64_t row) const {
     if (!args.slopes) return 0;
     return args.slopes.as<float>()[head * plan.group() + row % plan.group()] / args.scale;
   }
-  // Bias of the row's head for each distance to the row's query.
+  // Returns the biases of the row's head, indexed by the distance to the row's query.
   const float* distance_bias(std::int64_t head, std::int64_t row) const {
     if (!args.distance_bias) return nullptr;
     return args.distance_bias.row<float>(head * plan.group() + row % plan.group()) + args.distance_bias.size(1) / 2;
   }
-  // Index of a row's first element in q or out. head_dim: width of a head there.
+  // Returns the index of a row's first element in q or out. head_dim: width of a head in that view.
   std::int64_t element(const View& view, std::int64_t head_dim, std::int64_t head, std::int32_t sequence,
                        std::int64_t row) const {
     return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
@@ -101,7 +101,7 @@ struct AttentionScratch : ScratchPieces {
   std::byte* p;
   std::byte* cleaned;
   AttentionState states[kAttentionRows];
-  // Buffer for one head's piece if it is converted: 8-bit numbers to bf16, or keys to values. Includes the
+  // Buffer for one head's piece after conversion: 8-bit numbers to bf16, or keys to values. It includes the
   // scales.
   std::byte* own_keys = nullptr;
   std::byte* own_values = nullptr;
@@ -109,7 +109,7 @@ struct AttentionScratch : ScratchPieces {
   float* value_scales = nullptr;
 
  private:
-  // Width of a value, rounded up: a tile writes two vectors.
+  // Returns the width of a value, rounded up to two vectors, which a tile writes.
   static std::int64_t padded(std::int64_t dim) { return (dim + 31) / 32 * 32; }
 };
 
@@ -173,7 +173,7 @@ class AttentionUnitRun {
   std::int64_t at(std::int64_t head, std::int64_t row) const {
     return (head - unit_.head_begin) * rows_ + row;
   }
-  // Distance between rows of q. Matrix tiles read whole blocks of a query.
+  // Returns the distance between rows of q in bytes. Matrix tiles read full blocks of a query.
   std::int64_t q_stride() const {
     constexpr std::int64_t kBlock = 2 * kMatrixSteps;
     const std::int64_t dim =
@@ -187,12 +187,12 @@ class AttentionUnitRun {
   std::int64_t vector_bytes() const {
     return call_.kernels.lanes * kv_.layout.unit * kv_.layout.element_bytes;
   }
-  // Number of groups that two vectors of a tile contain.
+  // Returns the number of groups that fit into two vectors of a tile.
   std::int64_t groups_at_once() const {
     return std::max<std::int64_t>(1, 2 * call_.kernels.lanes / kGroupTokens);
   }
-  // Number of groups of a head that are processed before the next head's, at least `least`. It is one block,
-  // so that memory is read in order.
+  // Returns the number of groups of a head that are processed before the next head: one block, so that memory
+  // is read in order, but at least `least`.
   std::int64_t run_groups(const Tiles& tiles, std::int64_t least) const {
     if (tiles.head_end - tiles.head_begin == 1) return kPieceGroups;
     return std::clamp(kv_.layout.groups, least, kPieceGroups);
@@ -203,10 +203,10 @@ class AttentionUnitRun {
   AttentionScratch& scratch_;
   const std::int64_t rows_;  // per head
   MatrixTilesInUse in_use_;
-  // Whether 8-bit numbers are converted to bf16 once. With few rows (and no matrix tiles), they are converted
-  // during the product instead.
+  // Whether 8-bit numbers are converted to bf16 before the product. With few rows and no matrix tiles, the
+  // product kernel converts them instead.
   const bool widened_;
-  const bool own_values_;  // values are converted, or are parts of the keys
+  const bool own_values_;  // whether values are converted or extracted from keys into a buffer
   const KvOperand& kv_;
   Row row_[kAttentionRows];
   SoftmaxRow results_[kAttentionRows];

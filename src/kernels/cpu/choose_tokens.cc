@@ -1,5 +1,5 @@
-// The indexer of sparse attention; each thread processes one query at a time. The query's index heads are
-// rows of the product kernel, which reads the groups of keys directly.
+// The indexer of sparse attention. Each thread processes one query at a time. The index heads of the query
+// are the rows of a product with groups of keys, which the product kernel reads directly.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -27,7 +27,7 @@ struct Choice : ScratchPieces {
 
   std::byte* q;     // in the layout that tiles read
   float* products;  // [rows of a tile][tokens of a piece]
-  float* scores;    // of all tokens
+  float* scores;    // scores of all tokens
   std::int32_t* order;
 };
 
@@ -85,7 +85,8 @@ class Chooser {
            spec().score_dim() * kGroupTokens * layout_.element_bytes;
   }
 
-  // Computes the scores of a piece's tokens, from group `first` on. end: total number of groups.
+  // Computes the scores of the tokens of one piece, from group `first` on. end: number of groups of the
+  // sequence.
   void score(std::int64_t query, std::int32_t sequence, std::int64_t first, std::int64_t end,
              Choice& memory) const {
     end = std::min(end, first + kPieceTokens / kGroupTokens);
@@ -98,7 +99,7 @@ class Chooser {
         add(memory.products + row * kScoreStride, weights[head + row], (end - first) * kGroupTokens,
             memory.scores + first * kGroupTokens);
     }
-    if (spec().dtype == DType::i8)  // a token's keys have one scale, which is applied later
+    if (spec().dtype == DType::i8)  // The keys of a token have one scale, which is applied after the product.
       for (std::int64_t group = first; group < end; ++group) {
         const auto* const scales = reinterpret_cast<const float*>(block_of(sequence, group) +
                                                                   layout_.scales(0, group % layout_.groups));

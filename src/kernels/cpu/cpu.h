@@ -9,7 +9,7 @@
 
 namespace octavo::cpu {
 
-// Host memory, and the stream whose threads convert weights.
+// Host memory, and the stream whose threads convert weights when a model is loaded.
 class CpuDevice final : public HostDevice {
  public:
   CpuDevice(std::string name, CpuStream& stream) : HostDevice(std::move(name)), stream_(stream) {}
@@ -43,15 +43,16 @@ void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
 Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
 
-// Writes the indices of the `most` greatest scores, ascending; of equal scores, the lower index wins. order:
-// workspace for `count` indices.
+// Writes the indices of the `most` greatest scores in ascending order. If scores are equal, the one with the
+// lower index is kept. order: workspace for `count` indices.
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best);
-// Scratch bytes per thread for choosing among this number of tokens.
+// Returns the scratch bytes per thread for selecting among `tokens` tokens.
 std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens);
 // attention and choose_tokens for caches with KvSpec::shared_rows; in row_attention.cc.
 void attend_rows(Stream& stream, const AttentionArgs& args);
 void choose_entries(Stream& stream, const ChooseTokensArgs& args);
-// Scratch bytes per thread for both operators, with a cache of limits.max_length tokens.
+// Returns the scratch bytes per thread for attend_rows and its token selection, with a cache of
+// limits.max_length tokens.
 std::size_t row_attention_bytes(const AttentionLimits& limits, const IsaKernels& kernels);
 
 }  // namespace octavo::cpu

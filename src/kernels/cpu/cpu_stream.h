@@ -1,4 +1,4 @@
-// The CPU backend's stream: an operator runs at once, on the engine's thread pool, with one instruction set.
+// The CPU backend's stream: operators run immediately, on the engine's thread pool, with one instruction set.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,13 @@ class CpuStream final : public Stream {
       : pool_(threads), kernels_(kernels), scratch_(static_cast<std::size_t>(threads)) {}
   void synchronize() override {}
   ThreadPool& pool() { return pool_; }
-  // Pool of only the calling thread, for operators inside a unit of work of the engine's pool.
+  // Returns a pool with only the calling thread, for operators that run inside a unit of work of the engine's
+  // pool.
   ThreadPool& own_thread() { return own_thread_; }
   const IsaKernels& kernels() const { return *kernels_; }
 
-  // Page-aligned working memory of each pool thread, for one operator at a time. Reserved before the first
-  // step, with the size that the largest operator needs.
+  // Reserves page-aligned working memory for each pool thread, used by one operator at a time. It is called
+  // before the first step, with the size for the largest operator.
   Result<> reserve_scratch(std::size_t bytes) {
     for (Buffer& scratch : scratch_) {
       if (bytes <= scratch.bytes()) continue;
@@ -36,7 +37,8 @@ class CpuStream final : public Stream {
     return static_cast<std::byte*>(scratch.data());
   }
 
-  // Working memory of one operator, shared by all threads. Reserved while weights are prepared.
+  // Reserves the working memory of one operator that all threads share. It is called while weights are
+  // prepared.
   Result<> reserve_shared(std::size_t bytes) {
     if (bytes <= shared_.bytes()) return {};
     TRY(shared_, allocate_host(bytes));
@@ -49,13 +51,13 @@ class CpuStream final : public Stream {
 
  private:
   ThreadPool pool_;
-  ThreadPool own_thread_{1};  // jobs do not change its state
+  ThreadPool own_thread_{1};
   const IsaKernels* kernels_;
-  std::vector<Buffer> scratch_;  // one per thread
+  std::vector<Buffer> scratch_;  // scratch memory, one buffer per thread
   Buffer shared_;
 };
 
-// This backend's operators always receive this backend's stream.
+// The stream is always a CpuStream in operators of this backend.
 inline CpuStream& cpu_stream(Stream& stream) { return static_cast<CpuStream&>(stream); }
 inline ThreadPool& pool_of(Stream& stream) { return cpu_stream(stream).pool(); }
 

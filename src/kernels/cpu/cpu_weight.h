@@ -11,24 +11,25 @@ namespace octavo::cpu {
 class CpuWeight : public Weight {
  public:
   using Weight::Weight;
-  // x_rows: if not null, row i of y uses row x_rows[i] of x.
+  // Computes y = x W^T. x_rows: if not null, row i of y uses row x_rows[i] of x.
   virtual void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const = 0;
-  // Reads columns [column, column + count) of one row as f32. At most kReadColumns; `column` must be even.
+  // Reads columns [column, column + count) of one row as f32. count is at most kReadColumns; `column` must be
+  // even.
   virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                     float* out) const = 0;
-  // Adds its memory and a hash of its format (weight_memory.h).
+  // Adds the matrix's memory and a hash of its format to `memory` (weight_memory.h).
   virtual void describe(WeightMemory& memory) const = 0;
 };
 constexpr std::int64_t kReadColumns = 512;
 
-// The matrix is a sequence of panels of `width` rows (two vectors). A panel is a sequence of steps; a step
-// contains one number (for bf16, a pair of columns k, k + 1) of every row. So a product reads a panel in
-// order. Missing rows and columns of the last panel and pair are zeros.
+// Layout of an unquantised matrix: a sequence of panels of `width` rows (two vectors). A panel is a sequence
+// of steps. A step contains one number of every row, or in bf16 the pair of columns k, k + 1. So a product
+// reads a panel in order. The last panel and the last pair are padded with zeros.
 struct PanelLayout {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t width = 0;  // number of rows in a panel
-  std::int64_t unit = 1;   // number of consecutive k in a step
+  std::int64_t unit = 1;   // number of consecutive columns k in a step
   std::int64_t element_bytes = 4;
 
   std::int64_t panels() const { return (rows + width - 1) / width; }
@@ -42,7 +43,7 @@ struct PanelLayout {
   }
 };
 
-// Scales for groups of columns of each row: [panel][group][width]. Empty: the scale is 1.
+// Scales for groups of columns of each row: [panel][group][width]. Empty: all scales are 1.
 struct PanelScales {
   std::int64_t groups = 0;
   std::int64_t group_steps = 0;

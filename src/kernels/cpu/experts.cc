@@ -1,4 +1,4 @@
-// Mixtures of experts: selects experts for tokens, multiplies each expert's tokens, and adds up the outputs.
+// Mixture of experts: selects experts for tokens, multiplies each expert's tokens, and adds up the outputs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,13 +10,13 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 1024;      // number of columns of a row's sum at a time
-constexpr std::int64_t kGrainLogits = 4096;  // number of logits for which using another thread is faster
+constexpr std::int64_t kColumns = 1024;      // number of columns of a row that are summed at a time
+constexpr std::int64_t kGrainLogits = 4096;  // number of logits from which a further thread saves time
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
-// True if a score depends only on the expert's own logit.
+// Returns true if an expert's score depends only on the expert's own logit.
 bool by_expert(RouterScores scores) { return scores == RouterScores::sigmoid || scores == RouterScores::sqrt_softplus; }
 float score_of(RouterScores scores, float logit) {
   return scores == RouterScores::sigmoid ? sigmoid(logit) : std::sqrt(softplus(logit));
@@ -69,7 +69,7 @@ void choose(const float* keys, std::int64_t experts, int count, std::int32_t* ch
   }
 }
 
-// Softmax of the selected logits. most: at least the largest of them.
+// Computes the softmax of the selected logits. most: an upper bound of them.
 void softmax_weights(const float* logits, float most, std::int64_t experts, const RouterRule& rule,
                      const std::int32_t* chosen, float* weights) {
   float sum = 0;
@@ -101,7 +101,7 @@ void sparsemixer_weights(const float* logits, std::int64_t experts, const Router
   }
 }
 
-// Selects the experts of token i if their order is not that of the logits.
+// Selects the experts of token i where their order differs from that of the logits.
 void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1);
@@ -121,7 +121,7 @@ void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen,
 
 void route(Stream& stream, const RouteArgs& args) {
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
-  // Until all are known, `places` contains the experts' indices.
+  // Until the counts of all experts are known, `places` contains the experts' indices.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   const RouterRule& rule = args.rule;
   const bool by_logit = !by_expert(rule.scores) && !args.bias && rule.groups == 1 && !args.given;

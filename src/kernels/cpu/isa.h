@@ -1,9 +1,9 @@
-// Functions for one instruction set: a table of plain functions on plain memory.
+// Table of functions for one instruction set; they are plain functions on plain memory.
 //
 // Each instruction set has a source file (isa_avx2.cc ..), which is compiled for it and fills the table. The
-// file may include only this header, similar ones and intrinsics. Reason: inline functions of other headers
-// would be compiled for this instruction set, the linker could use this copy in the whole program, and the
-// program would crash on older processors.
+// file may include only this header, similar headers and intrinsics. Otherwise, the compiler would compile
+// inline functions of other headers for this instruction set, the linker might use these copies in the rest
+// of the program, and the program would crash on older processors.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ enum class Format : std::uint8_t { f32, bf16, f16 };
 // 8-bit formats of KV caches; converted to bf16 before products.
 enum class Packed : std::uint8_t { e4m3, i8 };
 
-// Format of the operand W of the product kernel, and what it is multiplied by. A step is one k, or a pair (k,
-// k + 1) for bf16. Lane j of a vector contains row j of W in this step.
+// Format of operand W of the product kernel, and the format of its counterpart x. A step is one k, or a pair
+// (k, k + 1) for bf16. In each step, lane j of a vector contains row j of W.
 //   f32, f16   one number per lane, times x in f32
 //   bf16       a pair per lane, times two numbers of x in f32
 //   e4m3, i8   a pair of bytes per lane, converted to bf16 first
@@ -29,35 +29,35 @@ enum class Packed : std::uint8_t { e4m3, i8 };
 enum class Operand : std::uint8_t { f32, f16, bf16, e4m3, i8, bf16_dot, e4m3_dot, i8_dot };
 constexpr int kOperands = 8;
 
-// c[r][0 .. 2 lanes) (+)= sum over all steps of all segments of x[r] * W. Each element of c has one
+// Computes c[r][0 .. 2 lanes) (+)= sum over all steps of all segments of x[r] * W. Each element of c has one
 // accumulator, and steps are added strictly in order. So the sum does not depend on other rows of the tile,
 // or on how the product is split.
 struct TileArgs {
-  const std::byte* x;          // f32; for .._dot pairs of bf16
+  const std::byte* x;          // elements in f32; for .._dot, pairs of bf16
   std::int64_t x_row_stride;   // in bytes
   std::int64_t x_unit_stride;  // in bytes, from one f32 or pair to the next
   const std::byte* const* w;   // address of the first vector of each segment
   std::int64_t segments;
-  std::int64_t w_offset;       // in bytes, added to every segment's address
+  std::int64_t w_offset;       // offset in bytes, added to the address of every segment
   std::int64_t steps;          // number of steps in a segment
-  std::int64_t step_stride;    // in bytes
+  std::int64_t step_stride;    // bytes from step to step
   std::int64_t vector_stride;  // in bytes, from the first to the second vector of a step
   float* c;
   std::int64_t c_stride;  // in floats
   bool accumulate;        // true: add to the contents of c
-  // Addresses to prefetch, one per segment, two cache lines in each step; null: none.
+  // addresses to prefetch, one per segment, two cache lines in each step; null: no prefetch
   const std::byte* const* ahead = nullptr;
   std::int64_t ahead_step_stride = 0;
   std::int64_t ahead_vector_stride = 0;  // in bytes, from the first to the second line
 };
 using TileFunction = void (*)(const TileArgs&);
 
-// c[r][0 .. 2 lanes) (+)= row r of x times the panel's rows, over `groups` groups of each block.
+// Computes c[r][0 .. 2 lanes) (+)= row r of x times the rows of a panel, over `groups` groups of each block.
 struct QuantTileArgs {
-  const std::byte* x;         // the QuantX of the first row and group
+  const std::byte* x;         // QuantX of the first row and first group
   std::int64_t x_row_stride;  // in bytes
-  std::int64_t x_shared;      // number of groups, from the first on, that share a scale of x
-  const std::byte* w;         // the first block
+  std::int64_t x_shared;      // number of consecutive groups that share a scale of x
+  const std::byte* w;         // first block of the panel
   std::int64_t blocks;
   std::int64_t block_bytes;
   std::int64_t first_group;  // index of the first group in each block
@@ -65,7 +65,7 @@ struct QuantTileArgs {
   float* c;
   std::int64_t c_stride;  // in floats
   bool accumulate;        // true: add to the contents of c
-  // Address to prefetch, and the number of bytes in each group.
+  // address to prefetch, and number of bytes to prefetch per group
   const std::byte* ahead = nullptr;
   std::int64_t ahead_bytes = 0;
 };
@@ -76,7 +76,7 @@ struct NormRow {
   NormKind kind;
   float eps;
   const float* weight;
-  const float* bias;  // null: none
+  const float* bias;  // null: no bias
 };
 
 struct NormStats {
@@ -87,20 +87,21 @@ struct NormStats {
 struct AddNormRow {
   std::int64_t dim;
   float* residual;
-  const void* delta;  // null: none
+  const void* delta;  // null: no delta
   Format delta_format;
   float delta_scale;
   NormRow delta_norm;
   float residual_scale = 1;
   NormRow norm;
   bool replace = false;  // AddNormArgs::replace
-  void* out;             // null: none
+  void* out;             // null: not written
   Format out_format;
 };
 
 struct ActivateRule {
   Activation kind;
-  float alpha;  // swigluoai: alpha and limit; xielu: factors for positive numbers and for others
+  float alpha;  // parameters of the activation. swigluoai: alpha and limit; xielu: factors for positive and
+                // for other numbers
   float limit;
 };
 
@@ -110,16 +111,16 @@ struct HeadRow {
   Format format;
   std::int64_t dim;
   NormRow norm;
-  NormStats stats;   // the normalised vector is the head or the whole row
-  const float* cos;  // [rotary / 2], as sin
+  NormStats stats;   // statistics of the normalised vector, which is the head or the full row
+  const float* cos;  // [rotary / 2], also for sin
   const float* sin;
   int rotary;
   bool interleaved;
-  float* out;  // f32 [dim]
+  float* out;  // [dim] in f32, output
 };
 
-// Attention: converts a row's scores in one piece to probabilities relative to the piece's maximum. Tokens
-// outside [begin, end) get probability 0.
+// Converts a row's scores in one piece to probabilities relative to the piece's maximum. Tokens outside
+// [begin, end) get probability 0.
 struct SoftmaxRow {
   float* scores;       // [first, last)
   std::int64_t first;  // first and last are multiples of 16
@@ -128,28 +129,29 @@ struct SoftmaxRow {
   std::int64_t end;
   float scale;
   float soft_cap;
-  float slope;                 // ALiBi: added to scores per token of distance, divided by scale
-  std::int64_t query;          // position of the last visible token, where the slope adds 0
-  const float* distance_bias;  // [-furthest, furthest]: added to scores, by distance; null: none
+  float slope;                 // ALiBi slope: bias per token of distance, divided by the scale of the scores
+  std::int64_t query;          // position of the last visible token; its ALiBi bias is 0
+  const float* distance_bias;  // [-furthest, furthest]: biases by distance to the query; null: no biases
   std::int64_t furthest;
   std::int64_t position;      // position of the query's token
-  const float* key_scales;    // [first, last): factor of each token's score; null: none
+  const float* key_scales;    // [first, last): factor of each token's score; null: no factors
   const float* value_scales;  // [first, last): factor of each token's probability, applied after the sum;
-                              // null: none
-  void* p;                    // [first, last), f32 or bf16, output
+                              // null: no factors
+  void* p;                    // [first, last), in f32 or bf16, output
   Format p_format;
   float maximum;  // output: maximum of log2(e) * score
   float sum;      // output
 };
 
-// State of a row's online softmax: weighted sum of values, relative to 2^maximum.
+// State of a row's online softmax: weighted sum of values relative to 2^maximum, the maximum, and the sum of
+// weights.
 struct AttentionState {
   float* values;
   float maximum;
   float sum;
 };
 
-struct MatrixTiles;  // matrix_tiles.h
+struct MatrixTiles;  // see matrix_tiles.h
 
 // One token of the gated delta rule (GatedDeltaArgs) or of a scan (ScanArgs), for some columns of a head's
 // state.
@@ -158,40 +160,40 @@ struct DeltaStep {
   std::int64_t stride;  // in floats, from row to row
   std::int64_t keys;
   std::int64_t columns;
-  const float* q;  // [keys], as k
+  const float* q;  // [keys], also for k
   const float* k;
   const float* v;  // [columns]
   float decay;
-  const float* decays = nullptr;  // [keys]: decay of each row; null: `decay` for all rows
+  const float* decays = nullptr;  // [keys]: decay of each row of the state; null: `decay` applies to all rows
   float beta;
-  bool corrects;  // true: stores v minus the state's value for k (delta rule); false: stores v (scan), with
-                  // one decay
+  bool corrects;  // true: the state stores v minus its current value for k (delta rule); false: it stores v
+                  // (scan), with one decay
   float* out;     // [columns]
 };
 
-// One token of WkvArgs, for a head's state.
+// One token of WKV (WkvArgs), for one head's state.
 struct WkvStep {
   float* state;  // [dim, dim]
   std::int64_t dim;
-  const float *r, *k;  // [dim], as the pointers below
+  const float *r, *k;  // [dim], also for the pointers below
   const float* v;
   const float* decays;
-  const float* unit;    // the key that is read from the state
-  const float* erased;  // factor of the value read, which is subtracted
+  const float* unit;    // key at which the state is read
+  const float* erased;  // factor of the value that was read; the product is subtracted from the state
   float* out;
 };
 
-// One token of ChannelScanArgs, for some channels, without the term of d.
+// One token of a channel scan (ChannelScanArgs), for some channels, without the term of d.
 struct ChannelStep {
   float* state;         // [numbers, channels]
-  std::int64_t stride;  // in floats, from row to row of the state
+  std::int64_t stride;  // in floats, between rows of the state
   std::int64_t numbers;
   std::int64_t channels;
   const float* rates;  // [numbers, rate_stride]: -exp(a_log)
   std::int64_t rate_stride;
-  const float* b;  // [numbers], as c
+  const float* b;  // [numbers], also for c
   const float* c;
-  const float* x;  // [channels], as step
+  const float* x;  // [channels], also for step
   const float* step;
   float* out;  // [channels]
 };
@@ -199,15 +201,16 @@ struct ChannelStep {
 struct IsaKernels {
   const char* name;
   int lanes;                                           // number of f32 in a vector
-  int tile_rows;                                       // maximum number of rows of x in a tile call
+  int tile_rows;                                       // maximum number of rows of x in a call of `tiles`
   const TileFunction* tiles[kOperands];                // [operand][rows - 1]; null: not supported
   const QuantTileFunction (*quant_tiles)[kQuantRows];  // [QuantKind][rows - 1]
   const MatrixTiles* matrix = nullptr;                 // null: not supported
 
-  // Convert x to f32 and back. bias may be null.
+  // Conversions of x to f32 and back; bias may be null.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
-  void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 32
+  // converts 8-bit numbers to bf16; n is a multiple of 32
+  void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);
   // Converts a group of 16 tokens' keys, whose first n numbers are the values, to a group of values
   // (kv_layout.h). n: a multiple of 16.
   void (*values_of_keys)(const void* keys, Format format, void* values, std::int64_t n);
@@ -224,9 +227,11 @@ struct IsaKernels {
   void (*wkv)(const WkvStep& step);
   void (*scale_logits)(float* x, float scale, float soft_cap, std::int64_t n);
   void (*softmax)(SoftmaxRow& row);
-  // into += from; the order of calls decides the bits. A state without tokens (sum 0) changes nothing.
+  // Adds state `from` to state `into`. The result depends on the order of calls. A state without tokens (sum
+  // 0) changes nothing.
   void (*merge)(AttentionState& into, const AttentionState& from, std::int64_t n);
-  void (*finish)(const AttentionState& state, Format format, void* out, std::int64_t n);  // values / sum
+  // writes values / sum
+  void (*finish)(const AttentionState& state, Format format, void* out, std::int64_t n);
 };
 
 extern const IsaKernels kAvx2Kernels;

@@ -3,8 +3,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Replaces the compilers' intrinsics: these do not accept template arguments for tiles, and those of g++ 12
-// do not declare that they access memory.
+// Inline assembly instead of intrinsics, because intrinsics do not accept template arguments as tile numbers,
+// and those of g++ 12 do not declare that they access memory.
 struct Amx {
   static void configure(const TileConfiguration& tiles) { asm volatile("ldtilecfg %0" : : "m"(tiles)); }
   static void release() { asm volatile("tilerelease"); }
@@ -24,7 +24,7 @@ struct Amx {
   static void dot_bf16() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
   }
-  // Signed bytes of a times unsigned bytes of b.
+  // Multiplies signed bytes of a by unsigned bytes of b.
   template <int c, int a, int b>
   static void dot_codes() {
     asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));

@@ -1,9 +1,9 @@
 // Layout of a KV block in the CPU backend.
 //
 // A block contains the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of
-// keys is [head_dim / unit][16 tokens][unit]: a vector contains one dimension (for bf16, two) of 16 tokens. A
-// group of values is [16 / unit][padded_dim][unit]: a vector contains 16 dimensions of one token (for bf16,
-// of two). The product kernel reads both directly. If values are in the keys, they are not stored, and
+// keys is [head_dim / unit][16 tokens][unit]: a vector contains one dimension (in bf16, two) of 16 tokens. A
+// group of values is [16 / unit][padded_dim][unit]: a vector contains 16 dimensions of one token (in bf16, of
+// two). The product kernel reads both formats directly. If values are parts of keys, they are not stored, and
 // attention converts groups of keys to groups of values.
 #pragma once
 
@@ -31,7 +31,7 @@ struct KvLayout {
                     (spec.dtype == DType::i8 ? spec.kv_heads * groups * kScaleGroupBytes : 0)) {}
 
   std::int64_t element_bytes;
-  std::int64_t unit;        // number of dimensions (keys) or tokens (values) next to each other
+  std::int64_t unit;        // number of adjacent dimensions (keys) or tokens (values)
   std::int64_t groups;      // number of groups in a block
   std::int64_t padded_dim;  // width of a value, including padding
   std::int64_t key_group_bytes;
@@ -40,11 +40,11 @@ struct KvLayout {
   std::int64_t scales_begin;
   std::int64_t block_bytes;
 
-  // Byte offset of a group of keys in the block.
+  // Returns the byte offset of a group of keys in the block.
   std::int64_t keys(std::int64_t head, std::int64_t group) const {
     return (head * groups + group) * key_group_bytes;
   }
-  // Byte offset of dimension d of a token in a group of values.
+  // Returns the byte offset of dimension d of a token in a group of values.
   std::int64_t value(std::int64_t token, std::int64_t d) const {
     return ((token / unit * padded_dim + d) * unit + token % unit) * element_bytes;
   }

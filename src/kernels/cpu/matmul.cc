@@ -1,8 +1,8 @@
 // y = x W^T + bias, with the same arithmetic for any number of rows.
 //
 // Each element of y has one accumulator, to which products are added in the order of k (isa.h). So blocking
-// (matmul.h) affects only speed. Matrix tiles have a different order of sums (matrix_tiles.h); so if the
-// processor supports them, they compute all bf16 products, even of single rows.
+// (matmul.h) affects only speed. Matrix tiles sum in a different order (matrix_tiles.h). Therefore processors
+// that have them use them for all bf16 products, even for single rows.
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
@@ -16,31 +16,31 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchBytes = 2048;     // part of a row of W that is processed at a time
-constexpr std::int64_t kWorthSharing = 1 << 18;  // number of multiplications for which waking the other
-                                                 // threads is faster
+constexpr std::int64_t kStretchBytes = 2048;     // bytes of a row of W that are processed at a time
+constexpr std::int64_t kWorthSharing = 1 << 18;  // number of multiplications from which waking the other
+                                                 // threads saves time
 
-constexpr std::int64_t kPieceUnits = 128;  // number of units of a tile of x that are packed at a time
+constexpr std::int64_t kPieceUnits = 128;  // number of units of x that are packed at a time, per tile
 
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
 
-// Number of bf16 steps that matrix tiles process at a time. This part of a panel stays in the L1 cache
-// while x is read from L2. Also the size of the buffer for 8-bit numbers after conversion.
+// Number of bf16 steps that matrix tiles process at a time. This part of a panel stays in the L1 cache while
+// x is read from L2. It is also the size of the buffer for 8-bit weights after their conversion.
 constexpr std::int64_t kMatrixStretch = 256;
 constexpr std::int64_t kMatrixStepBytes = 4 * kMostWidth;
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// x in the layout that tiles read: numbers or pairs of 4 bytes, in tiles of `tile_rows` rows.
+// x, packed for the tiles: units of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
   const std::byte* data;
   std::int64_t rows;
   std::int64_t tile_rows;
   std::int64_t tile_stride;  // in bytes, from tile to tile
   std::int64_t row_stride;
-  bool blocks;  // true: blocks of 16 units of each row, for matrix tiles; false: the units of a row are
-                // contiguous
+  bool blocks;  // true: each row is stored in blocks of 16 units, for matrix tiles; false: the units of a row
+                // are contiguous
   std::int64_t tiles() const { return (rows + tile_rows - 1) / tile_rows; }
   std::int64_t rows_of(std::int64_t tile) const { return std::min(tile_rows, rows - tile * tile_rows); }
   std::int64_t unit_stride(std::int64_t tile) const {
@@ -59,8 +59,8 @@ struct Product {
   std::int64_t outputs;          // number of columns of y
   std::int64_t first_panel = 0;  // index of the first panel of w
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
-  // Whether 8-bit numbers are converted to bf16 before the product, one range of a panel at a time: only for
-  // matrix tiles.
+  // Returns whether 8-bit weights are converted to bf16 before the product, one range of a panel at a time.
+  // Only matrix tiles need this.
   bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
   TileFunction tile(std::int64_t rows) const {
     if (matrix != nullptr) return matrix->bf16[rows > kMatrixRows ? 1 : 0];
@@ -93,7 +93,7 @@ void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, s
                reinterpret_cast<std::uint32_t*>(tile + r * x.row_stride + unit * 4));
 }
 
-// For matrix tiles: packs blocks of 16 units of each row. Missing rows of a block keep old values, because
+// For matrix tiles: packs blocks of 16 units of each row. Missing rows of a block keep old contents, because
 // their sums are not used.
 void lay_blocks(const Product& product, const TiledX&, std::int64_t first_row, std::int64_t rows,
                 std::int64_t unit, std::int64_t count, std::byte* tile) {
@@ -139,13 +139,13 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
   return tiled;
 }
 
-// Whether groups of columns with a common scale consist of whole matrix tiles.
+// Returns whether each group of columns with a common scale is a multiple of a matrix tile.
 bool tiles_fit(const PanelScales& scales) {
   return scales.groups <= 1 || scales.group_steps % kMatrixSteps == 0;
 }
 
-// Number of steps before the next panel; all steps if x is a single tile. Sums that are scaled are always
-// split at the same steps.
+// Returns the number of steps to process before the next panel; all steps if x is a single tile. Products
+// with scales are always split at the same steps.
 std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   const PanelLayout& layout = product.w.layout();
   const std::int64_t steps =
@@ -156,8 +156,8 @@ std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   return whole && group == 0 ? layout.steps() : steps;
 }
 
-// Multiplies a tile of x by a range of one panel, from step `step` on. With scales, the sum of a group (or
-// of a shorter range) is scaled and added to c, at steps that do not depend on x.
+// Multiplies a tile of x by a range of one panel, from step `step` on. With scales, each partial sum over a
+// group (or over part of one) is scaled and added to c. The boundaries of these sums do not depend on x.
 void multiply_tile(const Product& product, const TileFunction tile, std::int64_t rows, std::int64_t panel,
                    std::int64_t step, TileArgs args) {
   const PanelScales& scales = product.w.scales();
@@ -205,7 +205,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   const std::int64_t stretch = stretch_steps(product, tiles);
-  // If there are several tiles, the last one is as high as the others: x, sums and c have memory for it.
+  // With several tiles, the last tile is as high as the others: x, sums and c have memory for it.
   MatrixTilesInUse in_use(product.matrix);
   in_use.shape(tiles == 1 ? unit.rows() : x.tile_rows, kMatrixBytes);
 
@@ -213,8 +213,8 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
     const std::int64_t steps = std::min(stretch, layout.steps() - step);
     const std::int64_t begin = step * layout.step_bytes(), bytes = steps * layout.step_bytes();
     const std::int64_t ahead_bytes = bytes / tiles,
-                       ahead_step = layout.step_bytes() / tiles;  // the division is slow, so it is not done
-                                                                  // for each panel
+                       ahead_step = layout.step_bytes() / tiles;  // computed once, because the division is
+                                                                  // slow
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
       if (product.widened()) {
@@ -284,7 +284,7 @@ void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args, const std::in
   }
 }
 
-// A unit is one head of some rows, on one thread, because there are many heads with small matrices.
+// A unit of work is one head of some rows, because there are many heads with small matrices.
 void head_matmul(Stream& stream, const HeadMatmulArgs& args) {
   constexpr std::int64_t kRows = 2 * kMatrixRows;
   CpuStream& cpu = cpu_stream(stream);

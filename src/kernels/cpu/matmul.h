@@ -1,10 +1,10 @@
 // Blocking of products, for unquantised and quantised weights.
 //
 // Blocks follow Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008). A unit of
-// work multiplies some panels of W with some tiles of x, one range of k at a time. This range of x stays in
-// the L2 cache while the same range of a panel passes through L1. Only the first tile loads the panel's range
-// from memory; the other tiles prefetch the next range while they multiply. If x is a single tile, a unit
-// reads its panels in order, because sequential reads are fastest.
+// work multiplies some panels of W with some tiles of x, one range of k at a time. The range of x stays in
+// the L2 cache while the same range of each panel passes through L1. Only the first tile loads the panel's
+// range from memory; the other tiles prefetch the next range while they multiply. If x is a single tile, a
+// unit reads its panels from begin to end, because sequential reads are fastest.
 #pragma once
 
 #include <algorithm>
@@ -17,31 +17,30 @@
 
 namespace octavo::cpu {
 
-// Maximum number of rows of x that are packed and multiplied together.
+// maximum number of rows of x that are packed and multiplied together
 constexpr std::int64_t kMatmulRows = 384;
 
 constexpr std::int64_t kUnitRows = 192;     // maximum number of rows of x in a unit of work
 constexpr std::int64_t kUnitColumns = 256;  // maximum number of outputs in a unit of work
 
-// Padding between packed rows of x, in bytes. Without it, rows of 1024 columns would map to a few lines of
-// the L1 cache.
+// Padding between packed rows of x, in bytes. Without padding, rows of 1024 columns would map to a few lines
+// of the L1 cache.
 constexpr std::int64_t kRowGap = 64;
 
-// Working memory of a product with this number of columns, which matrix tiles round up to 32.
+// Returns the bytes of working memory for a product with `cols` columns; matrix tiles round cols up to 32.
 constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * ((cols + 31) / 32 * 32 * 4 + kRowGap));
 }
 
-// Number of rows of x per tile, at most `most`, such that all tiles have nearly the same height. If there are
-// more than most / 2 rows, there are at least two tiles, because multiplying then takes longer than loading
-// W.
+// Returns the number of rows of x per tile, at most `most`, such that all tiles have nearly the same height.
+// More than most / 2 rows make at least two tiles, because multiplying then takes longer than loading W.
 constexpr std::int64_t even_tile_rows(std::int64_t rows, std::int64_t most) {
   const std::int64_t tiles = std::max<std::int64_t>((rows + most - 1) / most, rows > most / 2 ? 2 : 1);
   return (rows + tiles - 1) / tiles;
 }
 
-// Product of the rows [row_begin, row_end) of x, which begin at a tile, and the panels [panel_begin,
-// panel_end).
+// Product of the rows [row_begin, row_end) of x and the panels [panel_begin, panel_end). row_begin is the
+// first row of a tile.
 struct MatmulUnit {
   std::int64_t row_begin;
   std::int64_t row_end;
@@ -51,20 +50,21 @@ struct MatmulUnit {
   std::int64_t panels() const { return panel_end - panel_begin; }
 };
 
-// Offset to prefetch, for a unit that is processing the bytes [begin, end) of a panel. At the unit's end, it
-// is the data that the thread probably needs next.
+// Returns the offset to prefetch while a unit processes the bytes [begin, end) of a panel. At the end of the
+// unit, it is the data that the thread probably needs next.
 constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, std::int64_t begin,
                                     std::int64_t end, std::int64_t panel_bytes) {
   if (panel + 1 < unit.panel_end) return (panel + 1) * panel_bytes + begin;
   return end < panel_bytes ? unit.panel_begin * panel_bytes + end : unit.panel_end * panel_bytes;
 }
 
-// Calls body(unit) for all units of a product; on all threads if `shared`.
+// Calls body(unit) for all units of a product, on all threads if `shared`.
 template <class Body>
 void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_rows, std::int64_t panels,
                       std::int64_t width, bool shared, Body&& body) {
   constexpr std::int64_t kUnitsPerThread = 16;  // units per thread, so that threads end at about the same
-                                                // time; a single thread uses the fewest units
+                                                // time; without other threads, there are as few units as
+                                                // possible
   const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
   const std::int64_t row_blocks = (rows + unit_rows - 1) / unit_rows;
   const std::int64_t wanted = shared && pool.size() > 1 ? kUnitsPerThread * pool.size() : 1;
@@ -80,8 +80,7 @@ void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_row
   });
 }
 
-// Writes rows of sums (`stride` floats each), plus the bias, to y, beginning at row `row` and output
-// `output`.
+// Writes sums (rows of `stride` floats) plus the bias to y, beginning at row `row` and column `output`.
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
                    std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs);
 

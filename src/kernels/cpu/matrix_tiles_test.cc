@@ -47,8 +47,8 @@ struct Operands {
       for (std::int64_t block = 0; block < blocks(); ++block) {
         float sums[2] = {0, 0};
         for (std::int64_t k = block * columns(); k < std::min((block + 1) * columns(), 2 * steps); ++k)
-          // The product is exact in double, the sum is rounded. As double has more than twice the digits of
-          // float, rounding again to float is harmless.
+          // The product is exact in double; the sum is rounded. double has more than twice the digits of
+          // float, so rounding again to float does not change the result.
           sums[k % 2] = flushed(static_cast<float>(double{x_at(r, segment, k)} * double{w_at(n, segment, k)} +
                                                    double{sums[k % 2]}));
         c = flushed(flushed(c) + flushed(sums[0] + sums[1]));
@@ -57,11 +57,11 @@ struct Operands {
   }
 };
 
-// The contents of c after the product.
+// Returns the contents of c after the product.
 std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate) {
   const std::int64_t room = o.rows > kMatrixRows ? 32 : 16, columns = o.columns();
   std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * columns * room), BFloat16{0});
-  // The numbers after each segment must not be read, so they are NaN.
+  // NaN after each segment detects reads beyond its end.
   std::vector<BFloat16> w(static_cast<std::size_t>(2 * (o.steps + 1) * kWidth * 2), to_bf16(NAN));
   for (std::int64_t segment = 0; segment < 2; ++segment)
     for (std::int64_t k = 0; k < 2 * o.steps; ++k) {
@@ -96,7 +96,7 @@ TEST_P(MatrixProducts, AreThoseOfTheirDefinitionToTheBit) {
   TestRandom random(61);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t rows = random.integer(1, 32), steps = random.integer(1, 70);
-    // With small scales, some products or sums are subnormal.
+    // small scales make some products or sums subnormal
     const float scale = random.pick({1.0f, 0x1p-63f, 0x1p-120f});
     const Operands o{rows, steps, random.tensor(DType::bf16, {rows, 2, 2 * steps}, -scale, scale),
                      random.tensor(DType::bf16, {2, kWidth, 2 * steps}, -1, 1),
@@ -117,7 +117,7 @@ TEST_P(MatrixProducts, AreThoseOfTheirDefinitionToTheBit) {
 TEST_P(MatrixProducts, SumEvenAndOddColumnsApart) {
   Operands o{1, 2, TestTensor(DType::bf16, {1, 2, 4}), TestTensor(DType::bf16, {2, kWidth, 4})};
   for (std::int64_t i = 0; i < o.w.elements(); ++i) o.w.set(i, 1);
-  const float x[] = {0x1p24f, 1, 0, 1};  // if added one by one, 2^24 + 1 + 1 would remain 2^24
+  const float x[] = {0x1p24f, 1, 0, 1};  // 2^24 + 1 + 1 is 2^24 if the ones are added one at a time
   for (std::int64_t k = 0; k < 4; ++k) o.x.set(k, x[k]);
   EXPECT_EQ(run(*GetParam(), o, std::vector<float>(32 * kWidth), false)[0], 0x1p24f + 2);
 }
@@ -169,7 +169,7 @@ TEST_P(MatrixProducts, WhatIsNotFiniteStaysSo) {
   EXPECT_EQ(got[kWidth + 2], 0);
 }
 
-// Single rows must also use tiles: on vectors the sum would be 2^24.
+// Single rows must use tiles too: on vectors the sum would be 2^24.
 TEST(MatrixProduct, IsThatOfTheBackendForAnyRows) {
   for (const CpuIsa isa : {CpuIsa::amx_modelled, CpuIsa::amx}) {
     const auto backend = make_cpu_backend({.threads = 1, .isa = isa});

@@ -10,12 +10,12 @@
 namespace octavo::cpu {
 namespace {
 
-// Copies the rows [first, last) of the matrix, which are in one panel, to this panel. T has the size of an
-// element.
+// Copies the rows [first, last) of the matrix to the panel that contains them. T has the size of an element.
 template <class T, std::int64_t kUnit>
 void pack_rows(const View& part, std::int64_t part_first, std::int64_t first, std::int64_t last,
                const PanelLayout& layout, std::byte* data) {
-  constexpr std::int64_t kColumns = 64;  // so that the cache lines of a panel's rows stay in the L1 cache
+  constexpr std::int64_t kColumns = 64;  // number of columns at a time, so that the cache lines of a panel's
+                                         // rows stay in the L1 cache
   for (std::int64_t column = 0; column < layout.cols; column += kColumns) {
     const std::int64_t end = std::min(column + kColumns, layout.cols);
     for (std::int64_t row = first; row < last; ++row) {
@@ -49,7 +49,7 @@ DType dtype_of(const MatrixPart& part) {
   return part.encoding == Encoding::fp8 ? DType::f8_e4m3 : part.values.dtype;
 }
 
-// The scales of fp8 parts. All parts must have the same number of groups.
+// Packs the scales of fp8 parts. Returns an error if parts have different numbers of groups.
 Result<PanelScales> pack_scales(const MatrixSource& source, const PanelLayout& layout) {
   const std::int64_t groups = source.parts[0].scales.size(1);
   const std::int64_t columns = layout.cols / groups;

@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t kElementsAtOnce = 512;  // number of elements of a token's heads that are processed at
                                                // a time
 
-// Writes a head's elements, in the cache's format, to the slot of a token's keys or values. Keys are written
-// as words of one unit.
+// Writes a head's elements, in the cache's format, to a token's slot for keys or values. Keys are written in
+// words of one unit.
 template <class T>
 void scatter_key(const T* from, std::int64_t units, std::int64_t token, std::byte* group) {
   T* to = reinterpret_cast<T*>(group) + token;
@@ -49,7 +49,7 @@ struct CacheWriter {
             in_block % kGroupTokens};
   }
 
-  // Scales of a token's keys; those of its values follow kGroupTokens later.
+  // Returns the scales of a token's keys; the scales of its values are kGroupTokens floats later.
   float* scales(const Place& at, std::int64_t head) const {
     return reinterpret_cast<float*>(at.block + layout.scales(head, at.group)) + at.token;
   }
@@ -74,7 +74,7 @@ struct CacheWriter {
   }
 
  private:
-  // Converts a head's elements to the cache's format; returns the scale, if any.
+  // Converts a head's elements to the cache's format; returns the scale if the format has scales.
   float narrow(const float* values, std::int64_t dim, std::byte* cached) const {
     const DType dtype = cache.spec.dtype;
     float scale = 1;
@@ -110,8 +110,8 @@ struct TokenStore {
            (i * args.qkv.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.qkv.dtype));
   }
 
-  // Normalises and rotates the heads [begin, end) of row i, and passes each to use(head, values). The row
-  // has `count` heads, from `first` on.
+  // Normalises and rotates the heads [begin, end) of row i, and passes each to use(head, values). The row has
+  // `count` heads, from index `first` on.
   template <class Use>
   void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
                     std::int64_t end, const Norm& norm, Use&& use) const {
@@ -190,7 +190,7 @@ struct TokenStore {
   }
 };
 
-// Writes the key head of latent attention, and rotates the ends of its queries.
+// Latent attention: writes the key head, and rotates the ends of the queries.
 struct LatentStore {
   const LatentStoreArgs& args;
   const IsaKernels& kernels;
@@ -224,7 +224,7 @@ struct LatentStore {
           format_of(args.index_keys.dtype), key + latent + rotary, index);
     const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
     writer.put_key(place, 0, key);
-    // Values have the keys' scale.
+    // values are parts of keys and have the same scale
     if (args.cache.spec.dtype == DType::i8) writer.scales(place, 0)[kGroupTokens] = *writer.scales(place, 0);
   }
 

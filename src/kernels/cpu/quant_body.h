@@ -1,8 +1,9 @@
 // The micro-kernel of integer products, for any instruction set S and quantised format.
 //
-// The products of codes are summed exactly, in integers, for each group of 32 columns: for half a group if
-// scales change there, or for several groups that share their scales. These sums are then added to the f32
-// sums in the order of the columns. So the result does not depend on the batch or the instruction set.
+// Products of codes are summed exactly, in integers, over groups of 32 columns. The range of a sum is half a
+// group if scales change there, and several groups if they share their scales. These sums are then added to
+// the f32 sums in the order of the columns. So the result depends neither on the batch nor on the instruction
+// set.
 #pragma once
 
 #include <utility>
@@ -23,7 +24,7 @@ struct GroupScales {
 
 struct Ahead {
   const std::byte* at;
-  std::int64_t bytes;  // bytes of a group
+  std::int64_t bytes;  // bytes per group
 };
 
 template <class S, int kKind>
@@ -38,14 +39,14 @@ struct Quant {
   static constexpr bool kHasMin = kScales != QuantScales::f16 && kScales != QuantScales::bf16 &&
                                   kScales != QuantScales::bytes && kScales != QuantScales::f32;
   static constexpr bool kWide = kScales == QuantScales::f32 || kScales == QuantScales::f32_zero;
-  static constexpr int kPlane = 4 * kWidth;  // bytes for each bit
+  static constexpr int kPlane = 4 * kWidth;  // bytes of a plane with one bit per code
   static constexpr int kSubBytes =
       kTwoLevels ? kWidth * kFormat.subs * (kScales == QuantScales::bytes_min ? 2 : 1) : 0;
   static constexpr int kHeaderBytes =
       quant_header_bytes(kWidth, (kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
                                                     : kHasMin                        ? 2
                                                                                      : 0));
-  // Pointers to every third row of x; a stride gives the two rows after each.
+  // Number of pointers to rows of x: one for every third row; a stride gives the two rows after it.
   template <int kRows>
   static constexpr int kPointers = (kRows + 2) / 3;
   static constexpr int kGroupBytes = kSubBytes + kPlane * (kFormat.low_bits + kFormat.high_bits);
@@ -130,7 +131,7 @@ struct Quant {
     for (int i = 0; i < kPointers<kRows>; ++i) quads[i] = x[i];
     for (std::int64_t g = 0;;) {
       if constexpr (kSub == 0) {
-        // Prefetches all lines of a group before they are needed.
+        // Prefetches all cache lines of the group.
 #pragma GCC unroll 32
         for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
         for (std::int64_t line = 0; line < ahead.bytes; line += 64) __builtin_prefetch(ahead.at + line, 0, 2);
@@ -145,7 +146,7 @@ struct Quant {
       for (int i = 0; i < kPointers<kRows>; ++i) quads[i] += sizeof(QuantX);
     }
     GroupScales<S> own;
-    if constexpr (kTwoLevels) scales(header, group, kSub, own);  // the only part of the group
+    if constexpr (kTwoLevels) scales(header, group, kSub, own);  // the group has only one part
     const GroupScales<S>& w = kTwoLevels ? own : header;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
@@ -158,7 +159,8 @@ struct Quant {
     }
   }
 
-  // kShared: number of groups that share a scale of x; the weights' scales must allow it.
+  // Multiplies x by the groups of a panel. kShared: number of groups that share a scale of x; the scales of
+  // the weights must not change within them.
   template <int kRows, int kShared>
   [[gnu::always_inline]] static void multiply(const QuantTileArgs& args, F<S> (&c)[kRows][2]) {
     const std::byte* x[kPointers<kRows>];

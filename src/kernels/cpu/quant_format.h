@@ -6,12 +6,12 @@
 //   header   scale of the block, then its min (or zero)
 //   group    scales, then mins, of its `subs` parts, if the format has two levels of scales;
 //            then the low plane and the high plane of the codes
-// The end of a header is aligned to a vector, so that no vector of codes crosses a cache line.
-// A plane of b bits has 4 * b bytes per row. Byte i contains bits of the codes of the columns 4 s + i, from
-// its low end, for the 8 / b steps s that share the byte.
+// The end of a header is aligned to a vector, so that no vector of codes crosses a cache line. A plane of b
+// bits has 4 * b bytes per row. Byte i of a plane contains bits of the codes of the columns 4 s + i, lowest
+// bits first, for 8 / b steps s.
 //
-// Sources of single instruction sets include this header, so it contains only data and compile-time functions
-// (see isa.h).
+// Source files of single instruction sets include this header, so it contains only data and compile-time
+// functions (see isa.h).
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ enum class QuantScales : std::uint8_t {
   f16,          // one f16 per block
   bf16,         // one bf16 per block
   f16_min,      // two f16 per block: scale * code - min
-  bytes,        // one f16 per block, times a signed byte for each part
-  bytes_min,    // as `bytes`, but unsigned and twice: scale and min
-  nibbles_min,  // as `bytes_min`, with both numbers in one byte: the scale in the low half
+  bytes,        // one f16 per block; each part has a signed byte that multiplies it
+  bytes_min,    // two f16 per block (scale and min); each part has an unsigned byte for each
+  nibbles_min,  // same as `bytes_min`, with both numbers of a part in one byte: the scale in the low half
   f32,          // one f32 per block
   f32_zero,     // an f32 and a byte per block: scale * (code - zero)
 };
@@ -36,10 +36,10 @@ struct QuantFormat {
   int high_bits = 0;
   int subs = 1;  // number of parts of a group with separate scales: 1 or 2
   QuantScales scales;
-  int zero = 0;  // number subtracted from every code or its value
+  int zero = 0;  // number subtracted from every code, or from the value of the code
   CodeValues values = CodeValues::codes;
   float factor = 1;      // multiplies the scale of every block
-  int block_groups = 1;  // number of groups in a block; 0: the matrix defines it
+  int block_groups = 1;  // number of groups in a block; 0: depends on the matrix
 };
 
 enum class QuantKind : std::uint8_t {
@@ -68,7 +68,7 @@ enum class QuantKind : std::uint8_t {
 };
 constexpr int kQuantKinds = 22;
 
-// Indexed by QuantKind.
+// formats, indexed by QuantKind
 constexpr QuantFormat kQuantFormats[kQuantKinds] = {
     {.low_bits = 8, .scales = QuantScales::f16, .zero = 128},                           // q8_0
     {.low_bits = 4, .scales = QuantScales::f16, .zero = 8},                             // q4_0
@@ -136,22 +136,22 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
 };
 
 constexpr int kQuantGroup = 32;  // number of columns in a group
-// Number of groups that share a scale of x, if no scale of the weights changes within them; otherwise each
-// group has one.
+// Number of groups that share one scale of x, if the weights' scales do not change within them; otherwise
+// each group has its own scale of x.
 constexpr int kQuantShared = 4;
 
-// item_bytes: bytes of the header's fields for one row.
+// Returns the size of a header in bytes. item_bytes: bytes of the header's fields for one row.
 constexpr int quant_header_bytes(int width, int item_bytes) {
   const int vector = 2 * width;
   return (width * item_bytes + vector - 1) / vector * vector;
 }
 
-// 32 columns of a row of x (code * scale), in one cache line. If groups share a scale, only the first one has
-// the other fields.
+// 32 columns of a row of x (code * scale), in one cache line. If groups share a scale, only the first group
+// has the fields after the codes.
 struct alignas(64) QuantX {
   std::int8_t codes[kQuantGroup];
   float scale;
-  std::int32_t sums[3];  // sums of the codes that share the scale: first half, second half, all
+  std::int32_t sums[3];  // sums of the codes that share the scale: first half, second half, total
   float minus_sums[3];   // -scale * sums
 };
 

@@ -1,4 +1,4 @@
-// Converts quantised weights from a checkpoint's blocks to panels, and back.
+// Converts quantised weights between the checkpoint's blocks and panels.
 #include "kernels/cpu/quant_weight.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ T get(const std::byte* from) {
   return value;
 }
 
-// Addresses of one row's items in a panel's block or group. Each field has one item per row.
+// Addresses of the items of one row in a block or group of a panel. Each field has one item per row.
 struct RowOf {
   const QuantLayout& layout;
   std::int64_t row;  // index of the row in the panel
@@ -80,7 +80,8 @@ struct RowOf {
   std::int64_t scale() const { return row * layout.scale_bytes(); }
   std::int64_t min() const { return layout.width * layout.scale_bytes() + row * layout.min_bytes(); }
   std::int64_t sub(std::int64_t i) const { return i * layout.width + row; }
-  // Address of four bytes of codes: unit `unit` of the plane that follows `bits` bits.
+  // Returns the address of four bytes of codes: unit `unit` of the plane, which begins after planes with
+  // `bits` bits in all.
   std::int64_t plane(std::int64_t bits, std::int64_t unit) const {
     return layout.width * (layout.sub_bytes() + 4 * (bits + unit)) + 4 * row;
   }
@@ -159,7 +160,7 @@ void put_row(const MatrixPart& part, std::int64_t row, const QuantLayout& layout
   }
 }
 
-// The numbers of a group of one row, equal to those of dequantize().
+// Dequantises one group of one row; the numbers are equal to those of dequantize().
 void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* block, std::int64_t g,
                 float* out) {
   const QuantFormat& format = layout.format();
@@ -242,7 +243,7 @@ Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& sourc
   CpuStream& stream = device.stream();
   const std::int64_t cols = source.parts[0].cols();
   std::vector<QuantBand> bands;
-  std::vector<std::vector<const MatrixPart*>> parts;  // parts of each band
+  std::vector<std::vector<const MatrixPart*>> parts;  // parts of the matrix, per band
   std::int64_t rows = 0;
   for (const MatrixPart& part : source.parts) {
     QuantLayout layout{

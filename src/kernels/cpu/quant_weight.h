@@ -1,4 +1,4 @@
-// A quantised matrix. Products use its codes as integers, without conversion.
+// A quantised matrix. Products use its integer codes directly.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@ struct QuantLayout {
 
   const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
   bool two_levels() const;
-  bool has_min() const;  // or a zero point
-  // True if no scale changes within kQuantShared groups.
+  bool has_min() const;  // whether a block has a min or a zero point
+  // Returns true if no scale changes within kQuantShared groups.
   bool wide() const { return scale_bytes() == 4 && (blocks() == 1 || block_groups % kQuantShared == 0); }
   std::int64_t scale_bytes() const;
   std::int64_t min_bytes() const;
@@ -34,7 +34,8 @@ struct QuantLayout {
   std::int64_t group_bytes() const { return width * (sub_bytes() + 4 * code_bits()); }
   int code_bits() const { return format().low_bits + format().high_bits; }
   std::int64_t block_bytes() const { return header_bytes() + block_groups * group_bytes(); }
-  // Offset of a group in its panel. For the first group of a block, it is that of the header.
+  // Returns the byte offset of a group in its panel. For the first group of a block, it is the offset of the
+  // block's header.
   std::int64_t offset(std::int64_t block, std::int64_t group) const {
     return block * block_bytes() + (group > 0 ? header_bytes() + group * group_bytes() : 0);
   }
@@ -42,7 +43,7 @@ struct QuantLayout {
   std::int64_t bytes() const { return panels() * panel_bytes(); }
 };
 
-// Consecutive rows with one format.
+// Consecutive rows of a matrix in the same format.
 struct QuantBand {
   QuantLayout layout;
   std::int64_t first_row;
@@ -69,7 +70,7 @@ class QuantWeight final : public CpuWeight {
 };
 
 Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
-// Working memory of a product with this number of columns.
+// Returns the bytes of working memory for a product with `cols` columns.
 std::size_t quant_scratch_bytes(const IsaKernels& kernels, std::int64_t cols);
 
 }  // namespace octavo::cpu

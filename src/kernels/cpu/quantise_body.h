@@ -6,12 +6,12 @@
 namespace octavo::cpu {
 namespace {
 
-// Quantises groups that share a scale: code = x / scale, rounded to nearest, where scale = largest magnitude
-// / 127. Groups below 2^-100 become zeros; groups with NaN or infinity become NaN.
+// Quantises groups that share a scale: code = x / scale, rounded to nearest, with scale = largest magnitude /
+// 127. If the largest magnitude is below 2^-100, codes are zero; a group with NaN or infinity becomes NaN.
 template <class S, int kShared>
 void quantise_groups(const F<S> (&x)[kShared * kQuantGroup / S::kLanes], QuantX* out) {
   constexpr int kVectors = kShared * kQuantGroup / S::kLanes;
-  F<S> largest = S::zero(), strange = S::zero();  // strange: NaN in lanes where x is not finite
+  F<S> largest = S::zero(), strange = S::zero();  // strange: NaN in lanes where x is not finite, otherwise 0
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     largest = S::max(S::abs(x[v]), largest);
@@ -63,7 +63,7 @@ void quantise_row(const void* x, Format format, QuantX* out, std::int64_t n) {
   }
 }
 
-// Quantises n numbers and pads the last groups with zeros. shared: number of groups that share a scale, 1 or
+// Quantises n numbers; pads the last groups with zeros. shared: number of groups that share a scale, 1 or
 // kQuantShared.
 template <class S>
 void quantise(const void* x, Format format, QuantX* out, std::int64_t n, std::int64_t shared) {

@@ -1,5 +1,5 @@
-// Recurrent layers. The tokens of a sequence are processed in order; threads divide channels and columns of
-// states among them.
+// Recurrent layers. The tokens of a sequence are processed in order; threads divide channels and state
+// columns among them.
 #include <algorithm>
 #include <cmath>
 
@@ -9,14 +9,15 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kChannels = 256;    // number of channels at a time; a multiple of every vector's lanes
-constexpr std::int64_t kColumns = 64;      // number of columns of a state in a call: 32 KiB with 128 keys
-constexpr std::int64_t kScanned = 64;      // number of channels of a state at a time
-constexpr float kMostDecay = 0.60653066F;  // exp(-1/2): see WkvArgs
+constexpr std::int64_t kChannels = 256;  // number of channels at a time; a multiple of the number of lanes of
+                                         // every instruction set
+constexpr std::int64_t kColumns = 64;    // number of state columns in a call: 32 KiB with 128 keys
+constexpr std::int64_t kScanned = 64;    // number of state channels at a time
+constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), see WkvArgs
 
 struct Tokens {
   std::int64_t slot, begin, end;
-  bool begins;  // the sequence starts at position 0
+  bool begins;  // whether the sequence starts at position 0
 };
 
 Tokens tokens_of(const StatePlan& plan, std::int64_t sequence) {
@@ -28,15 +29,15 @@ Tokens tokens_of(const StatePlan& plan, std::int64_t sequence) {
           .begins = begin < end && plan.positions.as<std::int32_t>()[begin] == 0};
 }
 
-// Address for a copy of the state after token t; null if no copy is requested.
+// Returns the destination for a copy of the state after token t; null if no copy is requested.
 float* copy_of(const StatePlan& plan, const View& states, std::int64_t t) {
   const std::int32_t slot = plan.copies ? plan.copies.as<std::int32_t>()[t] : -1;
   CHECK(slot < states.size(0), "state copy {} of {}", slot, states.size(0));
   return slot < 0 ? nullptr : states.row<float>(slot);
 }
 
-// Copies `rows` rows of a state to the destination for token t. A row has `count` elements; rows are
-// `stride` apart. state: the first element, in the sequence's slot.
+// Copies the state after token t to its destination, if one is requested: `rows` rows of `count` elements,
+// `stride` apart. state: first element in the sequence's slot.
 void copy_state(const StatePlan& plan, const View& states, const Tokens& tokens, std::int64_t t, const float* state,
                 std::int64_t rows, std::int64_t stride, std::int64_t count) {
   float* const copy = copy_of(plan, states, t);
@@ -79,8 +80,8 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     if (args.bias) std::copy_n(args.bias.as<float>() + out, count, bias);
     for (std::int64_t c = 0; c < count; ++c)
       for (std::int64_t j = 0; j < width; ++j) weights[j][c] = args.weight.row<float>(out + c)[j];
-    // latest[t % width]: input of the channels at token t. Tokens are counted from the first one in the
-    // state.
+    // latest[t % width]: input of the channels at token t; tokens are counted from the oldest token in the
+    // state
     for (std::int64_t j = 0; j < width - 1; ++j)
       if (tokens.begins)
         std::fill_n(latest[j], count, 0.0F);
@@ -297,8 +298,8 @@ void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const
   }
 }
 
-// Calls run(kernels, args, tokens, part, column, count) on all threads: for every sequence with tokens, each
-// of its `parts`, and pieces of at most `most` columns.
+// Calls run(kernels, args, tokens, part, column, count) on all threads, for every sequence with tokens, each
+// of its `parts`, and ranges of at most `most` columns.
 template <class Args, class Run>
 void for_sequences(Stream& stream, const Args& args, std::int64_t parts, std::int64_t columns,
                    std::int64_t most, Run run) {

@@ -1,6 +1,6 @@
-// Attention whose keys are also the values (KvSpec::shared_rows). A thread gathers the last tokens and the
-// entries that a query sees; then some of the query's heads process them piece by piece, with an online
-// softmax.
+// Attention with keys that are also the values (KvSpec::shared_rows). For each query, a thread gathers the
+// rows of recent tokens and of compressed entries that the query sees. Some heads of the query then process
+// them piece by piece, with an online softmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,13 +15,14 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitHeads = 16;   // number of heads of a query in a unit, on one thread
-constexpr std::int64_t kPieceRows = 128;  // a multiple of every tile's width
+constexpr std::int64_t kUnitHeads = 16;   // number of heads of a query that one thread processes
+constexpr std::int64_t kPieceRows = 128;  // number of rows in a piece; a multiple of the tile width of every
+                                          // instruction set
 
 std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 std::int64_t tile_width(const IsaKernels& kernels) { return 2 * std::int64_t{kernels.lanes}; }
 
-// Working memory of a unit. dim: width of a row, padded to whole tiles.
+// Working memory of a unit of work. dim: width of a row, padded to full tiles.
 struct Work : ScratchPieces {
   Work(std::int64_t dim, std::byte* memory) : ScratchPieces(memory) {
     q = take<float>(kUnitHeads * dim);
@@ -32,7 +33,7 @@ struct Work : ScratchPieces {
   }
 
   float* q;       // [heads][dim]
-  float* rows;    // [rows][dim]: values
+  float* rows;    // [rows][dim]: rows as values
   float* panels;  // [tiles][dim][width]: the rows as keys
   float* scores;  // [heads][rows]
   float* sums;    // [heads][dim]: weighted sums of values
@@ -63,8 +64,8 @@ const std::byte* entry_of(const KvLayer& cache, const CpuAttentionPlan& plan, st
          entry % spec.entries() * spec.head_dim * static_cast<std::int64_t>(size_of(spec.dtype));
 }
 
-// c[heads][c_stride] (+)= x[heads][x_stride] * w, where w is [steps][width], with step_stride floats from
-// step to step.
+// Computes c[heads][c_stride] (+)= x[heads][x_stride] * w, where w is [steps][width] with step_stride floats
+// between steps.
 void multiply(const IsaKernels& kernels, const float* x, std::int64_t x_stride, std::int64_t heads,
               const float* w, std::int64_t steps, std::int64_t step_stride, float* c, std::int64_t c_stride,
               bool accumulate) {
@@ -92,7 +93,7 @@ std::int64_t position_of(const CpuAttentionPlan& plan, std::int32_t sequence, st
   return plan.position(sequence, (query - plan.first_query(sequence)) * plan.group());
 }
 
-// Attention of the heads [head, head + heads) of one query.
+// Attention of one query, for the heads [head, head + heads).
 class RowUnit {
  public:
   RowUnit(const AttentionArgs& args, const IsaKernels& kernels, std::int64_t query, std::int64_t head,
@@ -157,7 +158,7 @@ class RowUnit {
     rows_ = 0;
   }
 
-  // Converts scores to weights of values, relative to the greatest score so far.
+  // Converts the scores of one head to weights of values, relative to the greatest score so far.
   void weigh(std::int64_t h) {
     float* const scores = work_.scores + h * kPieceRows;
     float most = most_[h];
@@ -233,7 +234,7 @@ std::size_t work_bytes(const KvSpec& spec, const IsaKernels& kernels) {
   return Work(round_up(spec.score_dim(), tile_width(kernels)), nullptr).bytes;
 }
 
-// Angles of a token, as cos and sin.
+// Rotary angles of a token, as cos and sin.
 struct Angles {
   static constexpr std::int64_t kPairs = kMaxHeadDim / 2;
   float cos[kPairs], sin[kPairs];
@@ -254,7 +255,7 @@ struct Angles {
   }
 };
 
-// Normalises a row, rotates its end, and writes it to `out`.
+// Normalises a row, rotates its end, and writes the row to `out`.
 void normed_and_turned(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                        const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
   read_normed(kernels, x, format, dim, norm, out);

@@ -1,5 +1,5 @@
-// Operators on rows, for any instruction set S. Sums have a fixed order: first vector by vector, then across
-// the lanes.
+// Operators on rows, for any instruction set S. Sums have a fixed order: first over the vectors of the row,
+// then over the lanes.
 #pragma once
 
 #include "kernels/cpu/vector_math.h"
@@ -98,7 +98,7 @@ void add_norm(const AddNormRow& row) {
   }
 }
 
-// (a, b) -> (a cos - b sin, b cos + a sin)
+// Rotates pairs: (a, b) -> (a cos - b sin, b cos + a sin).
 template <class S>
 void rotate_halves(float* head, const float* cos, const float* sin, std::int64_t half) {
   for (std::int64_t i = 0; i < half; i += S::kLanes) {
@@ -130,7 +130,7 @@ void head(const HeadRow& row) {
   rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
 }
 
-// Not inlined, so that compilers make a loop for each format and activation.
+// Not inlined, so that compilers make a separate loop for each format and activation.
 template <class S>
 [[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
                                      std::int64_t n) {

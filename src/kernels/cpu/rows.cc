@@ -10,9 +10,9 @@
 namespace octavo::cpu {
 namespace {
 
-// Minimum number of elements for which using another thread is faster.
+// number of elements from which a further thread saves time
 constexpr std::int64_t kGrainElements = 16384;
-constexpr std::int64_t kAddColumns = 1024;  // number of columns of a row's sum at a time
+constexpr std::int64_t kAddColumns = 1024;  // number of columns that are summed at a time
 
 template <class Body>
 void for_rows(Stream& stream, std::int64_t rows, std::int64_t row_elements, Body&& body) {
@@ -28,7 +28,8 @@ std::byte* row_address(const View& view, std::int64_t row) {
          row * view.stride[0] * static_cast<std::int64_t>(size_of(view.dtype));
 }
 
-// y = change(x) for rows in one format. change(kernels, numbers, row, column, count) receives pieces in f32.
+// Computes y = change(x) for rows in one format. change(kernels, numbers, row, column, count) receives pieces
+// of a row in f32.
 template <class Change>
 void change_rows(Stream& stream, const View& x, const View& y, Change&& change) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
@@ -212,7 +213,7 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   });
 }
 
-// Number by which the sum of `rows` rows is divided.
+// Returns the divisor for the pooled sum of `rows` rows.
 float pool_divisor(Pool pool, std::int64_t rows) {
   const auto count = static_cast<float>(rows);
   if (pool == Pool::mean) return count;

@@ -1,4 +1,4 @@
-// The sample operator: many rows at a time, or one row divided into pieces. The vocabulary is never sorted.
+// The sample operator: threads process different rows, or pieces of one row. The vocabulary is never sorted.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -21,9 +21,9 @@ constexpr std::int64_t kBlocksPerPiece = 64;
 
 // Working memory of one row, a part of the stream's scratch memory.
 struct Workspace {
-  std::span<float> maxima;          // maximum of each block
+  std::span<float> maxima;          // maximum logit of each block
   std::span<float> sorted_maxima;   // a copy of maxima, for selection
-  std::span<std::uint64_t> masses;  // mass of each block
+  std::span<std::uint64_t> masses;  // probability mass of each block
   std::span<Candidate> listed;      // candidate tokens, by id
   std::span<Candidate> selection;   // a copy of listed, for selection
   std::span<float> raw;             // the logits before processing
@@ -38,7 +38,7 @@ struct Workspace {
       part = {reinterpret_cast<T*>(memory), count};
       memory += part.size_bytes();
     };
-    take(listed, tokens);  // the item with the largest elements comes first, so that all are aligned
+    take(listed, tokens);  // Items with the strictest alignment come first.
     take(selection, tokens);
     take(masses, blocks(vocab));
     take(maxima, blocks(vocab));
@@ -52,12 +52,12 @@ struct Workspace {
   }
 };
 
-// The last one of the fewest first items, in order, whose measures sum up to at least `target`. A
-// quickselect, which reorders the items.
+// Finds the first item, in order, at which the sum of measures reaches `target`. It is a quickselect, which
+// reorders the items.
 template <class Measure>
 Candidate last_of_beginning(std::span<Candidate> items, std::uint64_t target, Measure measure) {
   while (items.size() > 1) {
-    // Moves the median of three items to the front, as the pivot.
+    // moves the median of three items to the front, as the pivot
     Candidate &a = items[0], &b = items[items.size() / 2], &c = items.back();
     if (sampling::before(b, a) != sampling::before(b, c)) {
       std::swap(a, b);
@@ -115,7 +115,7 @@ class RowSampler {
   }
 
  private:
-  // In the order of tokens, after all of them.
+  // a candidate after all tokens, in sampling order
   static constexpr Candidate kEnd{-kInfinity, std::numeric_limits<std::int32_t>::max(), 0};
 
   // Calls body(first block, begin, end) for pieces of the row.
@@ -129,7 +129,7 @@ class RowSampler {
     pool_->for_ranges(blocks, kBlocksPerPiece, piece);
   }
 
-  // Finds the maxima. Returns false if the logits define no distribution.
+  // Finds the block maxima. Returns false if the logits define no distribution (for example NaN).
   bool scan(const float* logits) {
     std::atomic<bool> sound{true};
     for_pieces([&](std::int64_t block, std::int64_t begin, std::int64_t end) {
@@ -160,7 +160,7 @@ class RowSampler {
     return work_.raw.data();
   }
 
-  // Applies mask, bias and penalties, and updates the maxima. Returns false if no token remains.
+  // Applies mask, bias and penalties, and updates the maxima. Returns false if all tokens are excluded.
   bool process() {
     if (!row_.changes_logits()) return true;
     if (row_.mask != nullptr) {
@@ -213,15 +213,16 @@ class RowSampler {
     return draw_listed();
   }
 
-  // Greedy decoding: the token with the greatest logit; of equal ones, the lowest id.
+  // Greedy decoding: returns the token with the greatest logit; of equal logits, the lowest id.
   std::int32_t first_token() const {
     const auto block = std::ranges::find(work_.maxima, max_) - work_.maxima.begin();
     const float* logits = logits_ + block * kSampleBlock;
     return static_cast<std::int32_t>(std::find<const float*>(logits, logits_ + vocab_, max_) - logits_);
   }
 
-  // Lists tokens by id: at least the first `count` in order (or all), except those whose exponent is below
-  // `least`. At least `count` tokens have a logit of at least the count-th greatest block maximum.
+  // Lists tokens by id: the first `count` in order (or all), and possibly more, but none whose exponent is
+  // below `least`. To find them, it compares logits with the count-th greatest block maximum, which at least
+  // `count` tokens reach.
   void list_first(const float* logits, std::size_t count, float least) {
     float bound = -kInfinity;
     if (count <= work_.maxima.size()) {
@@ -290,7 +291,7 @@ class RowSampler {
     }
   }
 
-  // Tokens after `last`, in order, have been removed by a filter.
+  // Returns the logprob of `id`. Tokens after `last`, in sampling order, were removed by a filter.
   float logprob(const float* logits, const Softmax& softmax, const Candidate& last, std::int32_t id) const {
     const Candidate c{logits[id], id, 0};
     return sampling::before(last, c) ? kLogprobFloor : softmax.logprob(c.logit);
@@ -329,7 +330,7 @@ class RowSampler {
   float max_ = 0;          // maximum of the current logits
   Softmax softmax_;        // softmax of the kept tokens
   float least_ = 0;        // lower limit of the exponent, from min_p
-  Candidate last_ = kEnd;  // the last token in order that is kept
+  Candidate last_ = kEnd;  // last token, in sampling order, that the filters keep
   std::size_t listed_ = 0;
 };
 

@@ -9,8 +9,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Maps floats to integers with the same order, with NaN at both ends: compilers vectorise integer maxima,
-// but not float maxima.
+// Maps floats to integers with the same order, with NaN at both ends. Compilers vectorise the maximum of
+// integers, but not of floats.
 inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
 constexpr float kNoMass = -100;  // an exponent whose mass is 0
@@ -25,7 +25,7 @@ bool block_maxima(const float* logits, std::int64_t count, float* maxima) {
     std::int32_t greatest = std::numeric_limits<std::int32_t>::min();
     for (std::int64_t i = begin; i < end; ++i) {
       const auto bits = std::bit_cast<std::int32_t>(logits[i]);
-      nan |= 0x7f800000 - (bits & 0x7fffffff);  // negative for NaN
+      nan |= 0x7f800000 - (bits & 0x7fffffff);  // negative if the logit is NaN
       greatest = std::max(greatest, ordered_bits(bits));
     }
     maxima[begin / kSampleBlock] = std::bit_cast<float>(ordered_bits(greatest));
@@ -40,7 +40,7 @@ std::uint64_t block_masses(const float* logits, std::int64_t count, const sampli
   std::uint64_t total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kSampleBlock) {
     const std::int64_t end = std::min(begin + kSampleBlock, count);
-    // Two loops, because compilers do not vectorise a conditional sum.
+    // There are two loops, because compilers do not vectorise a conditional sum.
     float exponents[kSampleBlock];
     for (std::int64_t i = begin; i < end; ++i) {
       const float d = s.exponent(logits[i]);

@@ -1,4 +1,4 @@
-// Divides one allocation into workspaces of a unit of work, each aligned to cache lines.
+// Divides one allocation into working arrays, each aligned to cache lines.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace octavo::cpu {
 
 class ScratchPieces {
  public:
-  // memory: null to measure the size only.
+  // memory: null to only measure the size
   explicit ScratchPieces(std::byte* memory) : memory_(memory) {}
 
   template <class T>

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace octavo::cpu {
-namespace {  // each source file has a separate copy, compiled for its instruction set
+namespace {  // anonymous, so that each source file has a separate copy, compiled for its instruction set
 
 struct Avx2 {
   static constexpr int kLanes = 8;
@@ -62,7 +62,7 @@ struct Avx2 {
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F div(F a, F b) { return _mm256_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
-  // If b is NaN, the result is NaN.
+  // The result is NaN if b is NaN.
   static F max(F a, F b) { return _mm256_max_ps(a, b); }
   static F min(F a, F b) { return _mm256_min_ps(a, b); }
   static F abs(F x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
@@ -70,8 +70,8 @@ struct Avx2 {
     return _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), sign), magnitude);
   }
   static F round(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  // x * 2^n for x in [0.7, 1.5] and whole n in [kVanishing, 128]; the result is 0 for kVanishing and infinity
-  // for 128.
+  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. The result is 0 for n =
+  // kVanishing and infinity for n = 128.
   static constexpr float kVanishing = -127;
   static F times_pow2(F x, F n) {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
@@ -91,15 +91,15 @@ struct Avx2 {
   static Ints load_u8(const void* p) { return _mm256_cvtepu8_epi32(quarter_of(p)); }
   static Ints load_i8(const void* p) { return _mm256_cvtepi8_epi32(quarter_of(p)); }
   static F floats(Ints x) { return _mm256_cvtepi32_ps(x); }
-  // (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all bits
-  // shifted in from another byte.
+  // Returns (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all
+  // bits that are shifted in from a neighbouring byte.
   template <int kShift, int kMask>
   static Ints bits(Ints x) {
     if constexpr (kShift > 0) x = _mm256_srli_epi16(x, kShift);
     if constexpr (kShift < 0) x = _mm256_slli_epi16(x, -kShift);
     return _mm256_and_si256(x, _mm256_set1_epi8(kMask));
   }
-  // Stores lanes that contain whole numbers as signed bytes.
+  // Stores lanes that contain integers as signed bytes.
   static void store_i8(void* p, F x) {
     const __m256i ints = _mm256_cvtps_epi32(x);
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
@@ -111,8 +111,8 @@ struct Avx2 {
     return _mm256_shuffle_epi8(
         _mm256_broadcastsi128_si256(_mm_load_si128(static_cast<const __m128i*>(table))), x);
   }
-  // sum + the products of four unsigned bytes and four signed bytes per lane, exactly. kSmall: the unsigned
-  // bytes are below 128.
+  // Returns sum + the products of four unsigned bytes (a) and four signed bytes (b) per lane, exactly.
+  // kSmall: the unsigned bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     if constexpr (kSmall)
@@ -142,7 +142,7 @@ struct Avx2 {
     const __m256i nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
     return _mm256_or_ps(_mm256_or_ps(value, _mm256_castsi256_ps(nan)), _mm256_castsi256_ps(sign));
   }
-  // bf16 pairs from the upper halves of both arguments.
+  // Makes bf16 pairs from the upper halves of both arguments.
   static Pairs joined(F low_half, F high_half) {
     return _mm256_blend_epi16(_mm256_srli_epi32(_mm256_castps_si256(low_half), 16),
                               _mm256_castps_si256(high_half), 0xaa);

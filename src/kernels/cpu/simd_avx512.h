@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace octavo::cpu {
-namespace {  // each source file has a separate copy, compiled for its instruction set
+namespace {  // anonymous, so that each source file has a separate copy, compiled for its instruction set
 
 struct Avx512 {
   static constexpr int kLanes = 16;
@@ -44,7 +44,7 @@ struct Avx512 {
   static Pairs pairs_e4m3(const void* p) {
     const __m512i x = _mm512_cvtepu8_epi16(half_of(p));
     const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi16(0x7f));
-    // Subnormal numbers come from a table.
+    // Subnormal numbers are looked up in a table.
     const __m512i small =
         _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60));
     __m512i y = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
@@ -71,7 +71,7 @@ struct Avx512 {
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F div(F a, F b) { return _mm512_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
-  // If b is NaN, the result is NaN.
+  // The result is NaN if b is NaN.
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
   static F min(F a, F b) { return _mm512_min_ps(a, b); }
   static F abs(F x) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x); }
@@ -79,8 +79,8 @@ struct Avx512 {
     return _mm512_or_ps(_mm512_and_ps(_mm512_set1_ps(-0.0f), sign), magnitude);
   }
   static F round(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  // x * 2^n for x in [0.7, 1.5] and whole n in [kVanishing, 128]; the result is 0 for kVanishing and infinity
-  // for 128.
+  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. The result is 0 for n =
+  // kVanishing and infinity for n = 128.
   static constexpr float kVanishing = -200;
   static F times_pow2(F x, F n) { return _mm512_scalef_ps(x, n); }
   static Mask less(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
@@ -96,15 +96,15 @@ struct Avx512 {
   static Ints load_u8(const void* p) { return _mm512_cvtepu8_epi32(quarter_of(p)); }
   static Ints load_i8(const void* p) { return _mm512_cvtepi8_epi32(quarter_of(p)); }
   static F floats(Ints x) { return _mm512_cvtepi32_ps(x); }
-  // (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all bits
-  // shifted in from another byte.
+  // Returns (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all
+  // bits that are shifted in from a neighbouring byte.
   template <int kShift, int kMask>
   static Ints bits(Ints x) {
     if constexpr (kShift > 0) x = _mm512_srli_epi16(x, kShift);
     if constexpr (kShift < 0) x = _mm512_slli_epi16(x, -kShift);
     return _mm512_and_si512(x, _mm512_set1_epi8(kMask));
   }
-  // Stores lanes that contain whole numbers as signed bytes.
+  // Stores lanes that contain integers as signed bytes.
   static void store_i8(void* p, F x) {
     _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
   }
@@ -113,8 +113,8 @@ struct Avx512 {
   static Ints lookup(Ints x, const void* table) {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_load_si128(static_cast<const __m128i*>(table))), x);
   }
-  // sum + the products of four unsigned bytes and four signed bytes per lane, exactly. kSmall: the unsigned
-  // bytes are below 128.
+  // Returns sum + the products of four unsigned bytes (a) and four signed bytes (b) per lane, exactly.
+  // kSmall: the unsigned bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     if constexpr (kSmall)

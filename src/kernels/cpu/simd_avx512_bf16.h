@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_avx512_vnni.h"
 
 namespace octavo::cpu {
-namespace {  // each source file has a separate copy, compiled for its instruction set
+namespace {  // anonymous, so that each source file has a separate copy, compiled for its instruction set
 
 struct Avx512Bf16 : Avx512Vnni {
   static constexpr bool kDot = true;

@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_avx512.h"
 
 namespace octavo::cpu {
-namespace {  // each source file has a separate copy, compiled for its instruction set
+namespace {  // anonymous, so that each source file has a separate copy, compiled for its instruction set
 
 struct Avx512Vnni : Avx512 {
   template <bool kSmall>

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace octavo::cpu {
-namespace {  // each source file has a separate copy, compiled for its instruction set
+namespace {  // anonymous, so that each source file has a separate copy, compiled for its instruction set
 
 struct Neon {
   static constexpr int kLanes = 8;
@@ -80,7 +80,7 @@ struct Neon {
   static F fma(F a, F b, F c) {
     return {{vfmaq_f32(c.val[0], a.val[0], b.val[0]), vfmaq_f32(c.val[1], a.val[1], b.val[1])}};
   }
-  // If b is NaN, the result is NaN.
+  // The result is NaN if b is NaN.
   static F max(F a, F b) { return select(less(b, a), a, b); }
   static F min(F a, F b) { return select(less(a, b), a, b); }
   static F abs(F x) { return {{vabsq_f32(x.val[0]), vabsq_f32(x.val[1])}}; }
@@ -89,8 +89,8 @@ struct Neon {
     return {{vbslq_f32(bit, sign.val[0], magnitude.val[0]), vbslq_f32(bit, sign.val[1], magnitude.val[1])}};
   }
   static F round(F x) { return {{vrndnq_f32(x.val[0]), vrndnq_f32(x.val[1])}}; }
-  // x * 2^n for x in [0.7, 1.5] and whole n in [kVanishing, 128]; the result is 0 for kVanishing and infinity
-  // for 128.
+  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. The result is 0 for n =
+  // kVanishing and infinity for n = 128.
   static constexpr float kVanishing = -127;
   static F times_pow2(F x, F n) { return mul(x, {{power(n.val[0]), power(n.val[1])}}); }
   static Mask less(F a, F b) { return {{vcltq_f32(a.val[0], b.val[0]), vcltq_f32(a.val[1], b.val[1])}}; }
@@ -122,8 +122,8 @@ struct Neon {
   static F floats(Ints x) {
     return {{vcvtq_f32_s32(vreinterpretq_s32_u32(x.val[0])), vcvtq_f32_s32(vreinterpretq_s32_u32(x.val[1]))}};
   }
-  // (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all bits
-  // shifted in from another byte.
+  // Returns (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all
+  // bits that are shifted in from a neighbouring byte.
   template <int kShift, int kMask>
   static Ints bits(Ints x) {
     const uint32x4_t mask = vreinterpretq_u32_u8(vdupq_n_u8(kMask));
@@ -134,7 +134,7 @@ struct Neon {
     }
     return x;
   }
-  // Stores lanes that contain whole numbers as signed bytes.
+  // Stores lanes that contain integers as signed bytes.
   static void store_i8(void* p, F x) {
     const int16x8_t words =
         vcombine_s16(vmovn_s32(vcvtq_s32_f32(x.val[0])), vmovn_s32(vcvtq_s32_f32(x.val[1])));
@@ -150,8 +150,8 @@ struct Neon {
       half = vreinterpretq_u32_u8(vqtbl1q_u8(values, vreinterpretq_u8_u32(half)));
     return x;
   }
-  // sum + the products of four unsigned bytes and four signed bytes per lane, exactly. kSmall: the unsigned
-  // bytes are below 128.
+  // Returns sum + the products of four unsigned bytes (a) and four signed bytes (b) per lane, exactly.
+  // kSmall: the unsigned bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     return {{dot_quads(sum.val[0], a.val[0], b.val[0]), dot_quads(sum.val[1], a.val[1], b.val[1])}};
@@ -161,7 +161,7 @@ struct Neon {
   static float maximum(F x) { return vmaxvq_f32(vmaxq_f32(x.val[0], x.val[1])); }
 
  private:
-  // bf16 pairs from the upper halves of both arguments.
+  // Makes bf16 pairs from the upper halves of both arguments.
   static uint32x4_t joined(float32x4_t low_half, float32x4_t high_half) {
     return vbslq_u32(vdupq_n_u32(0xffff0000), vreinterpretq_u32_f32(high_half),
                      vshrq_n_u32(vreinterpretq_u32_f32(low_half), 16));

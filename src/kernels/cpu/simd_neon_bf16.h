@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_neon.h"
 
 namespace octavo::cpu {
-namespace {  // each source file has a separate copy, compiled for its instruction set
+namespace {  // anonymous, so that each source file has a separate copy, compiled for its instruction set
 
 struct NeonBf16 : Neon {
   static constexpr bool kDot = true;

@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_neon.h"
 
 namespace octavo::cpu {
-namespace {  // each source file has a separate copy, compiled for its instruction set
+namespace {  // anonymous, so that each source file has a separate copy, compiled for its instruction set
 
 struct NeonDot : Neon {
   template <bool kSmall>
@@ -13,8 +13,8 @@ struct NeonDot : Neon {
   }
 
  private:
-  // The instruction multiplies only signed bytes. A byte of 128 or more is split into its lower seven bits
-  // and 128, which is twice 64.
+  // The instruction multiplies only signed bytes. If a byte of a is 128 or more, its lower seven bits and its
+  // 128 are multiplied separately, the latter as 2 * 64.
   template <bool kSmall>
   static uint32x4_t dot(uint32x4_t sum, uint32x4_t a, uint32x4_t b) {
     const int8x16_t s = vreinterpretq_s8_u32(b);

@@ -12,7 +12,7 @@ constexpr float kNothing = -__builtin_inff();
 
 constexpr float kLog2e = 1.44269504f;
 
-// Caps the scores, sets those of masked tokens to minus infinity, and returns the largest score.
+// Caps the scores, sets the scores of masked tokens to minus infinity, and returns the largest score.
 template <class S, bool kMasked, bool kCapped>
 float prepare_scores(const SoftmaxRow& row) {
   F<S> largest = S::set(kNothing);
@@ -44,7 +44,7 @@ float probabilities(const SoftmaxRow& row, float scale, float maximum) {
   for (std::int64_t t = row.first; t < row.last; t += S::kLanes) {
     F<S> p = exp2<S>(S::fma(S::load_f32(row.scores + t), factor, shift));
     sum = S::add(sum, p);
-    // If no token is visible, the scale does not matter. A NaN probability makes the sum NaN.
+    // If no token is visible, the scale is not used. A NaN probability makes the sum NaN.
     if (row.value_scales != nullptr)
       p = S::select(S::less(S::zero(), p), S::mul(p, S::load_f32(row.value_scales + t)), S::zero());
     store<S>(static_cast<std::byte*>(row.p) + t * bytes_of(kFormat), kFormat, p);

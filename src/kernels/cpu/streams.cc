@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 256;  // number of columns of each stream at a time
 
-// Product of each row of coefs with the tanh of token t's router.
+// Computes the products of the rows of coefs with the tanh of token t's router values.
 void coefficients(const View& coefs, const View& router, std::int64_t t, float* out) {
   float modes[kMaxStreams];
   const std::int64_t streams = router.size(1);
@@ -69,7 +69,7 @@ void correct_streams(Stream& stream, const CorrectStreamsArgs& args) {
 
 namespace {
 
-constexpr std::int64_t kSums = 16;  // number of partial sums of a product
+constexpr std::int64_t kSums = 16;  // number of partial sums of a dot product
 
 float dot(const float* a, const float* b, std::int64_t n) {
   float sums[kSums] = {}, sum = 0;
@@ -83,8 +83,8 @@ float dot(const float* a, const float* b, std::int64_t n) {
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// Divides each of the `streams` rows (or columns) of a matrix by its sum. Elements are `step` apart, rows
-// `next` apart.
+// Divides each row (or each column) of a [streams][streams] matrix by its sum. step: distance between
+// elements of a row; next: distance between rows.
 void divide_by_sums(float* matrix, std::int64_t streams, std::int64_t step, std::int64_t next, float eps) {
   for (std::int64_t line = 0; line < streams; ++line) {
     float sum = eps;

@@ -8,7 +8,8 @@
 namespace octavo::cpu {
 namespace {
 
-// One step for each operand format. Raw is a loaded vector; kUnits is the number of elements of x per step.
+// Loads one step of W for each operand format. Raw is a loaded vector; kUnits is the number of elements of x
+// per step.
 template <class S>
 struct OperandF32 {
   static constexpr int kUnits = 1;
@@ -43,7 +44,7 @@ struct OperandI8 : OperandBf16<S> {
   static typename S::Pairs load(const void* p) { return S::pairs_i8(p); }
 };
 
-// For x in f32: accumulators += unit * x, one unit after another.
+// One step for x in f32: accumulators += unit * x, one unit after another.
 template <class S, class W, int kRows>
 struct WideStep {
   static constexpr int kUnits = W::kUnits;
@@ -67,7 +68,7 @@ struct WideStep {
   }
 };
 
-// For x in pairs of bf16.
+// One step for x in bf16 pairs.
 template <class S, class W, int kRows>
 struct DotStep {
   static constexpr int kUnits = 1;
@@ -92,7 +93,7 @@ void run_tile(const TileArgs& args) {
     c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
     c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
   }
-  // One pointer for every three rows; scaled addressing reaches the other two.
+  // Number of pointers to rows: one for every three rows; scaled addressing reaches the other two.
   constexpr int kPointers = (kRows + 2) / 3;
   const std::byte* x[kPointers];
 #pragma GCC unroll 4
@@ -125,7 +126,7 @@ void tile(const TileArgs& args) {
   run_tile<S, kRows, Step, false>(args);
 }
 
-// Tile functions for 1 .. S::kTileRows rows.
+// Table of tile functions for 1 .. S::kTileRows rows.
 template <int kRows>
 struct TileTable {
   TileFunction functions[kRows];
@@ -146,7 +147,7 @@ constexpr auto kWideTiles = wide_tiles<S, W>(std::make_index_sequence<S::kTileRo
 template <class S, class W>
 constexpr auto kDotTiles = dot_tiles<S, W>(std::make_index_sequence<S::kTileRows>{});
 
-// Null if S does not support W.
+// Returns null if S does not support W.
 template <class S, class W>
 constexpr const TileFunction* dot_functions() {
   if constexpr (S::kDot) return kDotTiles<S, W>.functions;

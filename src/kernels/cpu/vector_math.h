@@ -36,7 +36,7 @@ void store(void* p, Format format, F<S> x) {
   }
 }
 
-// Elements [i, i + lanes) of n. Elements after the end read as 0 and are not written.
+// Loads elements [i, i + lanes) of n. Elements after the end are 0 on load and are not written on store.
 template <class S>
 F<S> load(const void* p, Format format, std::int64_t i, std::int64_t n) {
   const std::byte* from = static_cast<const std::byte*>(p) + i * bytes_of(format);
@@ -154,9 +154,8 @@ F<S> soft_capped(F<S> x, float cap) {
   return S::mul(S::set(cap), tanh<S>(S::div(x, S::set(cap))));
 }
 
-// A write to a cache line waits for all processors that have a copy of it. Writes that follow each other
-// directly wait together. So a thread first collects the results that all threads read, and then writes them
-// in one burst.
+// A write to a cache line waits for all processors that have a copy of the line. Consecutive writes wait
+// together. So a thread first collects the results that all threads read, and then writes them in one burst.
 constexpr std::int64_t kBurstBytes = 4096;
 template <class S>
 void write_burst(const void* from, void* to, std::int64_t bytes) {

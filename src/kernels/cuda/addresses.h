@@ -1,5 +1,6 @@
-// Computes addresses in device memory. All products are 64-bit: a KV cache, a logits array or a weight may
-// have more than 2^31 elements. Host code can call these functions, so that tests cover such addresses.
+// Computes addresses in device memory. All products are 64-bit, because a KV cache, a logits array or a
+// weight may have more than 2^31 elements. The functions also run on the host, so that tests cover such
+// addresses.
 #pragma once
 
 #include <cstddef>
@@ -9,34 +10,34 @@
 
 namespace octavo::cuda {
 
-// Index of element (row, column) of a matrix. stride: distance between rows, in elements.
+// Returns the index of element (row, column) of a matrix. stride: distance between rows, in elements.
 OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int64_t stride,
                                                      std::int64_t column) {
   return row * stride + column;
 }
 
-// Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]; only keys if the
-// values are parts of them. If scaled, f32 [keys, values][kv_heads][block_size] follows.
+// Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]. If values are
+// parts of keys, only keys are stored. If `scaled`, f32 [keys, values][kv_heads][block_size] follows.
 struct KvLayout {
-  std::int64_t stride_bytes;  // distance between blocks
+  std::int64_t stride_bytes;  // bytes between blocks
   int kv_heads;
   int head_dim;
   int block_size;
   int element_bytes;
-  int values_in_keys = 0;  // KvSpec::values_in_keys
+  int values_in_keys = 0;  // see KvSpec::values_in_keys
   int index_dim = 0;
-  bool scaled = false;  // 8-bit numbers: each vector has a scale
+  bool scaled = false;  // 8-bit numbers with a scale for each vector
 
   OCTAVO_HOST_DEVICE constexpr int score_dim() const { return head_dim - index_dim; }
   OCTAVO_HOST_DEVICE constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
   OCTAVO_HOST_DEVICE constexpr int parts() const { return values_in_keys > 0 ? 1 : 2; }
 
-  // Byte offset in the cache of a token's key (which = 0) or value (which = 1), for one head.
+  // Returns the byte offset in the cache of a token's key (which = 0) or value (which = 1), for one head.
   OCTAVO_HOST_DEVICE constexpr std::int64_t vector(std::int64_t block, int which, std::int64_t head,
                                                    std::int64_t token) const {
     return block * stride_bytes + number_of(which, head, token) * head_dim * element_bytes;
   }
-  // Byte offset of the vector's scale.
+  // Returns the byte offset in the cache of that vector's scale.
   OCTAVO_HOST_DEVICE constexpr std::int64_t scale(std::int64_t block, int which, std::int64_t head,
                                                   std::int64_t token) const {
     return block * stride_bytes + vectors() * head_dim * element_bytes + number_of(which, head, token) * 4;
@@ -55,8 +56,8 @@ struct KvLayout {
   }
 };
 
-// Index of the first float of a row's partial state for one piece. States are [kv_heads][rows][pieces],
-// beginning at first_state.
+// Returns the index of the first float of a row's partial state for one piece. States are
+// [kv_heads][rows][pieces], beginning at state first_state.
 OCTAVO_HOST_DEVICE constexpr std::int64_t state_at(std::int64_t first_state, std::int64_t rows,
                                                    std::int64_t pieces, std::int64_t head, std::int64_t row,
                                                    std::int64_t piece, int head_dim) {

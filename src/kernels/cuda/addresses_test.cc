@@ -1,4 +1,4 @@
-// Tests addresses beyond 2^31 and 2^32; no test machine has this much memory.
+// Tests addresses beyond 2^31 and 2^32 bytes without the memory: only offsets are computed.
 #include "kernels/cuda/addresses.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ static_assert(kLayout.block_bytes() == 65536);
 TEST(CudaAddresses, ReachTheLastBlockOfALargeCache) {
   constexpr std::int64_t kBlocks = 1 << 20;  // 5 TB
   EXPECT_EQ(kLayout.vector(kBlocks - 1, 0, 0, 0), (kBlocks - 1) * kLayout.stride_bytes);
-  // The last value of a block ends at the end of the block.
+  // the last value of a block ends at the end of the block
   EXPECT_EQ(kLayout.vector(kBlocks - 1, 1, 7, 15) + 256,
             (kBlocks - 1) * kLayout.stride_bytes + kLayout.block_bytes());
 }

@@ -1,13 +1,13 @@
-// Attention over pages on tensor cores. A block processes a tile of rows (one sequence, one key head) in
-// some of the pieces. The queries that share a key head are rows of one tile. For each piece, the block
-// computes scores in registers, their softmax, and the weighted sum of values. Meanwhile it copies keys and
-// values of the next piece.
+// Attention over KV blocks on tensor cores. A thread block processes a tile of rows (of one sequence and one
+// KV head) for some pieces of the keys. The queries that share a KV head are rows of one tile. For each
+// piece, the thread block computes scores in registers, their softmax, and the weighted sum of values.
+// Meanwhile it copies keys and values of the next piece.
 //
 // Narrow tiles, for decoding, have 16 rows, which four warps share. Each warp computes the scores of a
-// quarter of a piece's tokens, and a quarter of the values' columns; they exchange probabilities through
-// shared memory. In a wide tile, each warp has 16 separate rows. Both have the same order of sums, so that
-// decoding and prompts give the same bits. Hopper has another kernel for wide tiles, with the same order
-// (attention_wgmma.cu).
+// quarter of a piece's tokens, and a quarter of the value columns; the warps exchange probabilities through
+// shared memory. In a wide tile, each warp has 16 separate rows. Both kinds of tiles sum in the same order,
+// so that decoding and prompts give the same bits. Hopper has another kernel for wide tiles, which also sums
+// in this order (attention_wgmma.cu).
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
 
@@ -23,27 +23,26 @@ struct Tile {
   static constexpr int kRows = (kShared ? 1 : kWarps) * kTileRows;
   static constexpr int kSharers = kShared ? kWarps : 1;
   static_assert(kSharers == 1 || kSharers == kParts);
-  static constexpr int kMyTiles = kTokenTiles / kSharers;  // number of a warp's tiles of tokens
-  // Number of columns of the values in a block. A warp has not enough registers for the sums of 256 columns,
-  // so two blocks share such heads, and both compute the scores.
+  static constexpr int kMyTiles = kTokenTiles / kSharers;  // number of token tiles per warp
+  // Number of value columns per thread block. A warp does not have enough registers for the sums of 256
+  // columns. Therefore two thread blocks share such heads, and both compute the scores.
   static constexpr int kMixed = !kShared && kDim > 128 ? 128 : kDim;
-  static constexpr int kMyMixed = kMixed / kSharers;  // number of a warp's output tiles
+  static constexpr int kMyMixed = kMixed / kSharers;  // number of output tiles per warp
   static constexpr int kMixedAtOnce = kMyMixed < 32 ? kMyMixed : 32;
-  // Whether values have separate shared memory, and are copied together with the keys.
+  // whether values have separate shared memory and are copied at the same time as the keys
   static constexpr bool kApart = kDim <= 128;
 
   struct Shared {
     union {
       T queries[kRows][kStride];
       uint4 probabilities[kShared ? kPieceTokens / 16 : 1]
-                         [kWarp];  // uses the memory of the queries, which are in registers by then
+                         [kWarp];  // overlaps the queries, which are in registers by then
     };
     T keys[kPieceTokens][kStride];
     T values[kApart ? kPieceTokens : 1][kStride];
-    const std::byte* tokens[2][kPieceTokens];  // addresses of the keys of two pieces, used in turn; null: no
-                                               // row sees the token
-    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // for each part of a piece, if warps share
-                                                               // rows
+    const std::byte* tokens[2][kPieceTokens];  // addresses of the keys of two pieces, used alternately; null:
+                                               // no row sees the token
+    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // per part of a piece, if warps share rows
   };
 
   const AttentionParams& p;
@@ -54,7 +53,7 @@ struct Tile {
   Shared& shared;
   std::uint32_t queries[kShared ? kDim / 16 : 1][4];
 
-  const LaneRows mine;  // the warp's rows
+  const LaneRows mine;  // rows of this warp
   LaneState<kMyMixed / 8> state;
 
   __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit)
@@ -68,12 +67,13 @@ struct Tile {
         shared(*reinterpret_cast<Shared*>(shared_memory())),
         mine(rows, unit, first_row()) {}
 
-  // First elements of a warp: row of the block, tile of 8 tokens of a piece, and column of the block.
+  // Indices of the first elements that this warp processes: row of the thread block, tile of 8 tokens of a
+  // piece, and column of the thread block.
   __device__ static int first_row() { return kShared ? 0 : warp() * kTileRows; }
   __device__ static int first_tile() { return kShared ? warp() * kMyTiles : 0; }
   __device__ static int my_column() { return kShared ? warp() * kMyMixed : 0; }
 
-  // Copies keys (0) or values (1).
+  // Returns the shared memory of keys (0) or values (1).
   template <int kWhich>
   __device__ T (&token_rows())[kPieceTokens][kStride] {
     if constexpr (kWhich == 1 && kApart) {
@@ -83,7 +83,7 @@ struct Tile {
     }
   }
 
-  // Loads the queries. Elements after head_dim and rows after the unit's last one are zeros.
+  // Loads the queries. Elements after head_dim and rows after the last row of the unit are zeros.
   __device__ void load_queries() {
     constexpr int kChunks = kDim / 8;
     const int dim = p.cache.layout.head_dim;
@@ -106,7 +106,7 @@ struct Tile {
     }
   }
 
-  // Computes the addresses of a piece's tokens. All threads see them after the next barrier.
+  // Computes the addresses of a piece's tokens. All threads see the addresses after the next barrier.
   __device__ void locate(int piece) {
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
       const int token = piece * kPieceTokens + i;
@@ -114,8 +114,8 @@ struct Tile {
     }
   }
 
-  // Starts copies of a piece's keys (0), or of the block's columns of its values (1). Tokens that no row of
-  // the unit sees are not read and become zeros.
+  // Starts copies of a piece's keys (0), or of this thread block's columns of its values (1). Tokens that no
+  // row of the unit sees are not read; their copies are zeros.
   template <int kWhich>
   __device__ void begin_tokens(int piece, int past_piece) {
     if (piece < past_piece) {
@@ -139,8 +139,8 @@ struct Tile {
     }
     commit_copies();
   }
-  // The copies for 8-bit numbers, which pass through registers. Each thread reads kAtOnce chunks before it
-  // writes the first one, so that the reads overlap.
+  // Copies 8-bit numbers, which pass through registers. Each thread reads kAtOnce chunks before it writes the
+  // first one, so that the reads overlap.
   template <int kWhich, int kChunks>
   __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
     constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;
@@ -165,7 +165,7 @@ struct Tile {
     }
   }
 
-  // scores[n][..]: the warp's tokens 8n to 8n + 7, in the layout of D in mma.h.
+  // Computes scores[n][..] for the warp's tokens 8n to 8n + 7, in the layout of D in mma.h.
   __device__ void multiply_keys(float (&scores)[kMyTiles][4]) {
 #pragma unroll
     for (int n = 0; n < kMyTiles; ++n)
@@ -193,8 +193,8 @@ struct Tile {
   }
 
   // Converts scores to probabilities in the layout of A in mma.h: probabilities[k] are the tokens 16k to 16k
-  // + 15 of the piece. Computes each row's maximum and sum. Starts the copy of the next keys when no warp
-  // needs the current ones any more.
+  // + 15 of the piece. Computes the maximum and the sum of each row. Starts the copy of the next keys as soon
+  // as all warps have finished with the current ones.
   __device__ void soften(int piece, int past, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
@@ -204,7 +204,7 @@ struct Tile {
     for (int i = 0; i < 2; ++i)
       if (kShared && lane() % 4 == 0) shared.max[warp()][lane() / 4 + 8 * i] = piece_max[i];
     __syncthreads();
-    // into the memory of the current keys
+    // overwrites the current keys
     kApart ? begin_tokens<0>(piece + 1, past) : begin_tokens<1>(piece, past);
     if constexpr (kShared) {
 #pragma unroll
@@ -243,8 +243,8 @@ struct Tile {
     }
   }
 
-  // Computes kMixedAtOnce columns of the piece's weighted values, from the block's column d on. These sums
-  // are independent, so that none waits for another.
+  // Computes kMixedAtOnce columns of the piece's weighted values, from column d of the thread block on. The
+  // sums are independent, so that none waits for another.
   __device__ void mix(int piece, int d, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[kMixedAtOnce / 8][4]) {
     const auto at = [&](int token, int column) { return &token_rows<1>()[token][d + column]; };
@@ -346,7 +346,7 @@ void run_dim(StreamHandle stream, const AttentionParams& p) {
                                                                   p.work.wide_units);
 }
 
-// Merges the states of a row's pieces in order. Each row has a block.
+// Merges the states of a row's pieces in order. Each row has one thread block.
 constexpr int kMergeThreads = 128;
 
 template <class T>

@@ -1,12 +1,13 @@
 // Latent attention on tensor cores. Keys may have any width, their first elements are also the values, and
-// all query heads share one key head. A block processes a tile of rows (the heads of one query) piece by
-// piece, as in attention.cu. Keys do not fit into shared memory, so columns of queries and keys pass through
-// a ring, kTileColumns at a time. Columns with values pass a second time, for the weighted sum.
+// all query heads share one KV head. A thread block processes a tile of rows (the heads of one query) piece
+// by piece, as in attention.cu. Keys do not fit into shared memory. Therefore columns of queries and keys
+// pass through a ring of buffers, kTileColumns columns at a time. Columns that are also values pass a second
+// time, for the weighted sum.
 //
-// Four warps share the rows of a tile. Each computes the scores of a quarter of a piece's tokens, and a
-// quarter of every kTileColumns columns of the values. They exchange probabilities through shared memory.
-// The assignment of tokens to warps does not depend on the tile's rows, so that decoding and prompts give
-// the same bits.
+// Four warps share the rows of a tile. Each warp computes the scores of a quarter of a piece's tokens, and a
+// quarter of every kTileColumns value columns. The warps exchange probabilities through shared memory. The
+// assignment of tokens to warps does not depend on the tile's rows, so that decoding and prompts give the
+// same bits.
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/wgmma.h"
 
@@ -14,13 +15,13 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kSharers = 4;                             // number of warps that share rows
-constexpr int kSharedTokens = kPieceTokens / kSharers;  // tokens of each warp
+constexpr int kSharedTokens = kPieceTokens / kSharers;  // number of tokens per warp
 constexpr int kTokenTiles = kSharedTokens / 8;
-constexpr int kSlots = 3;    // number of slots of the ring
-constexpr int kLocated = 3;  // pieces whose token addresses are computed at a time
+constexpr int kSlots = 3;    // number of slots in the ring
+constexpr int kLocated = 3;  // number of pieces whose token addresses are computed at a time
 constexpr int kValueChunks = kMaxTiledLatent / kTileColumns;
 
-// kGroups: groups of four warps, each with 16 rows. kBytes: the cache has 8-bit numbers.
+// kGroups: number of groups of four warps; each group has 16 rows. kBytes: the cache has 8-bit numbers.
 template <class T, bool kBytes, int kGroups>
 struct LatentTile {
   static constexpr int kThreads = kGroups * kSharers * kWarp;
@@ -32,32 +33,32 @@ struct LatentTile {
       kThreads / 8;  // number of rows copied at a time: eight threads copy the 16-byte chunks of a row
 
   struct Shared {
-    unsigned char slots[kSlots][kSlotBytes];  // tokens, then queries
+    unsigned char slots[kSlots][kSlotBytes];  // contents of a slot: tokens, then queries
     unsigned char probabilities[kProbabilityBytes];
-    const std::byte* keys[kLocated][kPieceTokens];  // null: no row sees the token, which becomes zeros
+    const std::byte* keys[kLocated][kPieceTokens];  // null: no row sees the token, and zeros replace its key
     float scales[kLocated][kPieceTokens];
-    int begin[kRows], end[kRows];                      // range of tokens that a row sees
-    float max[kSharers][kRows], sum[kSharers][kRows];  // for the parts of a piece
-    bool bad[kGroups][kSharers];                       // the group's keys contain a number that is not finite
+    int begin[kRows], end[kRows];                      // range of tokens that each row sees
+    float max[kSharers][kRows], sum[kSharers][kRows];  // per part of a piece
+    bool bad[kGroups][kSharers];  // whether a key of the group has a number that is not finite
   };
 
   const AttentionParams& p;
   const AttentionUnit unit;
   Shared& shared;
-  const int group, part;  // of the thread's warp
+  const int group, part;  // group and part of this thread's warp
   const int chunks, value_chunks;
-  const T* queries[kRows / kCopiedRows];  // rows of queries that this thread copies, if any
+  const T* queries[kRows / kCopiedRows];  // rows of queries that this thread copies, or null
   int first_piece, past_piece;
   struct {
     int piece, chunk = 0, slot = 0;
-  } coming;               // the next chunk to copy
+  } coming;               // next chunk to copy
   int slot = kSlots - 1;  // slot of the chunk before the next one
 
   // State of the rows lane / 4 and lane / 4 + 8 of the group.
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
   float values[2 * kValueChunks][4];
-  float of_state[2], of_piece[2];         // weights
-  float* states[2] = {nullptr, nullptr};  // null: states are not stored
+  float of_state[2], of_piece[2];         // weights of the state and of the piece in a merge
+  float* states[2] = {nullptr, nullptr};  // destinations for states; null: states are not stored
   std::uint32_t probabilities[kPieceTokens / 16][4];
   bool bad = false;
 
@@ -93,10 +94,10 @@ struct LatentTile {
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
   }
 
-  // Row of the block that belongs to sum i of this lane.
+  // Returns the tile row that belongs to sum i of this lane.
   __device__ int row_of(int i) const { return group * kTileRows + lane() / 4 + 8 * i; }
 
-  // Computes the addresses of a piece's keys. All threads see them after the next barrier.
+  // Computes the addresses of a piece's keys. All threads see the addresses after the next barrier.
   __device__ void locate(int piece) {
     const SequenceRows rows(p, unit.sequence);
     const int first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
@@ -109,7 +110,7 @@ struct LatentTile {
     }
   }
 
-  // Starts the copy of the next chunk: queries and keys, or values.
+  // Starts the copy of the next chunk of queries and keys, or of values.
   __device__ void begin_chunk() {
     if (coming.piece < past_piece) {
       const bool keys = coming.chunk < chunks;
@@ -117,7 +118,7 @@ struct LatentTile {
       const bool there = column < p.cache.layout.score_dim();
       unsigned char* to = shared.slots[coming.slot];
       const std::byte* const* from = shared.keys[coming.piece % kLocated];
-#pragma unroll 1  // the loop is inlined ten times
+#pragma unroll 1  // not unrolled, because the loop is inlined ten times
       for (int i = thread() / 8; i < kPieceTokens; i += kCopiedRows) {
         const bool real = there && from[i] != nullptr;
         const std::byte* numbers = real ? from[i] + column * (kBytes ? 1 : 2) : p.cache.data;
@@ -149,13 +150,13 @@ struct LatentTile {
 
   __device__ const unsigned char* next_chunk() {
     wait_copies<kSlots - 2>();
-    __syncthreads();  // and until all threads have used the previous chunk
+    __syncthreads();  // also waits until all threads have used the previous chunk
     begin_chunk();
     slot = (slot + 1) % kSlots;
     return shared.slots[slot];
   }
 
-  // scores[n][..]: the warp's tokens 8n to 8n + 7, in the layout of D in mma.h.
+  // Computes scores[n][..] for the warp's tokens 8n to 8n + 7, in the layout of D in mma.h.
   __device__ void multiply_keys(const unsigned char* chunk, float (&scores)[kTokenTiles][4]) {
     const unsigned char* q = chunk + kTokenBytes;
 #pragma unroll
@@ -174,9 +175,9 @@ struct LatentTile {
   }
 
   // Converts the warp's scores to probabilities, exchanges them with the other warps of the rows, and merges
-  // the piece into the state's maximum and sum. If a key has a number that is not finite, so have its
-  // products: rows that see it get NaN. The weighted sum leaves out such values, because zero times them
-  // would be NaN in other rows.
+  // the piece into the state's maximum and sum. If a key has a number that is not finite, its scores are not
+  // finite either, and rows that see the key get NaN. The weighted sum excludes such values, because 0 times
+  // such a value would be NaN in the other rows.
   __device__ void soften(int piece, float (&scores)[kTokenTiles][4]) {
     bool spoilt = false;
 #pragma unroll
@@ -214,7 +215,7 @@ struct LatentTile {
     for (int i = 0; i < 2; ++i) {
       const int row = row_of(i);
       const float most = piece_max(row);
-      const float shift = most == kMinusInfinity ? 0 : most;  // 0 for a row that sees no token here
+      const float shift = most == kMinusInfinity ? 0 : most;  // 0 if the row sees no token of the piece
       float total = 0;
 #pragma unroll
       for (int n = 0; n < kTokenTiles; ++n) {
@@ -259,12 +260,12 @@ struct LatentTile {
     for (int w = 1; w < kSharers; ++w) total += shared.sum[w][row];
     return total;
   }
-  // Address of the probabilities of eight tokens.
+  // Returns the address of the probabilities of eight tokens.
   __device__ unsigned char* probabilities_of(int row, int eight) const {
     return shared.probabilities + eight / 8 * kRows * kTileRowBytes + swizzled(row, eight % 8);
   }
 
-  // Computes the warp's columns of a chunk of the values: 16 columns from this one on.
+  // Computes the weighted sum for 16 columns of a chunk of values, from column c on.
   __device__ void mix(int c, const unsigned char* chunk) {
     float mixed[2][4];
 #pragma unroll

@@ -1,4 +1,4 @@
-// Work of one warp on its 16 rows of a piece, for kernels that have complete keys and values in shared memory
+// Work of one warp on its 16 rows of a piece, for kernels with complete keys and values in shared memory
 // (attention.cu, attention_wgmma.cu): converts products to scores and scores to probabilities, and merges
 // weighted values. Every sum has a fixed order, so that a row has the same bits in both kernels.
 //
@@ -11,11 +11,12 @@
 namespace octavo::cuda {
 
 constexpr int kTokenTiles = kPieceTokens / 8;
-constexpr int kParts = 4;  // number of parts of a piece; each part's probabilities are summed separately
+constexpr int kParts = 4;  // number of parts of a piece; probabilities are summed separately in each part
 constexpr int kPartTiles = kTokenTiles / kParts;
-constexpr int kAllTokens = 0x7fffffff;  // first token of a missing row, so that no piece is processed for it
+constexpr int kAllTokens = 0x7fffffff;  // first token of a missing row: larger than any position, so that the
+                                        // row sees no piece
 
-// A lane's two rows of a unit, and the tokens [begin, end) that they see.
+// The two rows of a lane in a unit, and the tokens [begin, end) that each row sees.
 struct LaneRows {
   int row[2], begin[2], end[2];
 
@@ -30,8 +31,8 @@ struct LaneRows {
   }
 };
 
-// Converts products to scores; if a row does not see a token, the score is minus infinity. first_tile: the
-// warp's first tile of the piece's tokens. Returns the factor by which scores must still be multiplied.
+// Converts products to scores; tokens that a row does not see get minus infinity. first_tile: the warp's
+// first tile of the piece's tokens. Returns the factor by which scores must still be multiplied.
 template <int kTiles>
 __device__ inline float make_scores(const AttentionParams& p, int head, const LaneRows& rows, int piece, int first_tile,
                                     float (&scores)[kTiles][4]) {
@@ -56,7 +57,7 @@ __device__ inline float make_scores(const AttentionParams& p, int head, const La
   return plain ? p.scale : 1;
 }
 
-// Finds each row's largest score, in several independent chains, so that comparisons do not wait for each
+// Finds the largest score of each row, in several independent chains of comparisons that do not wait for each
 // other.
 template <int kTiles>
 __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)[2]) {
@@ -75,15 +76,14 @@ __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)
   }
 }
 
-// Converts scores to probabilities: 2^(scale_of_2 * (score - most)). sum: receives each row's sum, part by
-// part.
+// Computes probabilities 2^(scale_of_2 * (score - most)). sum: receives the sum of each row, part by part.
 template <int kTiles>
 __device__ inline void make_probabilities(float (&scores)[kTiles][4], const float (&most)[2], float scale_of_2,
                                           float (&sum)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const float shift =
-        most[i] == kMinusInfinity ? 0 : most[i] * -scale_of_2;  // 0 if the row sees no token here
+        most[i] == kMinusInfinity ? 0 : most[i] * -scale_of_2;  // 0 if the row sees no token of the piece
     sum[i] = 0;
 #pragma unroll
     for (int first = 0; first < kTiles; first += kPartTiles) {
@@ -100,7 +100,7 @@ __device__ inline void make_probabilities(float (&scores)[kTiles][4], const floa
   }
 }
 
-// Converts to the layout of A in mma.h: packed[k] are the tokens 16k to 16k + 15.
+// Converts probabilities to the layout of A in mma.h: packed[k] are the tokens 16k to 16k + 15.
 template <class T, int kTiles, int kSteps>
 __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4], std::uint32_t (&packed)[kSteps][4]) {
 #pragma unroll
@@ -112,8 +112,8 @@ __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4
     }
 }
 
-// Computes kTiles * 8 columns of a piece's weighted values in one warp. at(token, column) is the address of a
-// value in shared memory, where eight columns are contiguous.
+// Computes kTiles * 8 columns of a piece's weighted values in one warp. at(token, column): address of a value
+// in shared memory, where eight columns are contiguous.
 template <class T, int kTiles, class At>
 __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at, bool finite_alone,
                                   float (&mixed)[kTiles][4]) {
@@ -134,8 +134,8 @@ __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTil
     }
 }
 
-// A zero that the compiler cannot know. Computations that depend on it stay inside the loop, and do not
-// occupy registers outside of it.
+// Returns a zero that the compiler cannot predict. Computations that depend on it stay inside the loop, so
+// they occupy no registers outside of it.
 __device__ inline int hidden_zero() {
   int zero = 0;
 #ifdef __CUDACC__
@@ -144,8 +144,8 @@ __device__ inline int hidden_zero() {
   return zero;
 }
 
-// Zero times infinity would change rows that do not see the token. If a result is not finite, the weighted
-// sum is repeated without such values, and rows that see them get NaN.
+// Repairs the weighted sum if a result is not finite: 0 times infinity would change rows that do not see the
+// token. It repeats the sum without such values, and rows that see them get NaN.
 template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
                                    const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
@@ -169,7 +169,7 @@ __device__ inline void mend_values(const LaneRows& rows, int piece,
     }
 }
 
-// States of a lane's rows, for its columns of the values; merges pieces into them.
+// States of a lane's rows, for the lane's value columns.
 template <int kTiles>
 struct LaneState {
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
@@ -191,7 +191,7 @@ struct LaneState {
       sum[i] = merged(sum[i], piece_sum[i], weights[i]);
     }
   }
-  // Merges the lane's tiles from `first` on.
+  // Merges tiles of the lane, from tile `first` on.
   template <int kMixed>
   __device__ void merge_values(int first, const float (&mixed)[kMixed][4], const Weights (&weights)[2]) {
 #pragma unroll
@@ -200,7 +200,7 @@ struct LaneState {
       for (int e = 0; e < 4; ++e) values[first + n][e] = merged(values[first + n][e], mixed[n][e], weights[e / 2]);
   }
 
-  // Writes the results from this column on to the output.
+  // Writes results to the output, from column first_column on.
   template <class T>
   __device__ void store(const AttentionParams& p, const SequenceRows& rows, const LaneRows& mine, int past_row, int head,
                         int first_column) const {
@@ -222,7 +222,7 @@ struct LaneState {
   }
 };
 
-// Addresses for the states of a lane's rows; null if the state is not written or the row is missing.
+// Addresses for the states of a lane's rows; null if the row is missing or its state is not written.
 struct LaneStates {
   float* state[2] = {nullptr, nullptr};
 
@@ -241,7 +241,7 @@ struct LaneStates {
       state[i][dim + 1] = piece_sum[i];
     }
   }
-  // Writes the weighted values from this column on.
+  // Writes weighted values, from column first_column on.
   template <int kTiles>
   __device__ void store_values(int dim, int first_column, const float (&mixed)[kTiles][4]) const {
 #pragma unroll

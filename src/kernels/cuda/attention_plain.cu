@@ -1,7 +1,7 @@
-// Attention in f32 without tensor cores, one row at a time: for f32 activations, for caches in another
-// 16-bit format than the activations, and for latent attention that attention_latent.cu does not support.
-// Thread j computes the score of token j of the piece, then the dimensions j, j + 128 .. of the weighted
-// values.
+// Attention in f32 without tensor cores, one row at a time. It is used for f32 activations, for caches whose
+// 16-bit format differs from that of the activations, and for latent attention that attention_latent.cu does
+// not support. Thread j computes the score of token j of the piece, then the dimensions j, j + 128 .. of the
+// weighted values.
 #include "kernels/cuda/attention_rows.h"
 
 namespace octavo::cuda {
@@ -19,12 +19,12 @@ __device__ float number(const std::byte* vector, Format format, int i) {
       return to_float(reinterpret_cast<const Bf16*>(vector)[i]);
     case Format::f8:
       return to_float(reinterpret_cast<const F8*>(vector)[i]);
-    default:  // q8
+    default:  // default is Format::q8
       return static_cast<float>(reinterpret_cast<const signed char*>(vector)[i]);
   }
 }
 
-// Weighted sum of element d of the values, over the tokens [begin, end) of a piece.
+// Returns the weighted sum of element d of the values, over the tokens [begin, end) of a piece.
 __device__ float mix(const AttentionParams& p, const SequenceRows& rows, int head, int d, int begin, int end,
                      const int* tokens, const float* probabilities, const float* scales) {
   float mixed = 0;

@@ -1,11 +1,11 @@
-// Divides one step's attention among blocks. Plain C++, for the host.
+// Divides one step's attention among thread blocks; plain C++ for the host.
 //
-// Rows of a sequence that share a key head (row = query * group + head in the group) are split into tiles:
-// one narrow tile of at most kNarrowRows if they fit, as in decoding; otherwise wide tiles. A unit processes
-// the pieces of kPieceTokens tokens of one tile. If the device ends earlier when several units share the
-// pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et al., 2024). Then the
-// state of each piece is stored in memory, and a second kernel merges the states. The split does not change
-// any piece's result.
+// The rows of a sequence that share a KV head (row = query * group + index of the head in its group) are
+// split into tiles. At most kNarrowRows rows, as in decoding, form one narrow tile; more rows form wide
+// tiles. A unit processes pieces of kPieceTokens tokens of one tile. If the device ends earlier when several
+// units share the pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et al.,
+// 2024). Then the state of each piece is stored in memory, and a second kernel merges the states. The split
+// does not change the result of any piece.
 #pragma once
 
 #include <vector>
@@ -15,26 +15,26 @@
 
 namespace octavo::cuda {
 
-// Whether wide tiles use wgmma (attention_wgmma.cu): only on devices that have it. Narrow tiles use
-// attention.cu; mma.sync and wgmma give the same bits (instructions_test.cc).
+// Returns whether wide tiles use wgmma (attention_wgmma.cu); only Hopper devices have it. Narrow tiles always
+// use attention.cu; mma.sync and wgmma give the same bits (instructions_test.cc).
 constexpr bool wide_by_wgmma(bool hopper, const KvSpec& kv) {
   return hopper && kv.values_in_keys == 0 && kv.head_dim <= 128 && (kv.dtype == DType::bf16 || kv.dtype == DType::f16);
 }
 
-// Number of blocks of narrow tiles that fit on a processor if heads have 128 elements (Hopper). A wide tile
-// with wgmma, or latent attention, needs a whole processor.
+// Number of thread blocks with narrow tiles that fit on one multiprocessor of Hopper if heads have 128
+// elements. A wide tile with wgmma, and any tile of latent attention, needs a full multiprocessor.
 constexpr std::int64_t kBlocksPerProcessor = 3;
 
 class AttentionSchedule {
  public:
-  // blocks_at_a_time: number of blocks that the device runs at a time; 0: tiles are not split. states:
-  // maximum number of states that fit into its memory. hopper: the device has wgmma.
+  // blocks_at_a_time: number of thread blocks that the device runs concurrently; 0: tiles are not split.
+  // states: number of states that fit into memory. hopper: the device has wgmma.
   AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states, bool hopper = false);
 
   void fill(const AttentionShape& shape);
 
-  // Units of at most kNarrowRows rows come first. In a recorded step, the number of sequences defines the
-  // numbers of units and merges; empty ones come last, and all units are narrow or all are wide.
+  // Units of at most kNarrowRows rows come first. In a recorded step, the numbers of units and merges depend
+  // only on the number of sequences; empty ones come last, and units are either all narrow or all wide.
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }

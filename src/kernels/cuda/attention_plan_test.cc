@@ -30,13 +30,13 @@ AttentionLimits limits_of(int q_heads, int kv_heads, int head_dim, int window = 
           .window = window};
 }
 
-// Checks that every visible (sequence, row, piece) belongs to exactly one unit, and that either all units of
-// a tile belong to its merge or none.
+// Checks that every visible (sequence, row, piece) belongs to exactly one unit, and that all units of a tile
+// belong to its merge, or none does.
 void expect_complete(const AttentionSchedule& schedule, const Step& step, int group, int window) {
   std::map<std::tuple<int, int, int>, int> covered;
   for (std::size_t u = 0; u < schedule.units().size(); ++u) {
     const AttentionUnit& unit = schedule.units()[u];
-    if (unit.row_begin == unit.row_end) continue;  // padding of a recorded step
+    if (unit.row_begin == unit.row_end) continue;  // an empty unit that pads a recorded step
     if (static_cast<std::int64_t>(u) < schedule.narrow_units()) {
       EXPECT_LE(unit.row_end - unit.row_begin, kNarrowRows);
     }
@@ -122,7 +122,7 @@ TEST(CudaAttentionSchedule, SharesALongSequenceOut) {
   Step step;
   step.add(1, 1 << 17);  // 1,024 pieces
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 43u);  // 24 pieces each: 344 blocks in one round
+  EXPECT_EQ(schedule.units().size(), 43u);  // 344 thread blocks in one round, with 24 pieces each
   EXPECT_EQ(schedule.merges().size(), 1u);
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 1024 * 8);
 }
@@ -137,7 +137,8 @@ TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 9 * 8);
 }
 
-// 512 blocks of 32 pieces need two rounds of 396 blocks; 1,024 blocks of 16 pieces need three shorter rounds.
+// 512 thread blocks of 32 pieces need two rounds of 396; 1,024 thread blocks of 16 pieces need three shorter
+// rounds.
 TEST(CudaAttentionSchedule, SharesOutWhereTheLastTurnWouldBeShort) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20);
   Step step;
@@ -155,8 +156,8 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// The states of a piece for 128 rows are twice as large as its keys and values. A wgmma block uses a whole
-// processor, so more blocks need more rounds.
+// The states of a piece for 128 rows are twice as large as its keys and values. A wgmma thread block uses a
+// full multiprocessor, so more blocks need more rounds.
 TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
   Step step;
@@ -175,13 +176,13 @@ TEST(CudaAttentionSchedule, LeavesShortPromptsWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// The last tokens of a long prompt are one tile; its pieces are still divided.
+// The last tokens of a long prompt form one tile, whose pieces are still divided.
 TEST(CudaAttentionSchedule, SharesTheEndOfALongPromptOut) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
   Step step;
   step.add(20, 16384);
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 16u);  // for each key head: one round of 132 blocks
+  EXPECT_EQ(schedule.units().size(), 16u);  // per KV head: one round of 132 thread blocks
 }
 
 TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {

@@ -1,4 +1,4 @@
-// Copies numbers from the cache to tiles; used by attention.cu and attention_latent.cu.
+// Copies numbers from the KV cache to tiles; attention.cu and attention_latent.cu use it.
 #pragma once
 
 #include "kernels/cuda/attention_rows.h"
@@ -6,7 +6,7 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 16;  // number of rows of a warp
+constexpr int kTileRows = 16;  // number of rows per warp
 
 // Converts two fp8 numbers, in the lower 16 bits, to T, exactly; NaN stays NaN.
 template <class T>
@@ -40,7 +40,8 @@ __device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
   return {pair(packed.x, 0), pair(packed.x, 1), pair(packed.y, 0), pair(packed.y, 1)};
 }
 
-// Whether a number is infinite or NaN. A second function replaces such numbers in a packed pair by zero.
+// Returns whether a number is infinite or NaN. The second function replaces such numbers in a packed pair by
+// zero.
 template <class T>
 __device__ inline bool not_finite(std::uint16_t bits) {
   constexpr int kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;

@@ -1,34 +1,34 @@
-// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block processes rows of
-// one sequence and one key head, 64 per warpgroup, piece by piece, as in attention.cu. wgmma computes the
-// scores of a whole piece from queries and keys in shared memory. For the weighted sum of values, it reads
-// the probabilities from registers.
+// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A thread block processes
+// rows of one sequence and one KV head, 64 per warpgroup, piece by piece, as in attention.cu. wgmma computes
+// the scores of a complete piece from queries and keys in shared memory. For the weighted sum of values,
+// wgmma reads the probabilities from registers.
 //
 // While a piece is processed, keys and values of the next pieces are copied. Warpgroups start computing
 // scores one after the other, so that one uses the tensor cores while others compute probabilities.
 //
-// Sums have the order of attention.cu, step by step, so that prompts and decoding give the same bits.
+// Sums have the same order as in attention.cu, step by step, so that prompts and decoding give the same bits.
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr int kGroupRows = 64;  // number of rows of a warpgroup
+constexpr int kGroupRows = 64;  // number of rows per warpgroup
 constexpr int kGroups = kWgmmaRows / kGroupRows;
-constexpr int kStages = 2;  // number of pieces in shared memory
+constexpr int kStages = 2;  // number of pieces that shared memory holds
 
 template <class T, int kDim>
 struct Tile {
   static constexpr int kThreads = kGroups * kWarpgroup, kRows = kGroups * kGroupRows;
   static constexpr int kTiles = kDim / kTileColumns;  // number of tiles of 64 columns
-  // size of a tile
+  // sizes of tiles in bytes
   static constexpr int kQueryBytes = kRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;
 
   struct Shared {
     unsigned char queries[kTiles][kQueryBytes];
     unsigned char keys[kStages][kTiles][kTokenBytes],
-        values[kStages][kTiles][kTokenBytes];        // tiles of the pieces that are in shared memory
-    const std::byte* tokens[kStages][kPieceTokens];  // addresses of the keys of these pieces in the cache;
+        values[kStages][kTiles][kTokenBytes];        // tiles of the pieces in shared memory
+    const std::byte* tokens[kStages][kPieceTokens];  // addresses in the KV cache of the keys of these pieces;
                                                      // null: no row sees the token
   };
   static constexpr std::size_t kSharedBytes = sizeof(Shared) + kSwizzleBytes;
@@ -39,9 +39,9 @@ struct Tile {
   const int first_token, past_token;  // range of tokens that any row of the unit sees
   const int past_piece;
   const int head;
-  const int group, groups;  // the thread's warpgroup, and the number of warpgroups that have rows
+  const int group, groups;  // warpgroup of this thread, and the number of warpgroups that have rows
   Shared& shared;
-  const LaneRows mine;  // the warp's rows
+  const LaneRows mine;  // rows of this warp
   LaneState<kDim / 8> state;
 
   __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit, int past)
@@ -57,7 +57,7 @@ struct Tile {
         shared(*reinterpret_cast<Shared*>(memory_of_tiles())),
         mine(rows, unit, warp() * kTileRows) {}
 
-  // Starts the copy of queries. Elements after head_dim and rows after the unit's last one are zeros.
+  // Starts the copy of queries. Elements after head_dim and rows after the last row of the unit are zeros.
   __device__ void begin_queries() {
     constexpr int kChunks = kDim / 8;
     const int dim = p.cache.layout.head_dim;
@@ -71,7 +71,7 @@ struct Tile {
   }
 
   // Computes the addresses of a piece's tokens. All threads see them after the next barrier. The last
-  // warpgroup does this, because it waits longest.
+  // warpgroup computes them, because it waits longest.
   __device__ void locate(int piece) {
     static_assert(kWarpgroup == kPieceTokens);
     const int i = kThreads - 1 - thread(), token = piece * kPieceTokens + i;
@@ -80,8 +80,8 @@ struct Tile {
         token >= first_token && token < past_token ? cached(p, rows, 0, head, token) : nullptr;
   }
 
-  // Starts copies of a piece's keys and values. Tokens that no row of the unit sees are not read and become
-  // zeros.
+  // Starts copies of a piece's keys and values. Tokens that no row of the unit sees are not read; their
+  // copies are zeros.
   __device__ void begin_piece(int piece) {
     if (piece < past_piece) {
       constexpr int kChunks = kDim / 8;           // number of 16-byte chunks in a vector
@@ -112,7 +112,7 @@ struct Tile {
     const std::uint64_t k = operand(shared.keys[piece % kStages][0]);
     begin_products();
 #pragma unroll
-    for (int d = 0; d < kDim / 16; ++d) {  // 16 columns, which are 32 bytes, or two units of a descriptor
+    for (int d = 0; d < kDim / 16; ++d) {  // 16 columns are 32 bytes, or two units of a descriptor
       const int within = d % 4 * 2;
       multiply_tiles<T, kPieceTokens>(registers_of(scores), q + d / 4 * (kQueryBytes / 16) + within,
                                       k + d / 4 * (kTokenBytes / 16) + within, d > 0);
@@ -139,7 +139,7 @@ struct Tile {
     mend_values<T>(mine, piece, probabilities, at, mixed);
   }
 
-  // Adds a piece to the warpgroup's rows, after its scores have been computed.
+  // Merges a piece into the states of the warpgroup's rows, after its scores have been computed.
   __device__ void add_piece(int piece, float (&scores)[kTokenTiles][4]) {
     const float scale = make_scores(p, head, mine, piece, 0, scores);
     float piece_max[2], piece_sum[2];
@@ -179,7 +179,7 @@ struct Tile {
     for (int piece = first_piece; piece < past_piece; ++piece) {
       wait_copies<kStages - 2>();
       show_to_products();
-      __syncthreads();  // the piece has arrived, and no thread uses the previous one any more
+      __syncthreads();  // the piece has arrived, and no thread still uses the previous one
       const auto begin_next = [&] {
         begin_piece(piece + kStages - 1);
         locate(piece + kStages);
@@ -187,7 +187,8 @@ struct Tile {
       if (group > 0) begin_next();
       if (group < groups) {
         float scores[kTokenTiles][4];
-        if (group > 0) named_barrier(group, 2 * kWarpgroup);  // waits for the warpgroup's turn
+        // waits until the warpgroup before this one has started its scores
+        if (group > 0) named_barrier(group, 2 * kWarpgroup);
         begin_scores(piece, scores);
         if (group + 1 < groups) named_arrival(group + 1, 2 * kWarpgroup);
         if (group == 0) begin_next();

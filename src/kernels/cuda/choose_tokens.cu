@@ -1,9 +1,8 @@
 // The indexer of sparse attention: computes the scores of all tokens that a query may see, and selects the
 // greatest ones.
 //
-// One thread computes a score, adding heads in ascending order. The selection is a radix selection: four
-// passes over bins of eight bits find the last selected token. If scores are equal, lower positions come
-// first.
+// One thread computes one score, adding heads in ascending order. A radix selection, which makes four passes
+// over bins of eight bits, finds the last selected token. If scores are equal, the lower position wins.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -13,7 +12,7 @@ constexpr int kScoreThreads = 128, kChooseThreads = 512;
 constexpr int kChooseWarps = kChooseThreads / kWarp;
 constexpr std::int32_t kNoToken = 0x7fffffff;
 
-// A query of the step: its sequence, and the number of tokens that it may see (0 for padding).
+// A query of the step: its sequence, and the number of tokens that the query may see (0 for padding).
 struct Query {
   std::int64_t sequence, tokens = 0;
 
@@ -35,10 +34,10 @@ __device__ float number(const std::byte* key, Format format, int i) {
   if (format == Format::f16) return to_float(reinterpret_cast<const F16*>(key)[i]);
   if (format == Format::bf16) return to_float(reinterpret_cast<const Bf16*>(key)[i]);
   if (format == Format::f8) return to_float(reinterpret_cast<const F8*>(key)[i]);
-  return static_cast<float>(reinterpret_cast<const signed char*>(key)[i]);  // q8
+  return static_cast<float>(reinterpret_cast<const signed char*>(key)[i]);  // default is Format::q8
 }
 
-// Each thread computes the score of one token.
+// Computes scores, one token per thread.
 template <class T>
 __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, std::int64_t first_query) {
   wait_for_kernels();
@@ -65,13 +64,13 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
   p.scores[element_at(block_y(), p.score_stride, token)] = score;
 }
 
-// Sort key in the order of scores. NaN comes last; minus zero equals zero.
+// Returns the sort key of a score. NaN comes last; minus zero equals zero.
 __device__ std::uint32_t rank_of(float score) {
   const std::uint32_t bits = float_to_bits(score == score ? score + 0.0f : -INFINITY);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
 }
 
-// Numbers of tokens above a rank and with this rank.
+// Number of tokens above a rank, and number of tokens with this rank.
 struct Counts {
   std::int32_t above, at;
 };
@@ -84,7 +83,8 @@ struct LastRank {
 
 struct RankSearch {
   int bins[256];
-  LastRank last;  // rank: the bits that are known so far; count: number of selected tokens with these bits
+  LastRank last;  // rank: bits that are known so far; count: number of tokens still to select among those
+                  // with these bits
 };
 
 __device__ LastRank find_last(RankSearch& search, const float* scores, std::int64_t tokens,
@@ -123,7 +123,8 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
   const float* scores = p.scores + element_at(block_x(), p.score_stride, 0);
   const LastRank last = find_last(search, scores, of.tokens, p.most);
 
-  // Each warp has a range of consecutive tokens; it computes how many tokens the warps before it select.
+  // Each warp has a range of consecutive tokens. It computes the number of tokens that the warps before it
+  // select.
   const std::int64_t run = (of.tokens + kChooseThreads - 1) / kChooseThreads * kWarp;
   const std::int64_t begin = warp() * run, end = begin + run < of.tokens ? begin + run : of.tokens;
   const auto ballots = [&](std::int64_t t, std::uint32_t& above, std::uint32_t& at) {
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
 
 void choose_tokens(StreamHandle stream, const ChooseParams& p) {
   const auto pieces = static_cast<unsigned>((p.longest + kScoreThreads - 1) / kScoreThreads);
-  constexpr std::int64_t kMostRows = 65535;  // maximum of the grid's second dimension
+  constexpr std::int64_t kMostRows = 65535;  // maximum size of the grid's second dimension
   const std::int64_t most = p.queries_at_once < kMostRows ? p.queries_at_once : kMostRows;
   for (std::int64_t first = 0; first < p.n; first += most) {
     const auto count = static_cast<unsigned>(p.n - first < most ? p.n - first : most);

@@ -1,4 +1,4 @@
-// Device, stream, weights and plans of the CUDA backend, over runtime.h.
+// Device, stream, weights and plans of the CUDA backend, on top of runtime.h.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class CudaStream final : public Stream {
   StreamHandle handle() const { return handle_; }
   const Hopper& hopper() const { return hopper_; }
 
-  // Working memory for one operator at a time: states of attention, or the sampler's copy of the logits.
-  // Reserved before the first step, because recordings contain its address.
+  // Reserves the working memory that one operator at a time uses: states of attention, or the sampler's copy
+  // of the logits. It is called before the first step, because recordings contain the address.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
   // Reserves the memory that all products on Hopper share. Call it once, before the first operator.
@@ -49,14 +49,14 @@ class CudaStream final : public Stream {
  private:
   StreamHandle handle_;
   Hopper hopper_;
-  // Mark m is event m % size. If the event was overwritten, a wait for mark m waits for a later mark. This is
-  // rare: the array has many more events than the two steps of staging need.
+  // Ring of events: mark m is event m % size. If the event was overwritten, a wait for mark m waits for a
+  // later mark. This is rare: the ring has many more events than the two steps of staging need.
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_, products_;
 };
 
-// This backend's operators always receive this backend's stream.
+// The stream is always a CudaStream in operators of this backend.
 inline CudaStream& cuda_stream(Stream& stream) { return static_cast<CudaStream&>(stream); }
 inline StreamHandle handle_of(Stream& stream) { return cuda_stream(stream).handle(); }
 
@@ -77,7 +77,7 @@ class CudaDevice final : public Device {
   int processors() const { return info_.processors; }
   bool hopper() const { return info_.wgmma; }
   CudaStream& stream() { return stream_; }
-  // Host buffer through which weights are copied.
+  // Returns the host buffer through which weights are copied.
   Staging& weight_staging() { return weight_staging_; }
 
  private:
@@ -88,7 +88,7 @@ class CudaDevice final : public Device {
 
 class CudaWeight final : public Weight {
  public:
-  // like: the rows, with other addresses.
+  // like: format and sizes of the rows; the addresses are those of `data`.
   CudaWeight(std::int64_t rows, std::int64_t cols, DType activation, const WeightRows& like, Buffer data)
       : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)), numbers_(like) {
     numbers_.data = static_cast<const std::byte*>(data_.data());
@@ -101,22 +101,23 @@ class CudaWeight final : public Weight {
 };
 
 // Copies a checkpoint's matrix to the device. Numbers keep their format if products support it; otherwise
-// they become f32. Codes do not change. Error (unsupported): parts that do not fit together, or groups of
-// codes whose size is not a multiple of 8 columns. Other errors: those of Device::allocate.
+// they become f32. Codes do not change. Returns unsupported if parts do not fit together, or if the size of a
+// group of codes is not a multiple of 8 columns. Also returns errors of Device::allocate.
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 
-// The schedule and the step's tables, in one allocation. In recorded steps, all offsets depend only on the
-// number of sequences, except those of the tables, which come last.
+// Schedule and tables of a step's attention, in one allocation. In recorded steps, all offsets depend only on
+// the number of sequences, except offsets inside the block tables, which are at the end.
 class CudaAttentionPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<CudaAttentionPlan>> make(CudaDevice& device, const AttentionLimits& limits);
   void fill(CudaStream& stream, const AttentionShape& shape);
-  // Addresses of the step's tables; a layer's work, with memory for its states.
+  // Returns the device addresses of the step's tables; work() returns the work of a layer, with memory for
+  // its states.
   SequenceTables tables() const { return tables_on_device_; }
   AttentionWork work() const;
-  // Sets the memory of an indexer's scores. Attention uses the same memory, after the indexer has ended.
+  // Sets the memory for an indexer's scores. Attention uses the same memory after the indexer has ended.
   void describe_scores(ChooseParams& params) const;
-  std::int64_t sequences() const { return sequences_; }  // including padding
+  std::int64_t sequences() const { return sequences_; }  // number of sequences, including padding
   int window() const { return limits_.window; }
   bool causal() const { return limits_.causal; }
 
@@ -133,9 +134,9 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  std::int64_t sequences_ = 0, longest_ = 0;  // of the current step
+  std::int64_t sequences_ = 0, longest_ = 0;  // sequences and longest length of the current step
   Buffer device_;
-  SequenceTables tables_on_device_{};  // of the current step, as the next field
+  SequenceTables tables_on_device_{};  // tables of the current step
   AttentionWork work_{};
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_starts_;

@@ -9,7 +9,7 @@ constexpr int kSortThreads = 256, kCombineThreads = 256;
 
 __device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
-// The largest logit; called by one warp.
+// Returns the largest logit; all lanes of one warp call it.
 __device__ inline float greatest(const float* logits, std::int64_t experts) {
   float most = -INFINITY;
   for (std::int64_t e = lane(); e < experts; e += kWarp) most = fmaxf(most, logits[e]);
@@ -17,8 +17,8 @@ __device__ inline float greatest(const float* logits, std::int64_t experts) {
   return most;
 }
 
-// Computes the keys by which experts are selected: logits, or scores with their bias; minus infinity in
-// groups that are not kept. Runs in one warp; each lane ranks groups.
+// Computes the keys by which experts are selected: logits, or scores plus bias; minus infinity in groups that
+// are not kept. It runs in one warp, and each lane ranks groups.
 __device__ void rank_experts(const RouteParams& p, const float* logits, float* keys) {
   const bool softmax = p.scores == RouterScores::softmax;
   const bool by_logit = p.scores != RouterScores::sigmoid && p.bias == nullptr && p.groups == 1;
@@ -58,7 +58,7 @@ __device__ void rank_experts(const RouteParams& p, const float* logits, float* k
   __syncthreads();
 }
 
-// Each warp selects the experts of one token. Until all are known, `places` contains -1 - expert.
+// Selects the experts of one token in each warp. Until sort_kernel runs, `places` contains -1 - expert.
 __global__ void choose_kernel(RouteParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, keys, [kMaxExperts]);
@@ -74,7 +74,7 @@ __global__ void choose_kernel(RouteParams p) {
     return keys[e] > last || (keys[e] == last && e <= last_expert);
   };
   for (int k = 0; k < p.chosen; ++k) {
-    // Finds the next expert in order: greater scores first, then lower indices.
+    // Finds the next expert in order: greater scores first; of equal scores, the lower index.
     float best = -INFINITY;
     std::int64_t expert = p.experts;
     for (std::int64_t e = lane(); e < p.experts; e += kWarp) {
@@ -123,7 +123,8 @@ __global__ void choose_kernel(RouteParams p) {
       weights[k] = weights[k] / sum * p.scale * (p.scales != nullptr ? p.scales[-1 - places[k]] : 1);
 }
 
-// Runs in one block: each thread counts the pairs of its experts and numbers them, in the order of tokens.
+// Counts and numbers the (token, expert) pairs, in the order of tokens. It runs in one thread block; each
+// thread processes some experts.
 __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteParams p) {
   wait_for_kernels();
   const std::int64_t pairs = p.n * p.chosen;

@@ -1,7 +1,8 @@
 // Base of all kernels: CUDA's language under nvcc, or its emulation on the host (for tests without a device),
-// and a few helpers.
+// and a few helper functions.
 //
-// nvcc compiles this as C++20. It must see no other headers of the project than the small ones included here.
+// nvcc compiles this header as C++20. It must not include other headers of the project, except the small ones
+// below.
 #pragma once
 
 #include <cmath>
@@ -24,7 +25,7 @@ namespace octavo::cuda {
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffff;
 
-// ---- 16-bit and 8-bit numbers: only for storage; arithmetic is in f32.
+// ---- 16-bit and 8-bit numbers, for storage only; arithmetic is in f32.
 
 struct Bf16 {
   std::uint16_t bits;
@@ -33,7 +34,7 @@ struct F16 {
   std::uint16_t bits;
 };
 struct F8 {
-  std::uint8_t bits;  // e4m3, without infinities
+  std::uint8_t bits;  // e4m3 without infinities
 };
 
 __device__ inline float bits_to_float(std::uint32_t bits) {
@@ -60,7 +61,7 @@ __device__ inline float to_float(F16 x) {
   return emulated::half_to_float(x.bits);
 #endif
 }
-// A product changes the exponent's bias from 7 to 127, exactly, also for subnormal numbers.
+// The multiplication changes the exponent's bias from 7 to 127. It is exact, also for subnormal numbers.
 __device__ inline float to_float(F8 x) {
   const std::uint32_t magnitude = x.bits & 0x7f;
   if (magnitude == 0x7f) return bits_to_float(0x7fc00000);
@@ -91,14 +92,15 @@ __device__ inline F16 from_float<F16>(float x) {
   return {emulated::float_to_half(x)};
 #endif
 }
-// Larger numbers become the largest one, and NaN stays NaN. Numbers below 2^-6 are multiples of 2^-9.
+// Numbers out of range become the largest number, and NaN stays NaN. Numbers below 2^-6 are multiples of
+// 2^-9.
 template <>
 __device__ inline F8 from_float<F8>(float x) {
   const std::uint32_t bits = float_to_bits(x);
   const std::uint32_t sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return {static_cast<std::uint8_t>(sign | 0x7f)};
   if (magnitude >= 0x43e00000) return {static_cast<std::uint8_t>(sign | 0x7e)};  // 448
-  if (magnitude < 0x3c800000) {  // adding 1.5 * 2^23 units of 2^-9 rounds to a whole number of units
+  if (magnitude < 0x3c800000) {  // adding 1.5 * 2^23 units of 2^-9 rounds to an integer number of units
     const float shifted = bits_to_float(magnitude) + 24576.0f;
     return {static_cast<std::uint8_t>(sign | (float_to_bits(shifted) & 0xf))};
   }
@@ -114,10 +116,11 @@ void for_activation(Format format, Body&& body) {
   body(float{});
 }
 
-// Two 16-bit numbers in a register, the first one in the lower half; and operations on two such registers.
+// Two 16-bit numbers in one register, the first one in the lower half, and operations on pairs of such
+// registers.
 #ifdef __CUDACC__
 template <class T>
-__device__ inline std::uint32_t pack(float low, float high) {  // one instruction
+__device__ inline std::uint32_t pack(float low, float high) {  // compiles to one instruction
   if constexpr (std::is_same_v<T, Bf16>) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
     return reinterpret_cast<const std::uint32_t&>(both);
@@ -145,7 +148,7 @@ template <class T>
 std::uint32_t pack(float low, float high) {
   return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
 }
-// Half `i` of a register, as f32.
+// Returns half `i` of a register as f32.
 template <class T>
 float half_of(std::uint32_t pair, int i) {
   T x;
@@ -162,9 +165,7 @@ std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
 }
 #endif
 
-// ---- Launching.
-
-// A variable in shared memory: OCTAVO_SHARED(float, partials, [kWarp]);
+// Declares a variable in shared memory: OCTAVO_SHARED(float, partials, [kWarp]);
 #ifdef __CUDACC__
 #define OCTAVO_SHARED(type, name, extents) __shared__ type name extents
 #else
@@ -174,10 +175,10 @@ std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
 #endif
 
 // Consecutive kernels overlap if the device supports it ("programmatic dependent launch", from compute
-// capability 9.0 on): when all blocks of a kernel have started, blocks of the next kernel start as resources
-// become free. So every thread of every kernel calls wait_for_kernels(), which returns when all previous
-// kernels have ended. Before this call, a kernel reads only its arguments and weights, and writes only shared
-// memory.
+// capability 9.0 on). When all thread blocks of a kernel have started, blocks of the next kernel start as
+// resources become free. So every thread of every kernel calls wait_for_kernels(), which returns when all
+// previous kernels have ended. Before this call, a kernel reads only its arguments and weights, and writes
+// only shared memory.
 #ifdef __CUDACC__
 __device__ inline void wait_for_kernels() {
 #if __CUDA_ARCH__ >= 900
@@ -185,10 +186,9 @@ __device__ inline void wait_for_kernels() {
 #endif
 }
 
-// runtime.cc
+// defined in runtime.cc
 bool kernels_overlap();
-void must_launch(cudaError_t status);  // if the driver reports an error, ends the process with the error's
-                                       // text
+void must_launch(cudaError_t status);  // if the driver reports an error, prints its text and ends the process
 
 template <class... Params, class... Args>
 void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
@@ -206,7 +206,7 @@ void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_byte
   config.numAttrs = kernels_overlap() ? 1 : 0;
   must_launch(cudaLaunchKernelEx(&config, kernel, args...));
 }
-// Allows a kernel this amount of dynamic shared memory, if it is more than the default of 48 KiB.
+// Allows a kernel to use `bytes` of dynamic shared memory, if it is more than the default of 48 KiB.
 template <class... Params>
 void allow_shared(void (*kernel)(Params...), std::size_t bytes) {
   cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -230,19 +230,15 @@ void allow_shared(void (*)(Params...), std::size_t) {}
 inline unsigned char* shared_memory() { return emulated::shared_memory(); }
 #endif
 
-// ---- Indices of threads, in 64 bits.
-
 __device__ inline std::int64_t block_x() { return blockIdx.x; }
 __device__ inline std::int64_t block_y() { return blockIdx.y; }
 __device__ inline int thread() { return static_cast<int>(threadIdx.x); }
 __device__ inline int lane() { return thread() % kWarp; }
 __device__ inline int warp() { return thread() / kWarp; }
 
-// ---- Cooperation of several blocks.
-
-// Whether this block is the last of `blocks` blocks that call this once each. The last one then reads what
-// the others wrote before, with read_shared_work(). `arrived` is zero before and after. Every thread must
-// call it.
+// Returns whether this thread block is the last of `blocks` blocks to call the function; each block calls it
+// once. The last block may then read, with read_shared_work(), what the others wrote before their calls.
+// `arrived` is zero before the first call and after the last. Every thread must call it.
 __device__ inline bool last_to_arrive(std::int32_t* arrived, int blocks) {
   OCTAVO_SHARED(int, before, [1]);
   __threadfence();
@@ -256,7 +252,7 @@ __device__ inline bool last_to_arrive(std::int32_t* arrived, int blocks) {
 }
 __device__ inline float read_shared_work(const float* at) { return __ldcg(at); }
 
-// ---- Sums and maxima over a warp or a block, in a fixed order. All threads get the result.
+// ---- Sums and maxima over a warp or a thread block, in a fixed order. All threads get the result.
 
 template <class T>
 __device__ inline T warp_sum(T x) {
@@ -272,7 +268,7 @@ __device__ inline T warp_max(T x) {
   return x;
 }
 
-// partials: shared memory of kWarp elements. Every thread of the block must call it.
+// partials: shared memory of kWarp elements. Every thread of the thread block must call it.
 template <class T, class Combine>
 __device__ inline T block_combine(T mine, T* partials, Combine combine) {
   __syncthreads();  // all threads have read the old values

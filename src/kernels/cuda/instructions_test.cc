@@ -1,4 +1,4 @@
-// Tests properties of instructions that kernels rely on but no document guarantees.
+// Tests properties of GPU instructions that kernels rely on but no document guarantees.
 #include "kernels/cuda/instructions_test.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace octavo::cuda {
 namespace {
 
-// Prompts use a warpgroup's instructions (wgmma.h), decoding a warp's (mma.h).
+// Prompts use warpgroup instructions (wgmma.h), decoding uses warp instructions (mma.h).
 TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
   const auto device = runtime::open();
   if (!device || !(device->wgmma || device->name == "emulated")) GTEST_SKIP() << "no device with wgmma";

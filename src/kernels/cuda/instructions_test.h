@@ -1,4 +1,4 @@
-// Kernels for instructions_test.cc that run single instructions.
+// Kernels that run single instructions, for instructions_test.cc.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -7,7 +7,7 @@ namespace octavo::cuda {
 
 constexpr int kProductRows = 64, kProductSide = 128;
 
-// Computes one product with a warpgroup's instructions and with a warp's, in the order of attention. The
+// Computes one product with warpgroup instructions and with warp instructions, in the order of attention. The
 // operands a [64, 128] and b [128, 128] have the 16-bit format `format`. The results by_warpgroup and by_warp
 // are in device memory: first a * b^T [64, 128], then a * b [64, 128], in steps of 16 columns of a.
 void multiply_both_ways(StreamHandle stream, Format format, const void* a, const void* b, float* by_warpgroup,

@@ -1,5 +1,5 @@
-// The kernels, with plain arguments: device addresses, sizes and formats. So nvcc does not include ops.h, and
-// host code does not include CUDA's headers.
+// Declarations of the kernels, with plain arguments: device addresses, sizes and formats. So nvcc does not
+// include ops.h, and host code does not include CUDA's headers.
 //
 // Sizes are 64-bit; addresses.h computes addresses.
 #pragma once
@@ -16,25 +16,25 @@ namespace octavo::cuda {
 
 using StreamHandle = CUstream_st*;
 
-// f8: e4m3. q4: unsigned codes, two in a byte, the first one in the lower half. e2m1: as q4, with codes of
-// doubled numbers (a sign, two bits of exponent, one bit of fraction). q8: signed codes.
+// f8: e4m3. q4: unsigned codes, two in a byte, the first one in the lower half. e2m1: packed as q4; the codes
+// are doubled numbers (sign, two bits of exponent, one bit of fraction). q8: signed codes.
 enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, e2m1, q8 };
 
 // A matrix whose rows are contiguous.
 struct Rows {
   void* data = nullptr;
   Format format = Format::f32;
-  std::int64_t stride = 0;  // in elements, from row to row
+  std::int64_t stride = 0;  // distance between rows, in elements
 };
 
-// The columns of a row of weights (numbers or codes) are padded with zeros to a multiple of this.
+// The columns of a row of weights (numbers or codes) are padded with zeros to a multiple of kWeightColumns.
 constexpr std::int64_t kWeightColumns = 32;
-// The multiple for codes with by_lanes.
+// same for codes with by_lanes
 constexpr std::int64_t kLaneColumns = 128;
 
-// Scale of a group of columns in a row: number = scale * (code - zero) - min. If WeightRows::zeros is set,
-// `offset` is the zero; otherwise it is the min, and all groups have the same zero. For f8 and e2m1: number =
-// scale * value.
+// Scale of a group of columns in a row: number = scale * (code - zero) - min. `offset` is the zero if
+// WeightRows::zeros is set. Otherwise `offset` is the min, and all groups have the same zero. For f8 and
+// e2m1: number = scale * value.
 struct GroupScale {
   float scale, offset;
 };
@@ -44,19 +44,20 @@ struct GroupScale {
 struct WeightRows {
   const std::byte* data = nullptr;
   Format format = Format::f32;
-  std::int64_t stride = 0;  // in bytes, from row to row; a multiple of 16
-  // For codes:
-  std::int64_t codes_at = 0;  // in bytes, from the start of a row
-  int group = 0;              // number of columns in a group: all, or a multiple of 8
+  std::int64_t stride = 0;  // distance between rows in bytes; a multiple of 16
+  // the fields below are for codes only
+  std::int64_t codes_at = 0;  // offset of the codes in a row, in bytes
+  int group = 0;              // number of columns in a group: all columns, or a multiple of 8
   int groups = 0;
   bool zeros = false;
   float zero = 0;
-  bool by_lanes = false;  // codes are in the order of wgmma's fragments (place_of()); without mins
+  bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (place_of()); only without
+                          // mins
 };
 
-// Position of a column's code in its row. by_lanes: within 128 columns (64 for 8 bits), lane t of four has
-// the columns 2t and 2t + 1 of every eight columns, as wgmma requires, in 16 bytes. The two codes are half a
-// register apart, so that one instruction extracts both.
+// Returns the position of a column's code in its row. by_lanes: within 128 columns (64 for 8 bits), lane t of
+// four has the columns 2t and 2t + 1 of every eight columns, as wgmma requires, in 16 bytes. The two codes
+// are half a register apart, so that one instruction extracts both.
 OCTAVO_HOST_DEVICE constexpr std::int64_t place_of(const WeightRows& w, std::int64_t column) {
   if (!w.by_lanes) return column;
   const std::int64_t eight = column / 8, t = column / 2 % 4, second = column % 2;
@@ -69,7 +70,7 @@ struct NormParams {
   NormKind kind = NormKind::none;
   float eps = 0;
   const float* weight = nullptr;
-  const float* bias = nullptr;  // optional
+  const float* bias = nullptr;  // null: no bias
 };
 
 struct EmbedParams {
@@ -77,9 +78,9 @@ struct EmbedParams {
   const std::int32_t* ids;
   WeightRows table;
   float scale;
-  const std::int32_t* positions;  // with position_table
+  const std::int32_t* positions;  // only with position_table
   WeightRows position_table;      // optional
-  const std::int32_t* types;      // with type_table
+  const std::int32_t* types;      // only with type_table
   WeightRows type_table;          // optional
   Rows out;
 };
@@ -88,18 +89,18 @@ void embed(StreamHandle stream, const EmbedParams& p);
 struct AddNormParams {
   std::int64_t n, dim;
   Rows residual;
-  Rows delta;  // optional
+  Rows delta;  // may be null
   float delta_scale;
   NormParams delta_norm, norm;
   bool replace;
-  Rows out;  // optional, as the next field
+  Rows out;  // may be null, as residual_scale
   const float* residual_scale = nullptr;
 };
 void add_norm(StreamHandle stream, const AddNormParams& p);
 
 struct ActivateParams {
   std::int64_t n, hidden;
-  Rows x, y;  // equal formats
+  Rows x, y;  // both in the same format
   Activation activation;
   bool gated;
   float alpha, limit;   // parameters of swigluoai
@@ -116,24 +117,24 @@ void keep_tail(StreamHandle stream, const KeepTailParams& p);
 
 struct ScaleRowsParams {
   std::int64_t n, dim;
-  Rows x, y;  // equal formats
+  Rows x, y;  // both in the same format
   const float* factors;
-  const std::int32_t* rows;  // optional
+  const std::int32_t* rows;  // may be null
 };
 void scale_rows(StreamHandle stream, const ScaleRowsParams& p);
 
 struct ClampParams {
   std::int64_t n, dim;
-  Rows x, y;  // equal formats
+  Rows x, y;  // both in the same format
   const float *least, *most;
 };
 void clamp(StreamHandle stream, const ClampParams& p);
 
 struct GateParams {
   std::int64_t n, heads, dim;
-  Rows x, gate, y;  // equal formats
-  NormParams norm;  // kind none: heads may have any size
-  std::int64_t weight_stride;  // from one head's weights of the norm to the next, in elements
+  Rows x, gate, y;             // all in the same format
+  NormParams norm;             // with kind none, heads may have any size
+  std::int64_t weight_stride;  // distance between the norm weights of two heads, in elements
   bool gate_first;
   Activation activation;
   float gate_scale;
@@ -145,43 +146,43 @@ struct StateParams {
   const std::int32_t *slots, *starts, *positions;
   const std::int32_t* copies;  // null: no copies
   float* data;
-  std::int64_t stride;  // in floats, from slot to slot
+  std::int64_t stride;  // distance between slots, in floats
 };
 
 struct ConvParams {
   std::int64_t inputs, channels;
   int width;
-  Rows x, y;            // equal formats, also of x_gate and y_gate
-  Rows x_gate, y_gate;  // optional
+  Rows x, y;            // x, y, x_gate and y_gate have the same format
+  Rows x_gate, y_gate;  // may be null
   Rows weight;
-  const float* bias;  // null: none
+  const float* bias;  // null: no bias
   bool silu;
-  StateParams state;  // per slot: [width - 1, inputs]
+  StateParams state;  // [width - 1, inputs] per slot
 };
 void causal_conv(StreamHandle stream, const ConvParams& p);
 
 struct GatedDeltaParams {
   int key_heads, value_heads, key_dim, value_dim;
   bool tiled;
-  Rows qkv, out;  // equal formats
+  Rows qkv, out;  // both in the same format
   Rows ba;
   const float *a_log, *dt_bias;
   bool by_row;  // true: a and dt_bias have one number for each row of a state
   float beta_scale;
-  StateParams state;  // per slot: [value_heads, key_dim, value_dim]
+  StateParams state;  // [value_heads, key_dim, value_dim] per slot
 };
 void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
 
 struct WkvParams {
   int heads, head_dim;
-  Rows r, k, v, rate, gate, out;  // equal formats
-  Rows mix, first;                // equal formats with the above; optional
+  Rows r, k, v, rate, gate, out;  // all in the same format
+  Rows mix, first;                // in the same format as above; may be null
   Rows decay;
   const float *k_k, *k_a, *r_k;
   float eps;
   const float *norm_weight, *norm_bias;
   float norm_eps;
-  StateParams state;  // per slot: [heads, head_dim, head_dim]
+  StateParams state;  // [heads, head_dim, head_dim] per slot
 };
 void wkv(StreamHandle stream, const WkvParams& p);
 
@@ -193,10 +194,10 @@ struct TimeStepParams {
 
 struct ScanParams {
   int heads, groups, state_dim, head_dim;
-  Rows xbc, dt, out;  // equal formats; dt is optional
+  Rows xbc, dt, out;  // all in the same format; dt may be null
   TimeStepParams time_step;
   const float *a_log, *d;
-  StateParams state;  // per slot: [heads, state_dim, head_dim]
+  StateParams state;  // [heads, state_dim, head_dim] per slot
 };
 void scan(StreamHandle stream, const ScanParams& p);
 
@@ -211,7 +212,7 @@ void predict_streams(StreamHandle stream, const StreamsParams& p);
 struct CorrectStreamsParams {
   StreamsParams streams;
   Rows before, out;
-  const float* scale;  // optional
+  const float* scale;  // may be null
 };
 void correct_streams(StreamHandle stream, const CorrectStreamsParams& p);
 
@@ -224,11 +225,11 @@ void match_size(StreamHandle stream, const MatchSizeParams& p);
 struct ChannelScanParams {
   std::int64_t channels;
   int state_dim;
-  Rows x, bc, dt, out;  // equal formats
+  Rows x, bc, dt, out;  // all in the same format
   TimeStepParams time_step;
   Rows a_log;
   const float* d;
-  StateParams state;  // per slot: [state_dim, channels]
+  StateParams state;  // [state_dim, channels] per slot
 };
 void channel_scan(StreamHandle stream, const ChannelScanParams& p);
 
@@ -265,17 +266,17 @@ struct ScaleLogitsParams {
 };
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
-// A device with Hopper's instructions, and the memory for blocks that share a tile.
+// Properties of a Hopper device, and memory for thread blocks that share a tile.
 struct Hopper {
-  int processors = 0;     // number of processors; 0: the device is not a Hopper
-  float* sums = nullptr;  // sums of slices of the shared tiles
+  int processors = 0;     // number of multiprocessors; 0: the device is not a Hopper
+  float* sums = nullptr;  // partial sums of shared tiles
   std::int64_t sums_room = 0;
   std::int32_t* arrived = nullptr;  // kMostSharedTiles counters, which are 0 between kernels
 };
 constexpr std::int64_t kMostSharedTiles = 4096;
 
 // A 16-bit matrix that is copied in tiles of 64 columns and `tile_rows` rows. Rows begin at multiples of 16
-// bytes. Elements outside the matrix read as zero.
+// bytes. Elements outside the matrix are read as zero.
 struct TileSource {
   const void* data;
   std::int64_t rows, columns, stride_bytes;
@@ -285,12 +286,12 @@ struct TileSource {
 struct MatmulParams {
   std::int64_t m, rows, cols;
   Rows x;
-  WeightRows w;       // numbers in x's format, or codes
-  const float* bias;  // optional
+  WeightRows w;       // numbers in the format of x, or codes
+  const float* bias;  // null: no bias
   Rows y;
   const std::int32_t* x_rows = nullptr;  // row i of y uses row x_rows[i] of x; null: row i
   // Number of independent products. For head h, x begins at element h * x_head, y at element h * y_head, and
-  // the rows of w at h * rows.
+  // w at row h * rows.
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
   Hopper hopper = {};
@@ -305,16 +306,16 @@ struct RouteParams {
   float scale;
   int groups, groups_kept, group_best;
   float jitter;
-  const float* bias;    // optional
-  const float* scales;  // optional
+  const float* bias;    // null: no bias
+  const float* scales;  // null: no scales
   Rows logits, weights;
   std::int32_t *places, *tokens, *starts;
 };
 void route(StreamHandle stream, const RouteParams& p);
 
 struct GroupedMatmulParams {
-  MatmulParams product;       // the product of all experts; w has no data
-  const std::byte* const* w;  // host memory: the address of each expert's matrix
+  MatmulParams product;       // sizes of the product of each expert; w has no data
+  const std::byte* const* w;  // host memory: address of each expert's matrix
   std::int64_t experts;
   const std::int32_t* starts;
 };
@@ -322,10 +323,10 @@ void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p);
 
 struct CombineParams {
   std::int64_t n, dim, chosen;
-  Rows y, weights;  // weights: optional
+  Rows y, weights;  // weights may be null
   const std::int32_t* places;
-  Rows shared;               // optional
-  const float* shared_gate;  // optional
+  Rows shared;               // may be null
+  const float* shared_gate;  // may be null
   Rows out;
 };
 void combine(StreamHandle stream, const CombineParams& p);
@@ -358,11 +359,11 @@ struct QkvStoreParams {
   Rows qkv;
   int q_heads;
   NormParams q_norm, k_norm;
-  std::int64_t q_weight_stride, k_weight_stride;  // from one head's weights of the norm to the next, in
+  std::int64_t q_weight_stride, k_weight_stride;  // distance between the norm weights of two heads, in
                                                   // elements; 0: all heads share them
   bool norm_whole_row, norm_turned;
   NormParams v_norm = {};
-  bool stores = true;  // true: writes keys and values; false: qkv contains none
+  bool stores = true;  // whether keys and values are written; false: qkv contains only queries
   Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;
@@ -372,31 +373,31 @@ struct QkvStoreParams {
 };
 void qkv_store(StreamHandle stream, const QkvStoreParams& p);
 
-// See LatentStoreArgs.
+// see LatentStoreArgs
 struct LatentStoreParams {
   std::int64_t n;
   int heads;  // number of query heads
   Rows kv;
-  Rows index_keys;  // optional; in q's format
+  Rows index_keys;  // in the format of q; may be null
   NormParams norm;
   Rows cos, sin;
   bool interleaved;
   const std::int64_t* slots;
   KvCache cache;
-  Rows q, q_out;                    // equal formats; may be the same memory
-  std::int64_t q_dim;               // size of a head of q
-  std::int64_t q_head, q_out_head;  // in elements, from head to head
+  Rows q, q_out;                    // both in the same format; may be the same memory
+  std::int64_t q_dim;               // number of elements of a head of q
+  std::int64_t q_head, q_out_head;  // distance between heads, in elements
 };
 void latent_store(StreamHandle stream, const LatentStoreParams& p);
 
-// Work of one block, for every key head (attention_plan.h). If it has no rows, the block does nothing.
+// Work of one thread block, for every KV head (attention_plan.h). A unit without rows is empty.
 struct AttentionUnit {
   std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
-  std::int32_t merge = -1;  // index of the merge that receives the pieces' states; -1: results are written to
-                            // the output
+  std::int32_t merge = -1;  // index of the AttentionMerge that receives the partial states; -1: the output is
+                            // written directly
 };
-// Rows whose pieces are computed by several units; without rows, there is nothing to do. A state has head_dim
-// + 2 floats: the values, the maximum, the sum.
+// Rows whose pieces several units compute. A merge without rows is empty. A state has head_dim + 2 floats:
+// the values, the maximum, the sum.
 struct AttentionMerge {
   std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
   std::int64_t first_state = 0;
@@ -407,13 +408,14 @@ struct SequenceTables {
   const std::int32_t* query_starts;
   const std::int32_t* lengths;
   const std::int32_t* tables;
-  const std::int64_t* table_starts;  // index in `tables` of each sequence's first block
+  const std::int64_t* table_starts;  // per sequence: index in `tables` of its first block
 };
-// Units of work, as attention_plan.h plans them.
+// Units of work, planned by attention_plan.h.
 struct AttentionWork {
   const AttentionUnit* units;
-  std::int64_t narrow_units, wide_units;  // units with at most kNarrowRows rows come first
-  bool wide_by_wgmma = false;             // true: wide units are computed by attention_wgmma.cu
+  std::int64_t narrow_units, wide_units;  // numbers of units; narrow ones (at most kNarrowRows rows) come
+                                          // first
+  bool wide_by_wgmma = false;             // whether attention_wgmma.cu computes the wide units
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
@@ -421,7 +423,7 @@ struct AttentionWork {
 
 struct AttentionParams {
   Rows q, out;
-  int q_heads, group;  // number of query heads, and of query heads per key head
+  int q_heads, group;  // number of query heads, and number of query heads per KV head
   KvCache cache;
   SequenceTables sequences;
   AttentionWork work;
@@ -429,9 +431,9 @@ struct AttentionParams {
   int window, chunk;
   bool causal = true;
   float soft_cap;
-  const float* slopes;  // [q_heads]; optional
-  const float* sinks;   // [q_heads]; optional
-  const std::int32_t* chosen = nullptr;  // [n, chosen_most]: ChooseTokensArgs::chosen; optional
+  const float* slopes;                   // [q_heads]; null: no ALiBi
+  const float* sinks;                    // [q_heads]; null: no sinks
+  const std::int32_t* chosen = nullptr;  // [n, chosen_most]: ChooseTokensArgs::chosen; null: all tokens
   std::int64_t chosen_stride = 0, chosen_most = 0;
 };
 constexpr int kPieceTokens = 128;
@@ -442,16 +444,16 @@ constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || la
 constexpr int kWgmmaRows = 128;  // number of rows in a wide unit with wgmma
 void attention(StreamHandle stream, const AttentionParams& p);
 
-// See ChooseTokensArgs. Queries are processed in chunks whose scores fit into `scores`.
+// See ChooseTokensArgs. Queries are processed in chunks, so that their scores fit into `scores`.
 struct ChooseParams {
   Rows q;  // [n, heads, index_dim]
   std::int64_t n, heads;
-  std::int64_t q_head;  // in elements, from head to head
+  std::int64_t q_head;  // distance between heads, in elements
   Rows weights;
   KvCache cache;
   std::int64_t sequence_count;
   SequenceTables sequences;
-  std::int64_t longest = 0;  // length of the longest sequence
+  std::int64_t longest = 0;  // number of tokens of the longest sequence
   float* scores = nullptr;   // [queries_at_once, score_stride]
   std::int64_t score_stride = 0, queries_at_once = 0;
   std::int32_t* chosen;
@@ -463,11 +465,12 @@ struct ListParams {
   const std::int32_t* starts = nullptr;  // null: every list is empty
   const std::int32_t* ids = nullptr;
 };
-// See SampleArgs.
+// see SampleArgs
 struct SampleParams {
   std::int64_t rows, vocab;
   Rows logits;
-  float* raw;  // [rows, vocab]: buffer for the unprocessed logits; may be null if nothing changes the logits
+  float* raw;  // [rows, vocab]: buffer for the unprocessed logits; null is allowed if nothing changes the
+               // logits
   const DrawRule* rules;
   ListParams history, bias, reported;
   const std::int32_t* history_counts;
@@ -477,7 +480,7 @@ struct SampleParams {
   bool processed;
   std::int32_t *out_id, *out_rank, *out_top_ids;
   float *out_logprob, *out_top_logprobs;
-  std::int64_t top_stride;  // in elements, of both `top` arrays
+  std::int64_t top_stride;  // distance between rows of both `top` arrays, in elements
 };
 void sample(StreamHandle stream, const SampleParams& p);
 

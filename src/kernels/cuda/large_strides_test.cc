@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 64;
 
-// Memory on the device; the destructor frees it.
+// Device memory that the destructor frees.
 class Memory {
  public:
   explicit Memory(std::int64_t bytes) {
@@ -77,7 +77,7 @@ class CudaLargeStrides : public testing::Test {
     return list;
   }
 
-  // A matrix on the device. stride: distance between rows.
+  // A matrix on the device. stride: distance between rows, in elements.
   template <class T>
   struct Matrix {
     Memory memory;
@@ -110,8 +110,8 @@ class CudaLargeStrides : public testing::Test {
     return all;
   }
 
-  // Calls run(stride_of) twice: stride_of(near) is `near` in the first call and far in the second. The
-  // results must be equal and not all zero.
+  // Calls run(stride_of) twice: stride_of(near) is `near` in the first call, and a large stride in the
+  // second. The results must be equal and not all zero.
   template <class Run>
   void compare(Run run) {
     const auto near = run([](std::int64_t columns) { return columns; });
@@ -190,7 +190,7 @@ TEST_F(CudaLargeStrides, PutSampled) {
   EXPECT_EQ(get(ids.at<std::int32_t>(kLast), 1)[0], 77);
 }
 
-// Tests up to 16 rows of x, and more. The last row is beyond 2^31 elements.
+// Covers up to 16 rows of x, and more. The last row is beyond 2^31 elements.
 TEST_F(CudaLargeStrides, Matmul) {
   for (const std::int64_t m : {2, 18})
     compare([&](auto stride) {
@@ -266,13 +266,13 @@ TEST_F(CudaLargeStrides, QkvStore) {
   });
 }
 
-// Tests attention with tensor cores and, in f32, without; with undivided sequences, and with states of
+// Covers attention with tensor cores and (in f32) without them, with undivided sequences and with states of
 // pieces in memory.
 class CudaLargeAttention : public CudaLargeStrides {
  protected:
   static constexpr int kLength = 300, kBlockCount = (kLength + 15) / 16, kDim = 32;
 
-  // latent: width of a value of latent attention; 0: separate keys and values
+  // latent: width of a value in latent attention; 0: separate keys and values.
   template <class T>
   void run(std::int64_t blocks_at_a_time, int latent = 0) {
     layout_ = kPacked;
@@ -360,7 +360,7 @@ TEST_F(CudaLargeAttention, Plain) {
   run<float>(100);
 }
 
-// Tests the processed logits, the selected token and the report.
+// Checks the processed logits, the selected token and the logprobs.
 TEST_F(CudaLargeStrides, Sample) {
   constexpr std::int64_t kVocab = 100;
   compare([&](auto stride) {

@@ -2,9 +2,10 @@
 //
 // A sum is divided into slices of kSlice columns, at fixed positions. A slice is one chain of tensor-core
 // steps, and slices are added in order. So an output has the same bits for any number of rows of x, any
-// kernel and any warp. Both operands are read directly from global memory, 16 bytes per lane: of 32 columns,
-// lane t reads the columns 8t to 8t + 7 of its row. This is not the fragments' order, but it is the same for
-// both operands. Codes of weights are converted to x's format after they are read.
+// kernel and any warp. Lanes read both operands directly from global memory, 16 bytes at a time: of 32
+// columns, lane t reads the columns 8t to 8t + 7 of its row. This is not the order of tensor-core fragments,
+// but it is the same for both operands. Codes of weights are converted to the format of x after they are
+// read.
 #include "kernels/cuda/matmul_rows.h"
 #include "kernels/cuda/mma.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kStep = 32;  // number of columns that a warp reads at a time: two tensor-core steps
 
-// One warp computes kTall * 16 rows of x times kWide * 8 rows of w. Rows after the last one repeat it, and
+// One warp computes kTall * 16 rows of x times kWide * 8 rows of w. Missing rows repeat the last row, and
 // their results are not stored.
 template <class T, Format kFormat, int kTall, int kWide>
 struct Tile {
@@ -68,8 +69,8 @@ struct Tile {
   }
 };
 
-// For up to 16 rows of x: a block computes 8 outputs of each row. The block's warps process the slices in
-// turn, and add their sums through shared memory.
+// For up to 16 rows of x: a thread block computes 8 outputs of each row. Its warps process the slices
+// alternately, and add their sums through shared memory.
 constexpr int kNarrowWarps = 8;
 
 template <class T, class Y, Format kFormat>
@@ -104,7 +105,7 @@ __global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParam
   narrow_tile<T, Y, kFormat>(p, block_y() * 16, block_x() * 8);
 }
 
-// For many rows of x: a block of eight warps computes 64 x 128 outputs; each warp computes 32 x 32.
+// For many rows of x: a thread block of eight warps computes 64 x 128 outputs; each warp computes 32 x 32.
 constexpr int kWideRows = 64, kWideColumns = 128, kWarpSide = 32;
 constexpr int kWideWarps = kWideRows / kWarpSide * (kWideColumns / kWarpSide);
 
@@ -182,8 +183,7 @@ bool by_wgmma(const MatmulParams& p) {
   return p.hopper.processors > 0 && p.x.format != Format::f32 && (p.w.by_lanes || p.w.format == p.x.format);
 }
 
-// Calls body(x, format), where the types of the arguments are the 16-bit type of x and the format of the
-// weights.
+// Calls body(x, format); the types of the arguments are the 16-bit type of x and the format of the weights.
 template <class Body>
 void for_operands(const MatmulParams& p, Body&& body) {
   for_activation(p.x.format, [&](auto x) {

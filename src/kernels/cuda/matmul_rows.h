@@ -1,4 +1,5 @@
-// Code for all product kernels: which rows of x and w a block multiplies, and where its results are written.
+// Common code of all product kernels: the rows of x and w that a thread block multiplies, and the addresses
+// of its results.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -6,12 +7,12 @@
 
 namespace octavo::cuda {
 
-// Number of columns whose products are added in one chain on tensor cores. The sums of these slices are added
-// in order.
+// Number of columns whose products are added in one chain on tensor cores. The sums of these slices are then
+// added in order.
 constexpr std::int64_t kSlice = 1024;
 
-// Columns [column, column + 8) of a row of x, which has `cols` columns and may begin at any element. Columns
-// after the last one are zeros.
+// Loads columns [column, column + 8) of a row of x, which has `cols` columns and may begin at any element.
+// Columns after the last one are zeros.
 template <class T>
 __device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t cols, bool aligned) {
   if (aligned) return column < cols ? *reinterpret_cast<const uint4*>(row + column) : uint4{0, 0, 0, 0};
@@ -30,7 +31,7 @@ __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
   return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
 }
 
-// The rows of the product that this block computes.
+// Returns the rows of the product that this thread block computes.
 template <class X, class Y>
 __device__ inline MatmulParams of_head(MatmulParams p) {
   const std::int64_t head = blockIdx.z;
@@ -47,25 +48,25 @@ __device__ inline void store(const MatmulParams& p, std::int64_t row, std::int64
   static_cast<Y*>(p.y.data)[element_at(row, p.y.stride, column)] = from_float<Y>(value);
 }
 
-// Whether rows of x can be read 16 bytes at a time.
+// Returns whether rows of x can be read 16 bytes at a time.
 template <class T>
 __device__ inline bool x_aligned(const MatmulParams& p) {
   return p.cols % 8 == 0 && p.x.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
 }
 
-// Products of experts. A block has rows of one expert, which it finds by counting tiles. The grid includes a
-// partial tile for each expert.
+// Products of experts. A thread block processes rows of one expert, which it finds by counting tiles. The
+// grid includes a partial tile for each expert.
 constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {
   MatmulParams product;
-  const std::int32_t* starts;  // start of the chunk's first expert
+  const std::int32_t* starts;  // index of the first row of the chunk's first expert
   int experts;
   const std::byte* w[kExpertsAtOnce];
 };
 
-// Changes p to the product of the expert that has this tile, and `tile` to the index among the expert's
-// tiles. Returns false if no expert has the tile.
+// Changes p to the product of the expert that tile `tile` belongs to, and `tile` to its index among the
+// expert's tiles. Returns false if the tile is beyond the last expert.
 __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
                                    std::int64_t& tile) {
   for (int e = 0; e < chunk.experts; ++e) {
@@ -94,11 +95,11 @@ __host__ __device__ inline unsigned pieces(std::int64_t items, std::int64_t each
   return static_cast<unsigned>((items + each - 1) / each);
 }
 
-// For Hopper: wgmma_matmul.cu for 16-bit numbers, wgmma_codes.cu for codes in fragment order.
+// Kernels for Hopper: wgmma_matmul.cu for 16-bit numbers, wgmma_codes.cu for codes in fragment order.
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
 void wgmma_codes(StreamHandle stream, const MatmulParams& p);
-// wgmma_wide.cu, for many rows of x. The estimated time in the unit of schedule_of(); the maximum if it is
-// not supported.
+// Kernel for Hopper with many rows of x (wgmma_wide.cu). wide_time returns the estimated time in the unit of
+// schedule_of(), or the maximum if the product is not supported.
 std::int64_t wide_time(const MatmulParams& p);
 void wgmma_wide(StreamHandle stream, const MatmulParams& p);
 // rows_each: expected number of rows per expert.

@@ -1,5 +1,5 @@
-// A warp's products of small matrices on tensor cores: D[16, 8] += A[16, 16] * B[16, 8], with 16-bit inputs
-// and sums in f32.
+// Products of small matrices in one warp on tensor cores: D[16, 8] += A[16, 16] * B[16, 8], with 16-bit
+// inputs and sums in f32.
 //
 // Elements in the registers of a lane, with g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix Fragments for
 // mma.m16n8k16"):
@@ -34,8 +34,8 @@ __device__ inline void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], 
   }
 }
 
-// Loads four matrices of 8 x 8 numbers from shared memory. Lane i passes the address of row i % 8 of matrix i
-// / 8 (16 bytes). It receives the numbers 2t and 2t + 1 of row g of each matrix.
+// Loads four matrices of 8 x 8 numbers from shared memory. Lane i passes the 16-byte address of row i % 8 of
+// matrix i / 8, and receives the numbers 2t and 2t + 1 of row g of each matrix.
 __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -43,7 +43,7 @@ __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
                : "r"(address)
                : "memory");
 }
-// As load_matrices, with each matrix transposed: number g of the rows 2t and 2t + 1.
+// Same as load_matrices, with each matrix transposed: a lane receives number g of the rows 2t and 2t + 1.
 __device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,4 +1,4 @@
-// The kernels' conversions of single numbers are compared with tensor/dtype.h, bit by bit.
+// Compares the kernels' conversions of single numbers with tensor/dtype.h, bit by bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ TEST(CudaNumbers, F8IsReadAsEverywhere) {
 }
 
 TEST(CudaNumbers, F8IsWrittenAsEverywhere) {
-  // Every exponent, with fractions near every rounding boundary.
+  // all exponents, with fractions near every rounding boundary
   for (std::uint32_t high = 0; high < 1 << 16; ++high)
     for (const std::uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
       const float x = std::bit_cast<float>(high << 16 | low);

@@ -5,7 +5,7 @@
 
 namespace octavo::cuda {
 
-// One declaration for each row of operators/list.h. Operators that this backend lacks are not defined.
+// Declares run_NAME for each row of operators/list.h. Operators that this backend lacks are not defined.
 #define OCTAVO_DECLARE_RUN(name, Args, backends) void run_##name(Stream& stream, const Args& args);
 OCTAVO_OPERATORS(OCTAVO_DECLARE_RUN)
 #undef OCTAVO_DECLARE_RUN

@@ -1,5 +1,5 @@
-// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out, and
-// keys and values to the pages. A warp processes one head of one token; in latent attention, a block
+// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
+// and values to the KV blocks. A warp processes one head of one token. In latent attention, a thread block
 // processes one token.
 #include "kernels/cuda/gpu.h"
 
@@ -26,7 +26,8 @@ __device__ Head head_of(const QkvStoreParams& p, int head) {
   return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
 }
 
-// x[j] is element lane + 32j of the head; 0 after its end. row: address of the first head of this type.
+// Normalises a head; x[j] is its element lane + 32j, and 0 after its end. row: address of the first head of
+// this type.
 template <class T>
 __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t weight_stride, const T* row,
                           const Head& head, int dim, float (&x)[kPerLane]) {
@@ -56,7 +57,7 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
   }
 }
 
-// Element i of the rotated head. head: the whole head.
+// Returns element i of the rotated head. head: all elements before the rotation.
 __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const float* head, int i) {
   const int half = p.rotary_dim / 2;
   if (i >= p.rotary_dim) return head[i];
@@ -69,8 +70,8 @@ __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const floa
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
-// Factor of an rms norm that follows the rotation. Some ropes scale, so the rotation may change the length
-// of a head.
+// Returns the factor of an rms norm that follows the rotation. Some rotary embeddings scale, so the rotation
+// may change the length of a head.
 __device__ float turned_scale(const QkvStoreParams& p, const NormParams& norm, std::int64_t token,
                               const float* head, int dim) {
   float squares = 0;
@@ -86,7 +87,7 @@ __device__ void put(std::byte* vector, std::int64_t i, float value) {
   reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
 }
 
-// Magnitude of an element, for its vector's scale (kv_quant.h); infinity for NaN and infinity.
+// Returns the magnitude of an element, for its vector's scale (kv_quant.h); infinity for NaN and infinity.
 __device__ float magnitude(float value) {
   const float size = fabsf(value);
   return size <= 3.40282347e38f ? size : INFINITY;
@@ -104,7 +105,7 @@ __device__ void put(Format format, std::byte* vector, std::int64_t i, float valu
       return put<Bf16>(vector, i, value);
     case Format::f8:
       return put<F8>(vector, i, value);
-    default:  // q8
+    default:  // default is Format::q8
       value = scale > 0 ? rintf(value / scale) : 0;
       reinterpret_cast<signed char*>(vector)[i] = static_cast<signed char>(fminf(fmaxf(value, -127), 127));
   }
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
 
 constexpr int kLatentThreads = 256;
 
-// Pair `pair` of the `turning` rotated elements at the end of a vector of `dim` elements.
+// Pair `pair` of the last `turning` elements of a vector of `dim` elements; these elements are rotated.
 struct Pair {
   std::int64_t first, second;  // indices of the two elements
   float c, s;

@@ -1,4 +1,4 @@
-// Recurrent layers: the tokens of each sequence are processed in order.
+// Recurrent layers. The tokens of each sequence are processed in order.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -15,14 +15,14 @@ __device__ float* state_of(const StateParams& p, std::int64_t sequence) {
   return p.data + element_at(p.slots[sequence], p.stride, 0);
 }
 
-// Address to which the state after token t is copied, at the same offset in its slot as `state`; null: no
-// copy.
+// Returns the address to which the state after token t is copied, at the same offset in its slot as `state`;
+// null: no copy.
 __device__ float* copy_of(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t) {
   const std::int32_t slot = p.copies != nullptr ? p.copies[t] : -1;
   return slot < 0 ? nullptr : p.data + element_at(slot, p.stride, 0) + (state - state_of(p, sequence));
 }
 
-// Copies `count` elements of a state, which are `stride` apart, to copy_of().
+// Copies `count` elements of a state, `stride` elements apart, to the address that copy_of() returns.
 __device__ void copy_state(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t,
                            std::int64_t count, std::int64_t stride) {
   if (float* copy = copy_of(p, sequence, state, t))
@@ -64,7 +64,7 @@ __device__ float time_step(const TimeStepParams& p, float dt, std::int64_t i) {
   return fminf(fmaxf(softplus(fmaf(dt, p.scale, p.bias[i])), p.least), p.most);
 }
 
-// A block processes a value head of a sequence; each thread has a column of its state.
+// A thread block processes one value head of a sequence; each thread has one column of its state.
 template <class T>
 __global__ void delta_kernel(GatedDeltaParams p) {
   wait_for_kernels();
@@ -86,7 +86,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
     for (std::int64_t i = 0; i < keys; ++i) state[i * p.value_dim] = 0;
   const float rate = -expf(p.a_log[head]);
 
-  // `to` = the head of qkv that begins at `from`, divided by its length
+  // `to` = the head of qkv that begins at `from`, divided by its norm
   const auto take_unit = [&](std::int64_t t, std::int64_t from, float factor, float* to) {
     float squares = 0;
     for (std::int64_t i = thread(); i < keys; i += threads) {
@@ -122,7 +122,8 @@ __global__ void delta_kernel(GatedDeltaParams p) {
   }
 }
 
-// A block processes a head of a sequence; each thread has a column of its state, and also serves as a row.
+// A thread block processes one head of a sequence. Each thread has one column of the head's state, and also
+// loads one row of the inputs.
 template <class T>
 __global__ void wkv_kernel(WkvParams p) {
   wait_for_kernels();
@@ -187,7 +188,7 @@ __global__ void wkv_kernel(WkvParams p) {
   }
 }
 
-// A block processes a head of a sequence; each thread has a column of its state.
+// A thread block processes one head of a sequence; each thread has one column of its state.
 template <class T>
 __global__ void scan_kernel(ScanParams p) {
   wait_for_kernels();

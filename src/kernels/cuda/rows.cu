@@ -13,12 +13,12 @@ __device__ T& element(const Rows& rows, std::int64_t row, std::int64_t column) {
   return static_cast<T*>(rows.data)[element_at(row, rows.stride, column)];
 }
 
-// Normalised row, before weight and bias: (x - mean) * scale.
+// Statistics of a row; the normalised row, before weight and bias, is (x - mean) * scale.
 struct Moments {
   float mean, scale;
 };
 
-// value(i): element i of the row. Every thread of the block must call it.
+// value(i): element i of the row. Every thread of the thread block must call it.
 template <int kCount = kThreads, class Value>
 __device__ Moments moments_of(const NormParams& norm, std::int64_t dim, float* partials, Value value) {
   if (norm.kind == NormKind::affine) return {0, 1};
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
-  // Each thread reads only what it has written itself.
+  // needs no barrier: each thread reads only elements that it has written itself
   if (p.delta.data != nullptr) {
     const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
     Moments m{0, 1};
@@ -130,7 +130,7 @@ __global__ void activate_kernel(ActivateParams p) {
   element<T>(p.y, row, k) = from_float<T>(y);
 }
 
-// A block processes one row.
+// A thread block processes one row.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_tail_kernel(KeepTailParams p) {
   wait_for_kernels();
@@ -161,7 +161,7 @@ __global__ void clamp_kernel(ClampParams p) {
   element<T>(p.y, row, k) = from_float<T>(x < p.least[k] ? p.least[k] : x > p.most[k] ? p.most[k] : x);
 }
 
-// A block processes one head, or one row if nothing is normalised.
+// A thread block processes one head, or one row if nothing is normalised.
 template <class T>
 __global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
   wait_for_kernels();

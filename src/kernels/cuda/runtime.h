@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime that the backend uses, so that host code builds and runs without CUDA.
+// The functions of the CUDA runtime that the backend uses, so that host code builds and runs without CUDA.
 // runtime.cc implements them for the device, emulator/runtime.cc for tests.
 //
 // Errors of a running device cannot be handled: functions that return void end the process with CUDA's error
@@ -23,14 +23,15 @@ struct DeviceInfo {
   std::string name;
   int processors = 0;  // number of streaming multiprocessors
   std::size_t memory_bytes = 0;
-  bool wgmma = false;  // the device has Hopper's warpgroup products
+  bool wgmma = false;  // whether the device has Hopper's warpgroup products
 };
 
-// Initialises the first device. Errors, one line each: no driver, no device, or the device is too old.
+// Initialises the first device. Returns a one-line error if there is no driver or no device, or if the device
+// is too old.
 Result<DeviceInfo> open();
 std::size_t free_bytes();
 
-Result<void*> allocate(std::size_t bytes);  // zeroed; nullptr if bytes is 0
+Result<void*> allocate(std::size_t bytes);  // zeroed memory; nullptr if bytes is 0
 void release(void* device);
 // Pinned host memory, for which copies are asynchronous.
 Result<void*> allocate_pinned(std::size_t bytes);
@@ -39,12 +40,12 @@ void release_pinned(void* host);
 StreamHandle make_stream();
 void destroy_stream(StreamHandle stream);
 void synchronize(StreamHandle stream);
-// `host` can be reused when the stream has finished the copy.
+// The caller may reuse `host` when the stream has finished the copy.
 void copy_to_device(StreamHandle stream, void* device, const void* host, std::size_t bytes);
 void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes);
 void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes);
 
-// Copies between host and device outside of all streams, and returns after the copy. Thread-safe.
+// Copies between host and device outside of all streams; returns after the copy. Thread-safe.
 void copy_at_once(void* to, const void* from, std::size_t bytes);
 
 // A position in a stream. Recording an event again overwrites it. Any thread may wait for an event.
@@ -53,8 +54,8 @@ void destroy_event(EventHandle event);
 void record_event(StreamHandle stream, EventHandle event);
 void wait_for(EventHandle event);
 
-// Between begin_graph and end_graph, launches on the stream are recorded instead of run. Memory must not be
-// allocated or copied, and no thread may wait.
+// Starts recording: until end_graph, launches on the stream are recorded and do not run. Meanwhile, memory
+// must not be allocated or copied, and no thread may wait for the stream.
 void begin_graph(StreamHandle stream);
 GraphHandle end_graph(StreamHandle stream);
 void launch_graph(StreamHandle stream, GraphHandle graph);

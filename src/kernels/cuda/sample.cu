@@ -1,10 +1,10 @@
-// The sample operator: one block per row, without sorting.
+// The sample operator: one thread block per row, without sorting.
 //
-// min_p, top_k and top_p keep the first tokens in order, so the last kept token defines the set. Bisection
-// finds it: over the logits, mapped to integers with the same order; among equal logits, over the ids. Each
-// step adds up the number or the integer mass of the tokens above a bound. After a few steps, the remaining
-// candidates fit into shared memory. Sums of integers do not depend on the order, so every backend keeps the
-// same tokens.
+// min_p, top_k and top_p keep the first tokens in order of probability, so the last kept token defines the
+// set. Bisection finds this token: first over the logits, mapped to integers with the same order; then, among
+// equal logits, over the ids. Each bisection step adds up the number or the integer mass of the tokens above
+// a bound. After a few steps, the remaining candidates fit into shared memory. Sums of integers do not depend
+// on the order, so every backend keeps the same tokens.
 //
 // This file is compiled without fused multiply-adds (sampling_math.h).
 #include "kernels/cuda/gpu.h"
@@ -18,9 +18,8 @@ using Key = std::uint32_t;
 using Mass = std::uint64_t;
 
 constexpr int kThreads = 1024;
-constexpr int kFew = 4096;    // number of tokens in shared memory, when at most this number of tokens can
-                              // be the last kept one
-constexpr int kByValue = 16;  // number of the first steps of a search that halve a range of logits, not of
+constexpr int kFew = 4096;    // number of candidates below which they are copied to shared memory
+constexpr int kByValue = 16;  // number of initial bisection steps that halve a range of logits instead of
                               // keys
 constexpr int kWarps = kThreads / kWarp;
 
@@ -32,7 +31,7 @@ __device__ Key key_of(float logit) {
 
 __device__ float logit_of(Key key) { return bits_to_float((key >> 31) != 0 ? key & 0x7fffffff : ~key); }
 
-// The last token that is kept, by key and id.
+// Key and id of the last token that is kept.
 struct Bound {
   Key key;
   std::int64_t id;
@@ -48,7 +47,7 @@ struct Shared {
   int few;
 };
 
-// A list of one row (RowLists).
+// One of the lists of a row (RowLists).
 struct List {
   const std::int32_t* ids;
   std::int64_t begin, count;
@@ -60,7 +59,7 @@ struct List {
   __device__ std::int64_t id(std::int64_t i) const { return ids[begin + i]; }
 };
 
-// Processes one row in one block. All threads of the block must call every function.
+// Samples one row in one thread block. All threads of the block must call every function.
 class RowSampler {
  public:
   __device__ RowSampler(const SampleParams& p, std::int64_t row, Shared& shared)
@@ -111,7 +110,7 @@ class RowSampler {
 
   template <class Body>
   __device__ void for_tokens(Body body) const {
-#pragma unroll 8  // so that logits are read early
+#pragma unroll 8  // unrolled, so that logits are read early
     for (std::int64_t id = thread(); id < p_.vocab; id += kThreads) body(id);
   }
   __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }
@@ -157,9 +156,9 @@ class RowSampler {
     __syncthreads();
   }
 
-  // The first token in order after `last`.
+  // Returns the first token in order after `last`.
   __device__ Bound next_in_order(const float* logits, const Bound& last) {
-    Mass best = 0;  // the key, then the inverted id
+    Mass best = 0;  // greatest key; of equal keys, the lowest id
     for_tokens([&](std::int64_t id) {
       const Key key = key_of(logits[id]);
       if (last.id < p_.vocab && last.keeps(key, id)) return;
@@ -169,8 +168,6 @@ class RowSampler {
     best = most(best);
     return {static_cast<Key>(best >> 32), static_cast<std::int64_t>(0xffffffff - (best & 0xffffffff))};
   }
-
-  // ---- Filters.
 
   __device__ Bound last_kept() {
     Bound kept{0, p_.vocab};
@@ -192,7 +189,7 @@ class RowSampler {
     return shortened(kept, sampling::mass_to_keep(top_p, total_mass(logits_, kept)), mass);
   }
 
-  // Number of the kept tokens with a key in [low, high], and the sum of their weights.
+  // Number of kept tokens with a key in [low, high], and the sum of their weights.
   struct Range {
     Mass tokens, weight;
   };
@@ -221,7 +218,7 @@ class RowSampler {
     });
     __syncthreads();
   }
-  // Sum of weight(key, id) over these tokens.
+  // Returns the sum of weight(key, id) over the tokens in shared memory.
   template <class Weight>
   __device__ Mass sum_of_few(Weight weight) {
     Mass mine = 0;
@@ -229,8 +226,8 @@ class RowSampler {
     return sum(mine);
   }
 
-  // A key in (low, high]. At first, halves the range of logits, and not far below the upper end, because
-  // keys are dense around zero.
+  // Returns a key in (low, high], where bisection continues. At first it halves the range of logits, but
+  // stays near the upper end, because keys are dense around zero.
   __device__ Key middle_of(Key low, Key high, int step) const {
     if (step < kByValue) {
       const float upper = logit_of(high), least = upper - 64 / softmax_.inverse_temperature;
@@ -241,10 +238,11 @@ class RowSampler {
     return low + (high - low) / 2 + 1;
   }
 
-  // The first token in order at which the sum of weights reaches `target`; `kept` if the sum of all is less.
+  // Returns the first token in order at which the sum of weights reaches `target`; `kept` if the total is
+  // less.
   template <class Weight>
   __device__ Bound shortened(const Bound& kept, Mass target, Weight weight) {
-    Key low = kept.key, high = max_key_;  // the key of the wanted token is between these
+    Key low = kept.key, high = max_key_;  // bounds of the key of the wanted token
     Mass above = 0;                       // sum of the weights of tokens with a key above `high`
     Range inside = range_between(kept, low, high, weight);
     if (inside.weight < target) return kept;
@@ -277,7 +275,7 @@ class RowSampler {
     return {low, nth_of_key(kept, low, (target - above + each - 1) / each, few)};
   }
 
-  // Id of the n-th kept token with this key. few: the tokens are in shared memory.
+  // Returns the id of the n-th kept token with this key. few: the tokens are in shared memory.
   __device__ std::int64_t nth_of_key(const Bound& kept, Key key, Mass n, bool few) {
     std::int64_t low = 0, high = p_.vocab - 1;
     while (low < high) {
@@ -308,7 +306,8 @@ class RowSampler {
     return sum(mine);
   }
 
-  // ---- The draw: each warp adds up a range of ids; the warp whose range contains the point searches it.
+  // ---- Random draw: each warp adds up a range of ids. The warp whose range contains the drawn point
+  // searches in it.
 
   __device__ Mass kept_mass(const Bound& kept, std::int64_t id) const {
     return kept.keeps(key_of(logits_[id]), id) ? softmax_.mass(logits_[id]) : 0;
@@ -332,8 +331,8 @@ class RowSampler {
   __device__ void walk(const Bound& kept, std::int64_t begin, std::int64_t end, Mass point) {
     for (std::int64_t first = begin; first < end; first += kWarp) {
       const std::int64_t id = first + lane();
-      Mass up_to = id < end ? kept_mass(kept, id) : 0;  // mass of this lane's token and those of the lanes
-                                                        // before it
+      Mass up_to = id < end ? kept_mass(kept, id) : 0;  // mass of this lane's token and of the tokens of
+                                                        // lower lanes
       for (int step = 1; step < kWarp; step *= 2) {
         const Mass before = __shfl_up_sync(kAllLanes, up_to, step);
         if (lane() >= step) up_to += before;
@@ -347,13 +346,11 @@ class RowSampler {
     }
   }
 
-  // ---- Results.
-
   __device__ void put(std::int64_t id) const {
     if (thread() == 0) p_.out_id[row_] = static_cast<std::int32_t>(id);
   }
 
-  // Reports from the unprocessed distribution.
+  // Writes the logprobs, which are those of the unprocessed distribution.
   __device__ void finish(const float* raw, float raw_max, std::int64_t id) {
     put(id);
     if (!rule_.reports()) return;

@@ -1,5 +1,5 @@
-// Tests streams, marks, recordings and staging of the CUDA backend: on a real device and on the emulated
-// one, which runs work only when a thread waits.
+// Tests streams, marks, recordings and staging of the CUDA backend, on a real device and on the emulated one,
+// which runs work only when a thread waits.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -46,7 +46,7 @@ TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
   ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
   std::vector<Buffer> results;
   std::vector<Stream::Mark> marks;
-  for (int i = 0; i < 600; ++i) {  // more marks than events
+  for (int i = 0; i < 600; ++i) {  // more marks than events in the ring
     write(static_cast<float>(i), numbers);
     scale(2);
     read(results.emplace_back(staging()));
@@ -58,7 +58,7 @@ TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
   }
 }
 
-// Otherwise a host that waits for the step before last would also wait for the running step.
+// Otherwise, a host that waits for the step before the last one would also wait for the running step.
 TEST_F(CudaStreams, WhoWaitsForAMarkDoesNotWaitForWhatCameBehindIt) {
   if (device().name() != "emulated") GTEST_SKIP() << "a real device goes on by itself";
   Staging numbers;
@@ -83,7 +83,7 @@ TEST_F(CudaStreams, ARecordingWorksOnWhatIsThereWhenItIsReplayed) {
   ASSERT_TRUE(stream().asynchronous());
   Staging numbers;
   ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
-  scale(1);  // a kernel is loaded when it first runs
+  scale(1);  // a kernel is loaded before recording, since loading happens on its first run
   write(1, numbers);
   const auto recording = stream().record([&] {
     scale(3);
@@ -103,7 +103,7 @@ TEST_F(CudaStreams, ARecordingWorksOnWhatIsThereWhenItIsReplayed) {
   EXPECT_EQ(value(again), 450);
 }
 
-// Plans of one stream run one after the other, so that they share one buffer for the states of pieces.
+// Attention plans of one stream run one after the other, so they share one buffer for the states of pieces.
 TEST_F(CudaStreams, AttentionPlansShareTheStatesOfPieces) {
   const AttentionLimits limits{.max_tokens = 4096,
                                .max_sequences = 8,

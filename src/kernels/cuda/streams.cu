@@ -11,7 +11,7 @@ __device__ T& element(const Rows& rows, std::int64_t row, std::int64_t column) {
   return static_cast<T*>(rows.data)[element_at(row, rows.stride, column)];
 }
 
-// Row `row` of coefs times the tanh of token t's router.
+// Returns the product of row `row` of coefs with the tanh of token t's router values.
 __device__ float coefficient(const StreamsParams& p, std::int64_t row, std::int64_t t) {
   float sum = 0;
   for (std::int64_t i = 0; i < p.streams; ++i)
@@ -23,7 +23,7 @@ __device__ float& stream_at(const StreamsParams& p, std::int64_t t, std::int64_t
   return p.x[element_at(t, p.token_stride, element_at(j, p.stream_stride, k))];
 }
 
-// Each thread processes one column of a token.
+// A thread processes one column of a token.
 __global__ void __launch_bounds__(kThreads) predict_kernel(StreamsParams p) {
   wait_for_kernels();
   const std::int64_t t = block_x(), k = block_y() * kThreads + thread();
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) correct_kernel(CorrectStreamsParams 
   element<T>(p.out, t, k) = from_float<T>(stream_at(p.streams, t, 0, k) * scale);
 }
 
-// Each block processes one row.
+// A thread block processes one row.
 __global__ void __launch_bounds__(kThreads) match_kernel(MatchSizeParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);

@@ -1,7 +1,7 @@
-// Copies of whole tiles from global to shared memory on Hopper (PTX ISA, "cp.async.bulk.tensor", the tensor
-// memory accelerator), and cluster primitives for shared tiles. One thread starts the copy of a tile, to one
-// block or to all blocks of a cluster. The tile arrives with the 128-byte swizzle that wgmma needs. A barrier
-// in shared memory counts the bytes that have arrived.
+// Copies of tiles from global to shared memory on Hopper by the tensor memory accelerator (PTX ISA,
+// "cp.async.bulk.tensor"), and cluster primitives for shared tiles. One thread starts the copy of a tile to
+// one thread block, or to all thread blocks of a cluster. The tile arrives with the 128-byte swizzle that
+// wgmma needs. A barrier in shared memory counts the bytes that have arrived.
 #pragma once
 
 #include "kernels/cuda/wgmma.h"
@@ -12,7 +12,7 @@
 
 namespace octavo::cuda {
 
-// Number of blocks that share tiles. The emulated device runs one block at a time.
+// Number of thread blocks that share tiles. The emulated device runs one thread block at a time.
 #ifdef __CUDACC__
 constexpr int kCluster = 2;
 #else
@@ -29,16 +29,16 @@ constexpr int kCluster = 1;
 #define OCTAVO_PARAMETER __grid_constant__
 #endif
 
-// The driver's description of tiles, passed to the kernel as a parameter.
+// The driver's descriptor of tiles, passed to the kernel as a parameter.
 using TileMap = CUtensorMap;
-void describe_tiles(const TileSource& source, void* map);  // runtime.cc
+void describe_tiles(const TileSource& source, void* map);  // defined in runtime.cc
 inline TileMap tile_map(const TileSource& source) {
   TileMap map;
   describe_tiles(source, &map);
   return map;
 }
 
-// Counts arrivals and bytes, in consecutive phases.
+// Barrier in shared memory that counts arrivals and bytes, in consecutive phases.
 using TileBarrier = std::uint64_t;
 
 #if OCTAVO_WGMMA
@@ -51,8 +51,8 @@ __device__ inline int block_of_cluster() {
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
-// One thread calls it before a cluster_barrier(). A phase ends after `arrivals` arrivals and all expected
-// bytes.
+// Initialises a barrier; one thread calls it before a cluster_barrier(). A phase ends after `arrivals`
+// arrivals and all expected bytes.
 __device__ inline void begin_barrier(TileBarrier* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(
                    shared_address(barrier)),
@@ -63,8 +63,9 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Arrives at the same barrier of another block of the cluster: this block has read the tiles. Does not
-// release written data, because a release to the cluster would wait for all pending operations of the thread.
+// Arrives at the same barrier of another thread block of the cluster, to report that this block has read the
+// tiles. It does not release written data, because a release to the cluster would wait for all pending
+// operations of the thread.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -84,7 +85,7 @@ __device__ inline void wait_phase(TileBarrier* barrier, std::int64_t phase) {
         : "memory");
   } while (done == 0);
 }
-// Copies the tile whose first element is (row, column) to this block.
+// Copies the tile whose first element is (row, column) to this thread block.
 __device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
                                  TileBarrier* barrier) {
   asm volatile(
@@ -94,7 +95,8 @@ __device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row
       "r"(static_cast<std::int32_t>(row))
       : "memory");
 }
-// Copies the tile to the same address in all blocks of the cluster. Each block's barrier counts its bytes.
+// Copies the tile to the same address in all thread blocks of the cluster. The barrier of each block counts
+// its bytes.
 __device__ inline void copy_tile_to_all(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
                                         TileBarrier* barrier) {
   asm volatile(

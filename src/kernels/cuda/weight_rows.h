@@ -1,4 +1,4 @@
-// Reads weights in kernels: numbers or codes.
+// Functions with which kernels read weights, as numbers or codes.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -9,14 +9,14 @@ __device__ inline const std::byte* row_of(const WeightRows& w, std::int64_t row)
   return w.data + element_at(row, w.stride, 0);
 }
 
-// The number that a code means.
+// Returns the number that a code represents.
 __device__ inline float number_of(const WeightRows& w, GroupScale group, float code) {
   return w.zeros ? group.scale * (code - group.offset) : group.scale * (code - w.zero) - group.offset;
 }
 
 __device__ inline GroupScale group_of(const WeightRows& w, const std::byte* row, std::int64_t column) {
   const int group = static_cast<int>(column) / w.group;
-  // any scale is correct for padding
+  // padding columns may use any scale
   return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];
 }
 
@@ -43,7 +43,7 @@ __device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::in
 }
 
 // Reads eight numbers of a row, from `column` (a multiple of 8), as 16-bit T. Codes must be in column order;
-// their values are rounded to T. kFormat: the format of codes; any other format means numbers of T.
+// their values are rounded to T. kFormat: the format of codes; any other format means numbers of type T.
 template <class T, Format kFormat>
 __device__ inline uint4 load_weights(const WeightRows& w, const std::byte* row, std::int64_t column) {
   if constexpr (kFormat == Format::f32 || kFormat == Format::f16 || kFormat == Format::bf16) {

@@ -10,7 +10,7 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // in bytes: alignment of rows and of their codes
+constexpr std::int64_t kAlignment = 16;  // alignment of rows and of their codes, in bytes
 
 std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
@@ -29,8 +29,8 @@ void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::by
 struct PartCodes {
   Format format;
   std::int64_t group;
-  int zero;    // number that is subtracted from every code; not used with `zeros`
-  bool zeros;  // each group has a zero
+  int zero;    // number subtracted from every code; unused if `zeros`
+  bool zeros;  // whether each group has a zero
   bool mins = false;
 };
 
@@ -49,7 +49,7 @@ PartCodes codes_of(const MatrixPart& part) {
   return {narrow ? Format::q4 : Format::q8, group, zeros ? 0 : zero_of(part.encoding), zeros};
 }
 
-// All parts have one layout. q8 codes are signed: kSigned, or the part's zero, is subtracted.
+// Whether all parts have the same layout. q8 codes are signed: kSigned, or the part's zero, is subtracted.
 constexpr int kSigned = 128;
 
 bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
@@ -85,7 +85,7 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   return rows;
 }
 
-// Scales and codes of a row, in the layout `to`.
+// Writes the scales and codes of a row, in the layout `to`.
 class CodedRow {
  public:
   CodedRow(const WeightRows& to, std::int64_t cols)
@@ -93,8 +93,8 @@ class CodedRow {
 
   void put(const MatrixPart& part, std::int64_t row, std::byte* out) {
     const PartCodes own = codes_of(part);
-    // For q8: the number that is subtracted to make codes signed. If groups have zeros, it is also
-    // subtracted from these.
+    // For q8: number that is subtracted to make codes signed. If groups have zeros, it is also subtracted
+    // from the zeros.
     shift_ = to_.format != Format::q8 ? 0 : own.zeros ? kSigned : own.zero;
     values_ = to_.format == Format::e2m1 ? nullptr : values_of(part.encoding);
     const auto* bytes = part.values.row<std::uint8_t>(row);
@@ -155,10 +155,10 @@ class CodedRow {
   std::vector<std::uint8_t> codes_;
   std::vector<GroupScale> scales_;
   int shift_ = 0;
-  const std::uint8_t* values_ = nullptr;  // code to write for each code of the part; null: they are equal
+  const std::uint8_t* values_ = nullptr;  // written code for each code of the part; null: codes are unchanged
 };
 
-// Copies rows through two buffers of pinned memory: one is copied while the other is filled. put(part, row,
+// Copies rows through two buffers of pinned memory: one is filled while the other is copied. put(part, row,
 // out) writes one row to `out`, which contains zeros.
 template <class Put>
 Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t row_bytes, Put&& put) {
@@ -171,7 +171,7 @@ Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t r
   TRY_VOID(
       staging.reserve(device, cuda.stream(), static_cast<std::size_t>(std::max(kPieceBytes, row_bytes))));
   const std::int64_t rows_each = static_cast<std::int64_t>(staging.bytes()) / row_bytes;
-  std::int64_t sent = 0, filled = 0;  // numbers of rows
+  std::int64_t sent = 0, filled = 0;  // numbers of rows that were sent and filled
   const auto send = [&] {
     staging.send(
         device, cuda.stream(),

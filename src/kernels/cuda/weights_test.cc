@@ -1,4 +1,4 @@
-// Compares products with codes on the CUDA backend with the reference.
+// Compares products with quantised weights on the CUDA backend with the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,14 +60,14 @@ class CudaWeights : public testing::Test {
     ASSERT_EQ(w->activation(), activation);
     const TestTensor x = random.tensor(activation, {m, parts[0].cols});
     const TestTensor y = multiply(x, *w);
-    // Some kernels round the dequantised numbers to the format of the activations; Hopper's do not.
+    // Some kernels round the dequantised numbers to the format of the activations; Hopper's kernels do not.
     const auto difference_to = [&](DType numbers) {
       return difference(y, expected(x, parts, numbers), 3e-4, 1e-4);
     };
     ASSERT_LE(std::min(difference_to(activation), difference_to(DType::f32)), 1)
         << name(parts[0].encoding) << " " << name(activation) << " " << m << " x " << w->rows() << " x "
         << w->cols() << " / " << parts[0].groups;
-    const std::int64_t last = m - 1;  // the last row must be the same alone and among others
+    const std::int64_t last = m - 1;  // The last row must have the same bits alone and among others.
     TestTensor alone(activation, {1, parts[0].cols});
     for (std::int64_t k = 0; k < parts[0].cols; ++k) alone.set(k, x[last * parts[0].cols + k]);
     ASSERT_TRUE(multiply(alone, *w) == y.rows(last, 1)) << name(parts[0].encoding);

@@ -1,6 +1,7 @@
-// A warpgroup's products of small matrices on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N], with
-// 16-bit inputs and sums in f32. B is in shared memory, and A mostly (PTX ISA, "Asynchronous Warpgroup Level
-// Matrix Multiply-Accumulate Instructions", wgmma.mma_async.m64nNk16). Also the copies to shared memory.
+// Products of small matrices in one warpgroup on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N],
+// with 16-bit inputs and sums in f32 (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
+// Instructions", wgmma.mma_async.m64nNk16). B is in shared memory; A is in shared memory or in registers. The
+// header also has the copies to shared memory.
 //
 // Operands in shared memory are tiles, whose rows have 128 bytes: 64 numbers along the dimension of the sum.
 // A group of 8 rows has 1,024 bytes and is aligned to this size. Chunk c (16 bytes) of row r is stored as
@@ -24,10 +25,10 @@ constexpr int kTileColumns = 64;  // number of columns in an operand's tile
 constexpr int kTileRowBytes = 128;
 constexpr std::size_t kSwizzleBytes = 1024;  // alignment of a swizzled tile
 
-// Byte offset of a chunk of 16 bytes in a tile.
+// Returns the byte offset of a chunk of 16 bytes in a tile.
 __device__ inline int swizzled(int row, int chunk) { return row * kTileRowBytes + ((chunk ^ row % 8) * 16); }
 
-// The registers of several tiles of D, as arguments of an instruction.
+// Returns the registers of several tiles of D as one array, for the arguments of an instruction.
 template <int kTiles>
 __device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
   return reinterpret_cast<float(&)[4 * kTiles]>(d);
@@ -46,7 +47,8 @@ __device__ inline std::uint32_t shared_address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// Starts a copy of 16 or 8 bytes from global to shared memory, or writes zeros. Complete when waited for.
+// Starts a copy of 16 or 8 bytes from global to shared memory; writes zeros if not `there`. The copy is
+// complete after wait_copies.
 template <int kBytes = 16>
 __device__ inline void copy_async(void* shared, const void* global, bool there) {
   if constexpr (kBytes == 16)
@@ -59,18 +61,18 @@ __device__ inline void copy_async(void* shared, const void* global, bool there) 
                  : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until all copies except the latest kGroups groups have arrived.
+// Waits until all groups of copies except the last kGroups have arrived.
 template <int kGroups>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
-// Fence: products after the next barrier see this thread's writes to shared memory.
+// Fence: products after the next barrier see the writes of this thread to shared memory.
 __device__ inline void show_to_products() {
 #if OCTAVO_WGMMA
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-// Barrier of `threads` threads of the block; 1 <= id <= 15. A thread that only arrives does not wait.
+// Barrier of `threads` threads of the thread block; 1 <= id <= 15. A thread that only arrives does not wait.
 __device__ inline void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -78,7 +80,8 @@ __device__ inline void named_arrival(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// Descriptor of an operand: the 16 columns of a tile that begin at `tile`, or 16 rows of a transposed tile.
+// Returns the descriptor of an operand: the 16 columns of a tile that begin at `tile`, or 16 rows of a
+// transposed tile.
 __device__ inline std::uint64_t operand(const void* tile) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
@@ -99,7 +102,7 @@ __device__ inline void take_registers() {
 #endif
 }
 
-// From here until wait_products, D and operands in registers must not be used.
+// Begins products. Until wait_products, D and operands in registers must not be used.
 __device__ inline void begin_products() {
 #if OCTAVO_WGMMA
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -110,7 +113,7 @@ __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Waits for all products except those of the latest kGroups groups. The asm constraint marks D as changed.
+// Waits for all products except those of the last kGroups groups. The asm constraint marks D as changed.
 template <int kGroups, int kCount>
 __device__ inline void wait_products(float (&d)[kCount]) {
 #if OCTAVO_WGMMA
@@ -122,7 +125,7 @@ __device__ inline void wait_products(float (&d)[kCount]) {
 #endif
 }
 
-// Call it after wait_products: it keeps an operand in its registers until here.
+// Keeps an operand in its registers until this point. Call it after wait_products.
 template <int kCount>
 __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
 #pragma unroll
@@ -143,7 +146,7 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_R64                                                                                                \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
   "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-// Arguments: shape; type; registers of D; numbers of the three asm operands after these; layouts: which
+// Arguments: shape; type; registers of D; numbers of the three asm operands after them; layouts: which
 // operands in shared memory are transposed.
 #define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                             \
   "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type    \
@@ -181,7 +184,7 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "1",            \
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
 
-// d = a * b, or d += a * b.
+// Computes d = a * b, or d += a * b if `adds`.
 template <class T, int kN>
 __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
@@ -192,7 +195,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::
   }
 #endif
 }
-// The product with A in registers; D has 8, 32 or 64 columns.
+// Same product with A in registers; D has 8, 32 or 64 columns.
 template <class T, int kN>
 __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
   static_assert(kN == 8 || kN == 32 || kN == 64);
@@ -204,7 +207,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&
   }
 #endif
 }
-// The product for 64 columns of D, with a transposed tile as B.
+// Product for 64 columns of D, with a transposed tile as B.
 template <class T>
 __device__ inline void multiply_rows(float (&d)[kTileColumns / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
@@ -238,7 +241,7 @@ void take_registers() {}
 inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
 inline void named_arrival(int id, int threads) { emulated::named_arrival(id, threads); }
 
-// As on the device, but the address is relative to the start of shared memory.
+// Same as on the device, but the address is relative to the start of shared memory.
 inline std::uint64_t operand(const void* tile) {
   const auto offset = static_cast<std::uint64_t>(static_cast<const unsigned char*>(tile) - shared_memory());
   return std::uint64_t{1} << 62 | std::uint64_t{kSwizzleBytes >> 4} << 32 | std::uint64_t{1} << 16 | offset >> 4;
@@ -246,8 +249,9 @@ inline std::uint64_t operand(const void* tile) {
 
 namespace emulated {
 
-// Element (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart; groups of
-// 64 columns are the leading dimension's offset apart. Bits 7 to 9 of an address are XORed into bits 4 to 6.
+// Returns element (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart;
+// groups of 64 columns are one leading-dimension offset apart. Bits 7 to 9 of an address are XORed into bits
+// 4 to 6.
 template <class T>
 float number_of_tile(std::uint64_t operand, int row, int column) {
   const auto field = [&](int bit) { return (operand >> bit & 0x3fff) << 4; };
@@ -281,7 +285,8 @@ void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool a
     }
   });
 }
-// A in registers is also read only when the product is waited for. number_of_b(column, k): element of B.
+// Product with A in registers, which are read only when the product is waited for. number_of_b(column, k):
+// element of B.
 template <class T, int kN, class NumberOfB>
 void multiply_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], bool adds, NumberOfB number_of_b) {
   emulated::begin_later(emulated::Later::products, [&d, &a, adds, number_of_b] {
@@ -317,7 +322,7 @@ void keep_until_here(const std::uint32_t (&)[kCount]) {}
 
 #endif
 
-// Start of a block's memory, aligned for tiles.
+// Returns the start of the thread block's dynamic shared memory, aligned for tiles.
 __device__ inline unsigned char* memory_of_tiles() {
   unsigned char* memory = shared_memory();
 #ifdef __CUDACC__

@@ -1,11 +1,11 @@
-// y = x * w^T + bias on Hopper's tensor cores, for codes in fragment order (place_of), and the same for
-// experts.
+// y = x * w^T + bias on Hopper's tensor cores, for codes in fragment order (place_of), and the same product
+// for experts.
 //
-// Codes pass through the ring without conversion. A warp converts them to fragments in registers: to whole
-// numbers code - zero, or to the numbers of their format. Both are exact in 16 bits. Sums of a group are
-// multiplied by its scale in f32. So no number of w is rounded, and a scale costs one multiplication per
-// output. Groups are added in order, in pieces of 128 columns, or of 32 columns if these contain several
-// groups.
+// Codes pass through the ring of buffers without conversion. A warp converts them to fragments in registers:
+// to integers code - zero, or to the numbers of their format. Both are exact in 16 bits. The sums of a group
+// are multiplied by its scale in f32. So no number of w is rounded, and a scale costs one multiplication per
+// output. Groups are added in order, in pieces of 128 columns, or of 32 columns if 128 columns contain
+// several groups.
 #include "kernels/cuda/wgmma_ring.h"
 
 namespace octavo::cuda {
@@ -15,10 +15,10 @@ constexpr int kStepColumns = static_cast<int>(kLaneColumns);
 // number of steps in a slice; unused on older devices
 [[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice) / kStepColumns;
 constexpr int kQuarter = 32, kQuarters = kStepColumns / kQuarter;
-// bytes of the scales of a tile's row
+// bytes of the scales of a tile row
 constexpr int kScaleBytes = kQuarters * static_cast<int>(sizeof(GroupScale));
 
-// Layout of a stage: rows of x, codes of the outputs, scales.
+// Layout of a stage in shared memory: rows of x, codes of the outputs, scales.
 template <Format kFormat, class S>
 struct Stage {
   static constexpr bool kNarrow = kFormat == Format::q4 || kFormat == Format::e2m1;
@@ -28,8 +28,8 @@ struct Stage {
   static constexpr int kBytes = kScalesAt + S::kOutputs * kScaleBytes;
   static_assert(kBytes % kSwizzleBytes == 0);
 
-  // Byte offset of a 16-byte chunk of a row's codes. In odd rows, the two halves of 128 bytes are swapped,
-  // so that concurrent lanes read from all banks.
+  // Returns the byte offset of a 16-byte chunk of a row's codes. In odd rows, the two halves of 128 bytes are
+  // swapped, so that concurrent lanes read from all banks.
   __device__ static int chunk_at(int row, int chunk) {
     return row * kRowBytes + (kNarrow ? chunk : chunk ^ row % 2 * 4) * 16;
   }
@@ -39,7 +39,7 @@ struct Stage {
 template <Format kFormat, class S>
 struct CodeRing {
   using At = Stage<kFormat, S>;
-  static constexpr int kChunks = At::kRowBytes / 16;            // number of chunks in a row's codes
+  static constexpr int kChunks = At::kRowBytes / 16;            // number of 16-byte chunks in a row's codes
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // distance between the rows that a thread
                                                                 // copies
   static constexpr int kCopies = S::kOutputs / kRowsApart;
@@ -47,8 +47,8 @@ struct CodeRing {
   const MatmulParams& p;
   unsigned char* const stages;
   const int team, me;
-  const std::int64_t first_slice, end;  // first slice of the team; first column after its last one
-  const int scales_each;                // number of scales of a row in a step: 1, or one for each quarter
+  const std::int64_t first_slice, end;  // first slice of the team, and end of its columns
+  const int scales_each;                // number of scales of a row per step: 1, or 1 per quarter
   const std::int64_t output;
 
   __device__ CodeRing(const MatmulParams& product, const Part& part, unsigned char* memory, std::int64_t first_output)
@@ -63,7 +63,7 @@ struct CodeRing {
 
   __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * At::kBytes; }
 
-  // First column of a step. Steps are counted over all slices of the team.
+  // Returns the first column of a step. Steps are counted over all slices of the team.
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + team) * kSlice + step % kSteps * kStepColumns;
   }
@@ -88,14 +88,14 @@ struct CodeRing {
       copy_async<sizeof(GroupScale)>(
           to + At::kScalesAt + r * kScaleBytes + quarter * static_cast<int>(sizeof(GroupScale)),
           row_of(p.w, there ? output + r : 0) +
-              // any scale is correct for padding
+              // padding columns may use any scale
               (group < p.w.groups ? group : p.w.groups - 1) * sizeof(GroupScale),
           there);
     }
   }
 };
 
-// A lane's codes of one row, in one step.
+// Codes of one row and one step that a lane reads.
 template <Format kFormat, class S>
 struct RowCodes {
   using At = Stage<kFormat, S>;
@@ -108,7 +108,8 @@ struct RowCodes {
       codes[i] = *reinterpret_cast<const uint4*>(tile + At::chunk_at(row, i * 4 + lane() % 4));
   }
 
-  // Fragments of 32 columns, in registers: pairs[c] contains the columns 8c + 2t and 8c + 2t + 1, as numbers.
+  // Converts 32 columns to fragments in registers: pairs[c] contains the columns 8c + 2t and 8c + 2t + 1 as
+  // numbers.
   template <class T>
   __device__ void numbers(int quarter, float zero, std::uint32_t (&pairs)[4]) const {
     constexpr bool kBf16 = std::is_same_v<T, Bf16>;
@@ -116,15 +117,14 @@ struct RowCodes {
       const uint4& all = codes[0];
       const std::uint32_t word = quarter == 0 ? all.x : quarter == 1 ? all.y : quarter == 2 ? all.z : all.w;
       if constexpr (kFormat == Format::q4) {
-        // A number so large that its lowest bit has the value 1.
+        // a number so large that its lowest bit has the value 1
         constexpr float kLarge = kBf16 ? 128 : 1024;
         const std::uint32_t base = pack<T>(kLarge + zero, kLarge + zero);
 #pragma unroll
         for (int c = 0; c < 4; ++c)
           pairs[c] = subtract_pairs<T>((word >> (4 * c) & 0x000f000f) | (kBf16 ? 0x43004300 : 0x64006400), base);
       } else {
-        // If the bits of e2m1 are read as a 16-bit number, its value is divided by kTimes, also for
-        // subnormals.
+        // Reading the bits of e2m1 as a 16-bit number divides its value by kTimes, also for subnormals.
         constexpr float kTimes = kBf16 ? 0x1p127f : 0x1p15f;
         const std::uint32_t times = pack<T>(kTimes, kTimes);
 #pragma unroll
@@ -146,13 +146,13 @@ struct RowCodes {
   template <class T>
   __device__ static std::uint32_t pair_of_bytes(std::uint32_t word, int which, float zero) {
     constexpr bool kBf16 = std::is_same_v<T, Bf16>;
-    if constexpr (kFormat == Format::f8) {  // as for e2m1; NaN becomes 480
+    if constexpr (kFormat == Format::f8) {  // converted like e2m1; NaN becomes 480
       constexpr float kTimes = kBf16 ? 0x1p120f : 0x1p8f;
       const std::uint32_t both = which == 0 ? word << 8 : word;
       return multiply_pairs<T>((both & 0x80008000) | (kBf16 ? both >> 4 & 0x07f007f0 : both >> 1 & 0x3f803f80),
                                pack<T>(kTimes, kTimes));
     } else {
-      const std::uint32_t both = (word ^ 0x80808080) >> (8 * which) & 0x00ff00ff;  // adds 128 to each
+      const std::uint32_t both = (word ^ 0x80808080) >> (8 * which) & 0x00ff00ff;  // adds 128 to each byte
       if constexpr (kBf16) {
         const float base = 0x1p23f + 128 + zero;
         return pack<T>(bits_to_float(0x4b000000 | (both & 0xff)) - base, bits_to_float(0x4b000000 | both >> 16) - base);
@@ -163,13 +163,13 @@ struct RowCodes {
   }
 };
 
-// Adds a step's sums, times their scales, to `sum`.
+// Adds the sums of one step, times their scales, to `sum`.
 template <class T, Format kFormat, class S>
 __device__ inline void multiply_step(const CodeRing<kFormat, S>& ring, std::int64_t step, int tall,
                                      float (&part)[S::kN / 2], float (&sum)[S::kN / 2]) {
   using At = Stage<kFormat, S>;
   const unsigned char* const x = ring.stage(step);
-  const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // and row r + 8
+  const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // this row and row r + 8
   const RowCodes<kFormat, S> top(x + At::kCodesAt, r), bottom(x + At::kCodesAt, r + 8);
   const auto scale_of = [&](int row, int quarter) {
     return reinterpret_cast<const GroupScale*>(x + At::kScalesAt + row * kScaleBytes)[quarter];
@@ -220,7 +220,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
 #pragma unroll
   for (int i = 0; i < S::kN / 2; ++i) products[i] = total[i] = 0;
 
-  // Copies of codes start while previous kernels still run.
+  // Copies of codes start while previous kernels are still running.
   for (int i = 0; i < kAhead; ++i) ring.begin(i);
   wait_for_kernels();
   const XTiles<T, S, kStepColumns> x_tiles(p, ring.me, row);
@@ -244,7 +244,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
         wait_copies<kAhead - 1>();
         show_to_products();
         named_barrier(1 + team, S::kTeamThreads);
-        ring.begin(step + kAhead);  // into the memory of the previous step
+        ring.begin(step + kAhead);  // overwrites the previous step
         begin_x(step + kAhead);
         multiply_step<T>(ring, step, tall, products, sum);
       }
@@ -260,7 +260,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
 template <Format kFormat, class S>
 constexpr int kBlocks = S::kTeams > 1 ? 1 : S::blocks_on_processor(Stage<kFormat, S>::kBytes);
 
-// Kernel for experts, or for a single product in which a block has `slices_each` slices of a tile.
+// Kernel for experts, and for a single product in which a thread block has `slices_each` slices of a tile.
 template <class T, Format kFormat, int kN, int kTall, int kTeams, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
                                   (kBlocks<kFormat, Shape<kN, kTall, kTeams, kStages>>))
@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
 #endif
 }
 
-// Calls body(format), where the argument's type is the format of the codes.
+// Calls body(format); the type of the argument is the format of the codes.
 template <class Body>
 void for_codes(Format format, Body&& body) {
   if (format == Format::q4) return body(std::integral_constant<Format, Format::q4>());
@@ -293,8 +293,8 @@ void for_codes(Format format, Body&& body) {
   body(std::integral_constant<Format, Format::q8>());
 }
 
-// Calls body() with kN, kTall, kTeams and kStages for this number of rows of x per block. For a single
-// product, blocks share a tile; for experts, the teams of a block do.
+// Calls body() with kN, kTall, kTeams and kStages for this number of rows of x per thread block. In a single
+// product, several thread blocks share a tile; for experts, the teams of one thread block share it.
 template <class Body>
 void for_shape(std::int64_t m, bool experts, Body&& body) {
   if (!experts && m <= 8) return body.template operator()<8, 1, 1, 6>();
@@ -305,7 +305,7 @@ void for_shape(std::int64_t m, bool experts, Body&& body) {
   body.template operator()<64, 2, 1, 5>();
 }
 
-// rows_each: number of rows of x per block.
+// rows_each: number of rows of x per thread block.
 void run(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each) {
   const MatmulParams& p = chunk.product;
   const bool experts = chunk.experts > 0;

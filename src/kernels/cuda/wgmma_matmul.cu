@@ -1,4 +1,4 @@
-// y = x * w^T + bias on Hopper's tensor cores, for 16-bit numbers, and the same for experts.
+// y = x * w^T + bias on Hopper's tensor cores, for 16-bit numbers, and the same product for experts.
 #include "kernels/cuda/wgmma_ring.h"
 
 namespace octavo::cuda {
@@ -10,18 +10,18 @@ namespace {
 template <class S>
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 
-// Copies tiles of w of one team to shared memory.
+// Copies the tiles of w of one team to shared memory.
 template <class S>
 struct WTiles {
-  static constexpr int kChunks = kTileColumns / 8;  // number of chunks in a tile's row
+  static constexpr int kChunks = kTileColumns / 8;  // number of 16-byte chunks in a tile row
   static constexpr int kCopies = S::kOutputs * kChunks / S::kTeamThreads;
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // distance between the rows that a thread
                                                                 // copies
 
   const MatmulParams& p;
   const int me;
-  const std::byte* w;   // address of the thread's chunk in its first row
-  std::int64_t w_rows;  // number of rows from this row on
+  const std::byte* w;   // address of this thread's chunk in its first row
+  std::int64_t w_rows;  // number of rows of w from the first row of the tile on
 
   __device__ WTiles(const MatmulParams& product, std::int64_t output)
       : p(product),
@@ -42,14 +42,14 @@ struct WTiles {
   }
 };
 
-// The stages of a team, and the columns of each.
+// Stages of a team, and the columns of each stage.
 template <class S>
 struct Stages {
   unsigned char* const memory;
-  const std::int64_t first_slice, end;  // first slice of the team; first column after its last one
+  const std::int64_t first_slice, end;  // first slice of the team, and end of its columns
 
   __device__ unsigned char* at(std::int64_t step) const { return memory + step % S::kStages * kStageBytes<S>; }
-  // First column of a step. Steps are counted over all slices of the team.
+  // Returns the first column of a step. Steps are counted over all slices of the team.
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kTileColumns;
   }
@@ -60,8 +60,8 @@ struct Stages {
 template <class T, class Y, class S>
 __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t output, const Part& part) {
   constexpr int kN = S::kN;
-  constexpr int kAhead = S::kStages - 2;  // number of steps whose copies are running; products of the last
-                                          // step may still run
+  constexpr int kAhead = S::kStages - 2;  // number of steps whose copies are in flight; products of the last
+                                          // step may also be running
   unsigned char* memory = memory_of_tiles();
   const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
@@ -71,7 +71,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 #pragma unroll
   for (int i = 0; i < kN / 2; ++i) sum[i] = total[i] = 0;
 
-  // Copies of weights start while previous kernels still run.
+  // Copies of weights start while previous kernels are still running.
   for (int i = 0; i < kAhead; ++i)
     if (stages.there(i)) w_tiles.begin(stages.at(i), stages.column(i));
   wait_for_kernels();
@@ -101,7 +101,8 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
         for (int k = 0; k < kTileColumns / 16; ++k)
           multiply_tiles<T, kN>(sum, operand(w + k * 32), operand(x + k * 32), i > 0 || k > 0);
         commit_products();
-        const std::int64_t next = step + kAhead;  // its memory was read by the products of two steps ago
+        // The products of two steps ago have read the memory that this copy overwrites.
+        const std::int64_t next = step + kAhead;
         if (stages.there(next)) w_tiles.begin(stages.at(next), stages.column(next));
         begin_x(next);
         wait_products<1>(sum);
@@ -118,7 +119,8 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 template <class S>
 constexpr int kBlocks = S::blocks_on_processor(kStageBytes<S>);
 
-// A block computes `slices_each` slices of a tile; block y of the grid computes the y-th group of slices.
+// A thread block computes `slices_each` slices of a tile; block y of the grid computes the y-th group of
+// slices.
 template <class T, class Y, int kN, int kTall, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, 1, kStages>::kThreads, (kBlocks<Shape<kN, kTall, 1, kStages>>))
     wgmma_kernel(MatmulParams all, int slices_each) {
@@ -159,7 +161,7 @@ void for_shape(const MatmulParams& p, Body&& body) {
   body.template operator()<128, 2, 6>();
 }
 
-// As above, with kN, kTall, kTeams and kStages for this number of rows of x per expert.
+// Same with kN, kTall, kTeams and kStages, for this number of rows of x per expert.
 template <class Body>
 void for_shape_of_expert(std::int64_t m, Body&& body) {
   if (m <= 8) return body.template operator()<8, 1, 4, 5>();

@@ -1,12 +1,13 @@
-// Ring of tiles, for products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
+// Ring of tile buffers, for products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
 //
-// Rows of w are the outputs, and form the 64 rows of an instruction; rows of x are its 8 to 128 columns. So
-// the same instructions are used for one row and for thousands. A slice of kSlice columns is one chain of
-// sums, and slices are added in order, as in matmul.cu. So the bits of an output depend neither on the number
-// of rows in a tile, nor on the team that computes a slice.
+// Rows of w are the outputs and form the 64 rows of an instruction; rows of x are its 8 to 128 columns. So
+// the same instructions are used for one row of x and for thousands. A slice of kSlice columns is one chain
+// of sums, and slices are added in order, as in matmul.cu. So the bits of an output depend neither on the
+// number of rows in a tile, nor on the team that computes a slice.
 //
-// Tiles of both operands pass through a ring in shared memory, one ring for each team of warpgroups. Either
-// the teams of a block share the slices of a tile, or one team computes one or two tiles of outputs.
+// Tiles of both operands pass through a ring in shared memory; each team of warpgroups has a separate ring.
+// Either the teams of a thread block share the slices of a tile, or one team computes one or two tiles of
+// outputs.
 #pragma once
 
 #include "kernels/cuda/matmul_rows.h"
@@ -32,8 +33,8 @@ struct Shape {
     const std::size_t bytes = kTotalBytes + kTeams * kStages * stage_bytes + kSwizzleBytes;
     return bytes <= (227 << 10) ? bytes : throw "more shared memory than there is";
   }
-  // Number of blocks that fit on a processor. It has 228 KiB of shared memory; a block uses 1 KiB more than
-  // its stages, and a little for static variables.
+  // Returns the number of thread blocks that fit on a multiprocessor. It has 228 KiB of shared memory; a
+  // thread block uses 1 KiB more than its stages, and a little for static variables.
   static constexpr int blocks_on_processor(int stage_bytes) {
     return static_cast<int>((228 << 10) / (shared_bytes(stage_bytes) + 1100));
   }
@@ -44,7 +45,7 @@ template <class T, class S, int kColumns>
 struct XTiles {
   static constexpr int kBytes = S::kN * kColumns * 2;
   static constexpr int kTileBytes = S::kN * kTileRowBytes;
-  static constexpr int kChunks = kColumns / 8;                  // number of chunks in a row
+  static constexpr int kChunks = kColumns / 8;                  // number of 16-byte chunks in a row
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // distance between the rows that a thread
                                                                 // copies
   static constexpr int kCopies = (S::kN + kRowsApart - 1) / kRowsApart;
@@ -52,9 +53,9 @@ struct XTiles {
   const MatmulParams& p;
   const int row, chunk;
   const bool aligned;
-  const T* x[kCopies];  // null: after the last row
+  const T* x[kCopies];  // null: the row is after the last row of x
 
-  // me: index of the thread in its team; first: index of the first row.
+  // me: index of the thread in its team; first: index of the first row of x.
   __device__ XTiles(const MatmulParams& product, int me, std::int64_t first)
       : p(product), row(me / kChunks), chunk(me % kChunks), aligned(x_aligned<T>(product)) {
 #pragma unroll
@@ -83,12 +84,12 @@ struct XTiles {
   }
 };
 
-// Address of a thread's totals; those of the same thread in other teams are next to it.
+// Returns the address of a thread's totals. The totals of the same thread in other teams are adjacent.
 __device__ inline float* totals_of(unsigned char* memory) {
   return reinterpret_cast<float*>(memory) + thread() % kWarpgroup;
 }
 
-// Adds a slice of each team, in order, to `total` or to the stored sums. slice: the team's current slice.
+// Adds one slice of each team, in order, to `total` or to the stored sums. slice: current slice of this team.
 template <class S>
 __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, const float (&sum)[S::kN / 2],
                                   std::int64_t slice, std::int64_t slices) {
@@ -106,7 +107,7 @@ __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, co
   }
 }
 
-// Writes a block's outputs: rows of x from `row` on, outputs from `output` on.
+// Writes the outputs of a thread block: rows of x from `row` on, outputs from `output` on.
 template <class Y, class S>
 __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std::int64_t output,
                                     const float (&total)[S::kN / 2], const float* together) {
@@ -120,10 +121,11 @@ __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std
   }
 }
 
-// Number of tiles of x in a group. With groups, concurrent blocks read few different tiles of either operand.
+// Number of tiles of x in a group. Grouping makes concurrent thread blocks read few different tiles of either
+// operand.
 constexpr std::int64_t kGrouped = 8;
 
-// First row of x and first output of a tile, one of blocks_of() tiles.
+// First row of x and first output of a tile; there are blocks_of() tiles.
 struct TilePlace {
   std::int64_t row, output;
 };
@@ -139,18 +141,19 @@ __host__ __device__ unsigned blocks_of(const MatmulParams& p) {
   return pieces(p.rows, S::kOutputs) * pieces(p.m, S::kN);
 }
 
-// A block's part of its tile: slices from `first` on, of columns before `end`. If several blocks share the
-// tile, all store the sums of their slices, and the last one to arrive adds them.
+// The part of a tile that a thread block computes: slices from `first` on, of columns before `end`. If
+// several thread blocks share the tile, all of them store the sums of their slices, and the last one to
+// arrive adds the sums.
 struct Part {
   std::int64_t first, end, slices;
-  int blocks = 1;  // number of blocks that share the tile
+  int blocks = 1;  // number of thread blocks that share the tile
   float* sums = nullptr;
   std::int32_t* arrived = nullptr;
 };
 __host__ __device__ inline std::int64_t slices_of(const MatmulParams& p) { return (p.cols + kSlice - 1) / kSlice; }
 __device__ inline Part whole_tile(const MatmulParams& p) { return {0, p.cols, slices_of(p)}; }
 
-// The part of block y, in a grid of grid_of(), of tile x.
+// Returns the part of tile x for block y of the grid that grid_of() returns.
 template <class S>
 __device__ inline Part part_of_block(const MatmulParams& p, int slices_each) {
   Part part = whole_tile(p);
@@ -169,14 +172,14 @@ dim3 grid_of(const MatmulParams& p, int slices_each) {
   return {blocks_of<S>(p), pieces(slices_of(p), slices_each), static_cast<unsigned>(p.heads)};
 }
 
-// Address of a thread's sums of a slice; the distance between sums is S::kThreads.
+// Returns the address of a thread's sums of a slice; the distance between sums is S::kThreads.
 template <class S>
 __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
 }
 
-// Called by every thread of the block after its team has computed a slice. Adds the thread's sums, or stores
-// them for the block that adds the sums of all blocks.
+// Adds the thread's sums to `total`, or stores them for the thread block that adds the sums of all blocks.
+// Every thread of the thread block calls it after its team has computed a slice.
 template <class S>
 __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], float* together,
                                   const float (&sum)[S::kN / 2], std::int64_t slice) {
@@ -190,13 +193,13 @@ __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], f
   add_slices<S>(total, together, sum, slice, part.slices);
 }
 
-// Called after all slices of a block. Returns true if `total` includes the slices of the other blocks, in
-// order.
+// Called after all slices of a thread block. Returns true if `total` includes the slices of the other thread
+// blocks, in order.
 template <class S>
 __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
   if constexpr (S::kTeams == 1) {
-    constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;  // several at a time, so that reading takes little
-                                                           // time
+    constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;  // number of sums read together, so that reads
+                                                           // overlap
     if (part.blocks == 1) return true;
     if (!last_to_arrive(part.arrived, part.blocks)) return false;
 #pragma unroll 1
@@ -218,14 +221,15 @@ __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2
   return true;
 }
 
-// Schedule of a product: number of slices per block, and estimated time. The time is the number of bytes that
-// one processor reads and writes if every processor runs its maximum number of blocks.
+// Schedule of a product: number of slices per thread block, and estimated time. The unit of time is a byte:
+// the bytes that one multiprocessor reads and writes when every multiprocessor runs its maximum number of
+// thread blocks.
 struct Schedule {
   int slices_each;
   std::int64_t time;
 };
-// on_processor: number of blocks on a processor. slice_bytes: bytes that a block reads for a slice. shares:
-// whether blocks can share a tile.
+// on_processor: number of thread blocks per multiprocessor. slice_bytes: bytes that a thread block reads for
+// one slice. shares: whether thread blocks can share a tile.
 template <class S>
 Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice_bytes, bool shares) {
   constexpr std::int64_t kTile = S::kOutputs * S::kN, kSharedBytes = kTile * 4 * 2;
@@ -238,7 +242,7 @@ Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice
   Schedule best{static_cast<int>(slices), time_of(slices)};
   if (!shares || tiles > kMostSharedTiles || tiles * slices * kTile > p.hopper.sums_room) return best;
   for (int each = best.slices_each - 1; each > 0; --each)
-    // only if clearly faster
+    // changes the schedule only if it saves more than 1/8
     if (const std::int64_t time = time_of(each); time < best.time - best.time / 8) best = {each, time};
   return best;
 }

@@ -19,7 +19,7 @@ class Wgmma : public testing::Test {
     for (std::int64_t i = 0; i < to.view().size(0) * to.view().size(1); ++i) to.set(i, from[i]);
     return to;
   }
-  // The product of the dequantised numbers, without rounding.
+  // Returns the product of the dequantised numbers, without rounding.
   TestTensor exact_product(const TestTensor& x, const TestPart& part) {
     TestTensor numbers(DType::f32, {part.rows, part.cols});
     std::vector<float> row(static_cast<std::size_t>(part.cols));
@@ -48,7 +48,7 @@ class Wgmma : public testing::Test {
   TestRandom random{41};
 };
 
-// The first rows of x must have the same bits alone and among all rows.
+// The first rows of x must have the same bits alone as among all rows.
 TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   struct Case {
     std::int64_t m, rows, cols;
@@ -81,8 +81,8 @@ TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   }
 }
 
-// Blocks that share tiles must find their counters at zero in a replay, although the memory was used by the
-// last product.
+// Thread blocks that share tiles must find their counters at zero in a replay, although the last product used
+// the memory.
 TEST_F(Wgmma, SharedTilesAreRecorded) {
   const std::int64_t m = 3, rows = 200, cols = 5000;
   const TestTensor x = random.tensor(DType::bf16, {m, cols}), matrix = random.tensor(DType::bf16, {rows, cols});
@@ -98,7 +98,7 @@ TEST_F(Wgmma, SharedTilesAreRecorded) {
   EXPECT_TRUE(recorded == at_once);
 }
 
-// Gathered rows, experts without rows, and experts with more rows than a tile.
+// Covers gathered rows, experts without rows, and experts with more rows than a tile.
 TEST_F(Wgmma, ExpertsGetTheirRows) {
   for (const int each : {2, 20, 60}) {
     const std::int64_t experts = 5, rows = 80, cols = 1064, tokens = 40;
@@ -161,12 +161,12 @@ TEST_F(Wgmma, CodesAreNeverRounded) {
   }
 }
 
-// Matrices for which this layout is impossible use the plain one. Reads of single numbers must work in both.
+// Matrices that this layout does not support use the plain layout. Reads of single numbers must work in both.
 TEST_F(Wgmma, CodesAreFoundInBothLayouts) {
   for (const Encoding encoding : kQuantisedEncodings) {
     const TestPart part = random_part(random, encoding, 40, 700);
     const TestTensor x = random.tensor(DType::bf16, {5, part.cols});
-    // with or without rounding
+    // The tolerance permits kernels that round the dequantised numbers.
     ASSERT_LE(difference(product(x, part, 5), exact_product(x, part), 0.25, 0.01), 1) << name(encoding);
     const std::vector<MatrixPart> parts{part.part()};
     const WeightPtr w = tested.ops.prepare(*tested.device, {parts, DType::bf16}).value();
@@ -216,7 +216,7 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
   }
 }
 
-// x may begin at any element; then copies of 16 bytes are impossible.
+// x may begin at any element; copies of 16 bytes are then impossible.
 TEST_F(Wgmma, RowsOfXMayLieAnywhere) {
   const TestTensor matrix = random.tensor(DType::bf16, {64, 200}), wide = random.tensor(DType::bf16, {9, 203});
   const std::vector<MatrixPart> parts{{.values = matrix.view()}};

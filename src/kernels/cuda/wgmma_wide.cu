@@ -1,9 +1,10 @@
-// y = x * w^T + bias on Hopper for many rows of x and 16-bit numbers: a block computes 128 outputs of 192
-// rows.
+// y = x * w^T + bias on Hopper, for many rows of x and 16-bit numbers: a thread block computes 128 outputs of
+// 192 rows.
 //
-// Such products are limited by the L2 cache. So all blocks of a cluster use the same rows of x, and each
-// block loads a part of them for all. A separate warpgroup starts the copies (tensor memory accelerator)
-// when all blocks of the cluster have read the previous tile. Sums have the order of wgmma_matmul.cu.
+// The L2 cache limits the speed of such products. So all thread blocks of a cluster use the same rows of x,
+// and each thread block loads a part of these rows for all. A separate warpgroup starts the copies (tensor
+// memory accelerator) when all thread blocks of the cluster have read the previous tile. Sums have the same
+// order as in wgmma_matmul.cu.
 #include "kernels/cuda/tile_copies.h"
 #include "kernels/cuda/wgmma_ring.h"
 
@@ -11,25 +12,28 @@ namespace octavo::cuda {
 namespace {
 
 using S = Shape<192, 2, 1, 5>;
-using Together = Shape<S::kN, S::kTall * kCluster, 1, S::kStages>;  // outputs of a cluster
+// shape of a cluster, with the outputs of all its thread blocks
+using Together = Shape<S::kN, S::kTall * kCluster, 1, S::kStages>;
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 constexpr std::size_t kBytes = S::shared_bytes(kStageBytes) + 2 * S::kStages * sizeof(TileBarrier);
-constexpr int kSharedRows = S::kN / kCluster;  // number of rows of x that a block loads for all blocks
+constexpr int kSharedRows = S::kN / kCluster;  // number of rows of x that a thread block loads for all thread
+                                               // blocks
 [[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);
 
 constexpr int kThreads = S::kThreads + kWarpgroup;  // the last warpgroup loads tiles
 
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
 
-// Registers per thread. All warpgroups start with the same number; then the last one releases most of its
-// registers.
+// Registers per thread. All warpgroups start with the same number; then the loading warpgroup releases most
+// of its registers.
 constexpr int kBringing = 24, kMultiplying = 240;
 
-// Stages of a block, and their barriers.
+// Stages of a thread block in shared memory, and their barriers.
 struct WideStages {
   unsigned char* const memory;
-  TileBarrier* const full;                      // per stage: its tiles have arrived
-  TileBarrier* const read = full + S::kStages;  // per stage: all blocks of the cluster have read it
+  TileBarrier* const full;  // per stage: the tiles have arrived
+  // per stage: all thread blocks of the cluster have read the tiles
+  TileBarrier* const read = full + S::kStages;
 
   __device__ explicit WideStages(unsigned char* begin)
       : memory(begin), full(reinterpret_cast<TileBarrier*>(begin + S::kStages * kStageBytes)) {}
@@ -43,11 +47,11 @@ struct WideStages {
     }
   }
   __device__ void wait_for_tiles(int step) const { wait_phase(full + step % S::kStages, step / S::kStages); }
-  // Waits until all blocks have read the previous contents of this step's stage.
+  // Waits until all thread blocks have read the previous contents of this step's stage.
   __device__ void wait_for_room(int step) const {
     if (step >= S::kStages) wait_phase(read + step % S::kStages, step / S::kStages - 1);
   }
-  // Reports that the warp has read the step's tiles: to this block, and to the other blocks that loaded them.
+  // Reports that the warp has read the step's tiles, to this thread block and to the others that loaded them.
   __device__ void has_read(int step) const {
     __syncwarp();
     if (lane() == 0)
@@ -55,7 +59,8 @@ struct WideStages {
   }
 };
 
-// Called by one thread: copies all tiles of w for this block, and its part of the tiles of x for all blocks.
+// Copies all tiles of w for this thread block, and its part of the tiles of x for all thread blocks. One
+// thread calls it.
 __device__ void bring_tiles(const WideStages& stages, int steps, const TileMap& w, std::int64_t output, const TileMap& x,
                             std::int64_t row) {
   const int first = block_of_cluster() * kSharedRows;
@@ -70,7 +75,7 @@ __device__ void bring_tiles(const WideStages& stages, int steps, const TileMap& 
   }
 }
 
-// Computes a warpgroup's sums, slice by slice.
+// Computes the sums of a warpgroup, slice by slice.
 template <class T>
 __device__ void multiply_all(const WideStages& stages, int steps, float (&total)[S::kN / 2]) {
   float sum[S::kN / 2];
@@ -114,7 +119,7 @@ __global__ void OCTAVO_CLUSTER __launch_bounds__(kThreads, 1)
   wait_for_kernels();
   cluster_barrier();
 
-  // A block must not end while another block of the cluster may still arrive at its barriers.
+  // A thread block must not end while another thread block of the cluster may still arrive at its barriers.
   if (thread() >= S::kThreads) {
     give_registers<kBringing>();
     if (thread() == S::kThreads) bring_tiles(stages, steps, w_tiles, output, x_tiles, place.row);

@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Computes cos and sin, times `scale`, of the angles of rotary embeddings: position * frequency in single
-// precision, as in training.
+// Computes cos and sin of the angles of rotary embeddings, times `scale`. angle = position * frequency in
+// single precision, as in training.
 struct AnglesArgs {
   View positions;    // i32 [n]
   View frequencies;  // f32 [pairs]
@@ -34,13 +34,13 @@ struct Rope {
 struct QkvStoreArgs {
   View qkv;  // act [n, (q_heads + 2 * kv_heads) * head_dim]: all queries, all keys, all values
   int q_heads = 0;
-  // Weight [head_dim], or [heads, head_dim] with a weight per head: each head is normalised separately. With
-  // norm_whole_row, weight [heads * head_dim]: the whole row is normalised.
+  // weight [head_dim], or [heads, head_dim] with a weight per head: each head is normalised separately. With
+  // norm_whole_row, weight [heads * head_dim]: the full row is normalised.
   Norm q_norm = {};
   Norm k_norm = {};
   bool norm_whole_row = false;
-  bool norm_turned = false;  // true: rms norms of each head come after the rotation
-  Norm v_norm = {};          // norm of each head's values, weight [head_dim]
+  bool norm_turned = false;  // whether rms norms of heads come after the rotation
+  Norm v_norm = {};          // norm of the values of each head, weight [head_dim]
   bool stores = true;        // false: qkv contains only queries, and the cache is not written
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
@@ -57,71 +57,72 @@ struct HeadMatmulArgs {
 constexpr int kHeadRows = 32;
 constexpr int kMaxLatentDim = 1024;
 
-// Stores the keys of latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) and rotates part of its queries. A
-// token has one key head: a normalised latent of `cache.spec.values_in_keys` numbers, which is also the
+// Stores the keys of latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) and rotates part of its queries.
+// Each token has one key head: a normalised latent of `cache.spec.values_in_keys` numbers, which is also the
 // value; then the rotated numbers; then the unchanged keys of an indexer. In each head of q, the last
-// rotary_dim numbers are rotated and written to the end of the same head of q_out. The beginning of this head
-// does not change.
+// rotary_dim numbers are rotated and written to the end of the same head of q_out. The other numbers of the
+// head are not copied.
 struct LatentStoreArgs {
   View kv;               // f32 [n, score_dim]
-  View index_keys = {};  // act [n, index_dim]; with index_dim
+  View index_keys = {};  // required if the cache has index_dim > 0
   Norm norm;             // weight [values_in_keys]
   Rope rope;             // with rotary_dim = score_dim - values_in_keys
   View slots;            // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;         // cache with one head
-  View q;                // act [n, heads, any]
+  View q;                // act [n, heads, any dim]
   View q_out;            // act [n, heads, score_dim]
 };
 
 // Selects the tokens that a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025): of the
-// tokens up to its own, the `chosen.size(1)` ones with the greatest scores; of equal scores, the lower
+// tokens up to its own, the `chosen.size(1)` tokens with the greatest scores; of equal scores, the lower
 // position wins. Token t with index key k_t has the score: sum over heads, ascending, of weights[h] * max(0,
-// q_h k_t). With KvSpec::rate > 1, entries are selected instead, of those whose tokens are all up to its own.
+// q_h k_t). With KvSpec::rate > 1, compressed entries are selected instead; an entry is eligible if all its
+// tokens are up to the query's own.
 struct ChooseTokensArgs {
   View q;         // act [n, heads, index_dim], heads at most kMaxIndexHeads
   View weights;   // f32 [n, heads]
   KvLayer cache;  // cache with one head
   const AttentionPlan& plan;
-  View chosen;  // i32 [n, most]: positions, ascending; unused elements are kNoToken
+  View chosen;  // i32 [n, most]: positions in ascending order; unused elements are kNoToken
 };
 constexpr int kMaxIndexHeads = 256;
 constexpr std::int32_t kNoToken = std::numeric_limits<std::int32_t>::max();
 
-// Attention of each query to the cached tokens of its sequence, read from the pages. Causal: to the tokens up
-// to and including its own; otherwise to all.
+// Attention of each query to the cached tokens of its sequence, read from the KV blocks. If causal, a query
+// sees the tokens up to and including its own; otherwise it sees all.
 struct AttentionArgs {
   View q;  // act [n, q_heads, score_dim]
   KvLayer cache;
   const AttentionPlan& plan;
   float scale = 1;     // > 0
   bool causal = true;  // must equal the plan's value
-  // > 0: a query sees the last `window` tokens, including itself. If not causal, it also sees `window` tokens
-  // after it. Equals the plan's window if the plan has one.
+  // If > 0: a query sees the last `window` tokens, including itself. If not causal, it also sees `window`
+  // tokens after it. Equals the plan's window if the plan has one.
   int window = 0;
-  // > 0: size of a chunk in tokens; a query sees no tokens of earlier chunks. The first chunk begins at
+  // If > 0: size of a chunk in tokens. A query sees no tokens of earlier chunks. The first chunk begins at
   // position 0. Requires causal and window = chunk.
   int chunk = 0;
-  float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
-  // f32 [q_heads]; optional: ALiBi slopes. The score grows by the slope for each token closer to the query
-  // (Press et al., "Train Short, Test Long", 2021). Not with soft_cap.
+  float soft_cap = 0;  // if > 0, scores become cap * tanh(score / cap)
+  // f32 [q_heads]; optional: ALiBi slopes (Press et al., "Train Short, Test Long", 2021). The score grows by
+  // the slope for each token closer to the query. Not with soft_cap.
   View slopes = {};
   // f32 [q_heads, 2 * most + 1]; optional: relative position bias (Raffel et al., "Exploring the Limits of
   // Transfer Learning", 2020). Element most + distance is added to the score. distance = position of the key
   // - position of the query, clamped to [-most, most]. Not with soft_cap.
   View distance_bias = {};
-  View sinks = {};   // f32 [q_heads]; optional: score of each head that is added to the softmax sum, but has
-                     // no value
-  View chosen = {};  // output of ChooseTokensArgs; optional: a query sees only these tokens. Requires causal
-  // Optional, with KvSpec::shared_rows: a second cache, of entries. A query also sees the entries whose
-  // tokens are all up to its own or, with `chosen`, only the chosen ones.
+  View sinks = {};   // f32 [q_heads]; optional: attention sink of each head, a score that is added to the
+                     // softmax sum but has no value
+  View chosen = {};  // output of ChooseTokensArgs; optional: a query sees only these tokens. Requires causal.
+  // Optional, with KvSpec::shared_rows: a second cache, of compressed entries. A query also sees the entries
+  // whose tokens are all up to its own or, with `chosen`, only the selected entries.
   KvLayer entries = {};
   const AttentionPlan* entry_plan = nullptr;
   View out;  // act [n, q_heads * value_dim]
 };
 
 // Rotates the end of each head by the angles of its token (AnglesArgs) or, with `back`, in the other
-// direction. The end consists of a pair of neighbouring numbers for each of `frequencies`. Each head is first
-// normalised separately.
+// direction. The end consists of one pair of neighbouring numbers per element of `frequencies`. Each head is
+// first normalised separately.
 struct TurnEndsArgs {
   View x;            // act [n, heads, dim], in place
   Norm norm = {};    // weight [dim]
@@ -133,7 +134,7 @@ struct TurnEndsArgs {
 
 // Writes one row per token to a cache with KvSpec::shared_rows, starting at element `first` of the cached
 // row. Rows are first normalised, and their ends are rotated as in TurnEndsArgs. If an entry covers several
-// tokens, only the row of its last token is written, rotated by the angles of its first token.
+// tokens, only the row of its last token is written, rotated by the angles of the entry's first token.
 struct StoreRowsArgs {
   View x;            // f32 [n, dim]
   Norm norm;         // weight [dim]

@@ -1,4 +1,4 @@
-// Operators of mixtures of experts.
+// Operators of mixture-of-experts layers.
 #pragma once
 
 #include <span>
@@ -12,14 +12,14 @@ namespace octavo {
 
 // Selects the `chosen` experts with the greatest scores; of equal scores, the lower index wins. A score is
 // the softmax over all experts, the sigmoid of the logit, or the square root of its softplus. A bias
-// (RouteArgs) changes the selection, but not the weights. If neighbouring experts form several groups, only
-// `groups_kept` groups are eligible: those with the greatest sums of their `group_best` greatest scores
-// (DeepSeek-V2 and V3, 2024). The weight is the score times `scale`; if renormalised, it is divided by the
-// sum of the selected scores.
+// (RouteArgs) changes the selection, but not the weights. If experts form several groups of consecutive
+// indices, only `groups_kept` groups are eligible: those with the greatest sums of their `group_best`
+// greatest scores (DeepSeek-V2 and V3, 2024). The weight is the score times `scale`; if renormalised, it is
+// divided by the sum of the selected scores.
 //
-// sparsemixer (Liu et al., "GRIN", 2024) selects the greatest logits, without bias and groups. An expert with
-// logit t has as weight its softmax over those experts, not yet selected, whose logits s are near t: (t - s)
-// / max(|s|, t) <= 2 * jitter.
+// sparsemixer (Liu et al., "GRIN", 2024) selects the greatest logits, without bias and groups. The weight of
+// an expert with logit t is its softmax over the experts that are not yet selected and whose logits s are
+// near t: (t - s) / max(|s|, t) <= 2 * jitter.
 struct RouterRule {
   int chosen = 0;
   bool renormalise = false;
@@ -27,44 +27,45 @@ struct RouterRule {
   float scale = 1;
   int groups = 1;  // number of groups of equal size
   int groups_kept = 1;
-  int group_best = 1;  // 1 or 2
-  float jitter = 0;    // for sparsemixer
+  int group_best = 1;  // number of greatest scores to add per group, 1 or 2
+  float jitter = 0;    // see sparsemixer above
 };
 
-// Selects experts, and gives every pair (token, expert) an index: pairs are ordered by expert, then by token.
+// Selects experts, and gives each pair (token, expert) an index: pairs are ordered by expert, then by token.
 struct RouteArgs {
   View logits;       // f32 [n, experts]
   View bias = {};    // f32 [experts]; optional
-  View scales = {};  // f32 [experts]; optional: factor of an expert's weight
-  View given = {};   // i32 [n, chosen]; optional: indices of experts that replace the selection
+  View scales = {};  // f32 [experts]; optional: factors of the weights of experts
+  View given = {};   // i32 [n, chosen]; optional: experts that replace the selection
   RouterRule rule;
-  View weights;  // f32 [n, chosen]: per token in descending order
+  View weights;  // f32 [n, chosen]: per token, in descending order
   View places;   // i32 [n, chosen]: index of each pair
-  View tokens;   // i32 [n * chosen]: token of each pair
+  View tokens;   // i32 [n * chosen]: token of each pair, by index of the pair
   View starts;   // i32 [experts + 1]: expert e has the pairs [starts[e], starts[e + 1])
 };
 
-// For every pair p of expert e: y[p] = x[rows[p]] * w[e]^T + bias[e].
+// Computes y[p] = x[rows[p]] * w[e]^T + bias[e] for every pair p of expert e.
 struct GroupedMatmulArgs {
   View x;                            // act [m, cols]
-  View rows = {};                    // i32 [places]; optional; without it, y[p] uses x[p]
+  View rows = {};                    // i32 [places]; optional; if missing, y[p] uses x[p]
   View starts;                       // i32 [experts + 1], from RouteArgs
   std::span<const Weight* const> w;  // one per expert, with equal shapes
   View bias = {};                    // f32 [experts, rows]; optional
   View y;                            // act [places, rows]
 };
 
-// out[i] = sum over k, ascending, of weights[i, k] * y[places[i, k]]  + sigmoid(shared_gate[i]) * shared[i]
+// Computes out[i] = sum over k, ascending, of weights[i, k] * y[places[i, k]]  + sigmoid(shared_gate[i]) *
+// shared[i].
 struct CombineArgs {
   View y;                 // act [places, dim]
   View places;            // i32 [n, chosen]
-  View weights = {};      // f32 [n, chosen]; optional: each is 1
+  View weights = {};      // f32 [n, chosen]; optional; if missing, weights are 1
   View shared = {};       // act [n, dim]; optional
-  View shared_gate = {};  // f32 [n, 1]; optional: factor 1
+  View shared_gate = {};  // f32 [n, 1]; optional; if missing, the factor is 1
   View out;               // act [n, dim]
 };
 
-// y[rows[p]] += x[p]
+// Computes y[rows[p]] += x[p].
 struct AddRowsArgs {
   View x;     // act [places, dim]
   View rows;  // i32 [places], no duplicates

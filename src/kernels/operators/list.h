@@ -1,7 +1,7 @@
-// The list of operators: X(name, type of its arguments, backends). `all`: every backend supports it; `host`:
-// CUDA does not. Ops and Need (ops.h), the declarations and tables of the backends, and the timer of `octavo
-// bench step` are generated from this list. For each row, every backend must define the operator, and
-// operators/*.cc a check() of its arguments; otherwise linking fails.
+// List of operators: X(name, type of its arguments, backends). `all`: every backend supports it; `host`: all
+// except CUDA. Ops and Need (ops.h), the declarations and tables of the backends, and the timer of `octavo
+// bench step` are generated from this list. For each row, every supporting backend must define the operator,
+// and operators/*.cc must define check() for its arguments; otherwise linking fails.
 #pragma once
 
 #define OCTAVO_OPERATORS(X)                      \
@@ -51,5 +51,5 @@
   X(cross_attention, "cross attention to the rows of an encoder", host) \
   X(sound_encoder, "encoders of sound", host)
 
-// Declares a backend's functions, which have the operators' names.
+// Declares a function of a backend, with the operator's name.
 #define OCTAVO_DECLARE_OPERATOR(name, Args, backends) void name(Stream& stream, const Args& args);

@@ -1,4 +1,4 @@
-// Operators on the rows of tokens: embedding, norms, products, activations.
+// Operators on rows of tokens: embedding, norms, products, activations.
 #pragma once
 
 #include "kernels/kinds.h"
@@ -17,32 +17,32 @@ struct Norm {
   View bias = {};    // f32 [dim]; optional
 };
 
-// out[i] = table[ids[i]] * scale + positions_table[positions[i]] + type_table[types[i]]
+// Computes out[i] = table[ids[i]] * scale + positions_table[positions[i]] + type_table[types[i]].
 struct EmbedArgs {
   View ids;  // i32 [n]
   const Weight& table;
   float scale = 1;
   const Weight* position_table = nullptr;  // learned positions; optional
-  View positions = {};                     // i32 [n]; with position_table
+  View positions = {};                     // i32 [n]; required if position_table is set
   const Weight* type_table = nullptr;      // table of token types; optional
-  View types = {};                         // i32 [n]; with type_table
+  View types = {};                         // i32 [n]; required if type_table is set
   View out;                                // f32 [n, dim]
 };
 
-// residual = (residual + delta_scale * delta_norm(delta)) * residual_scale;  out = norm(residual)
-// With `replace` the residual also becomes norm(residual): post-norm, as in BERT.
+// Computes residual = (residual + delta_scale * delta_norm(delta)) * residual_scale and out = norm(residual).
+// With `replace`, the residual also becomes norm(residual): post-norm, as in BERT.
 struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
-  Norm delta_norm = {};      // kind none: delta does not change
-  View residual_scale = {};  // f32 [1]; optional: 1
-  Norm norm = {};            // kind none: out is the residual in out's format
+  Norm delta_norm = {};      // kind none: delta is not normalised
+  View residual_scale = {};  // f32 [1]; optional; if missing, 1
+  Norm norm = {};            // kind none: out is the residual, converted to the format of out
   bool replace = false;
   View out = {};  // act [n, dim]; optional
 };
 
-// y = x * w^T + bias
+// Computes y = x * w^T + bias.
 struct MatmulArgs {
   View x;  // w.activation() [m, cols]
   const Weight& w;
@@ -59,27 +59,27 @@ struct ActivateArgs {
   View x;  // act [m, 2h] or [m, h]
   Activation activation = Activation::silu;
   bool gated = true;
-  float alpha = 1;  // for swigluoai, as is limit
+  float alpha = 1;  // alpha and limit: only for swigluoai
   float limit = 0;
   View slopes = {};  // f32 [2]; for xielu
   View y;            // act [m, h]
 };
 
-// x = max(0, x - mean(x) - deviations * std(x)) over each row: keeps the upper tail (Gemma 3n, 2025)
+// Keeps the upper tail of each row: x = max(0, x - mean(x) - deviations * std(x)) (Gemma 3n, 2025).
 struct KeepTailArgs {
   View x;  // act [n, dim], in place
   float deviations = 0;
 };
 
-// y[i] = x[i] * factors[rows[i]]
+// Computes y[i] = x[i] * factors[rows[i]].
 struct ScaleRowsArgs {
   View x;          // act [n, dim]
   View factors;    // f32 [m]
-  View rows = {};  // i32 [n]; optional; without it, row i uses factors[i]
+  View rows = {};  // i32 [n]; optional; if missing, row i uses factors[i]
   View y;          // act [n, dim]; may be x
 };
 
-// y = min(max(x, least), most), per column
+// Computes y = min(max(x, least), most), per column.
 struct ClampArgs {
   View x;      // act [n, dim]
   View least;  // f32 [dim]; may be infinite
@@ -87,16 +87,16 @@ struct ClampArgs {
   View y;      // act [n, dim]; may be x
 };
 
-// out[i] = x[rows[i]]
+// Computes out[i] = x[rows[i]].
 struct GatherRowsArgs {
   View x;     // f32 or act [n, dim]
   View rows;  // i32 [r]
-  View out;   // format of x, [r, dim]
+  View out;   // [r, dim] in the format of x
 };
 
 // Pools the rows [starts[s], starts[s + 1]) of x (at least one) into out[s]. Rows are added in order. Types:
-// first row; last row; mean; maximum of each column; sum_by_root, which is the sum divided by the square root
-// of the number of rows; weighted, which is a mean in which row i, counted from 1, has weight i.
+// first row; last row; mean; maximum of each column; sum_by_root: sum divided by the square root of the
+// number of rows; weighted: mean in which row i, counted from 1, has weight i.
 struct PoolArgs {
   View x;       // f32 [n, dim]
   View starts;  // i32 [sequences + 1]
@@ -104,8 +104,8 @@ struct PoolArgs {
   View out;  // f32 [sequences, dim]
 };
 
-// ids[tokens[i]] = max(sampled[rows[i]], 0): inserts tokens of the previous step, which the host does not
-// know yet. If a row has no token (-1), it inserts 0.
+// Inserts tokens of the previous step that the host does not know yet: ids[tokens[i]] = max(sampled[rows[i]],
+// 0). If a row has no token (-1), it inserts 0.
 struct PutSampledArgs {
   View ids;      // i32 [n], in place
   View tokens;   // i32 [p], no duplicates
@@ -113,11 +113,11 @@ struct PutSampledArgs {
   View rows;     // i32 [p]
 };
 
-// logits = cap(logits * scale), cap(x) = c * tanh(x / c)
+// Computes logits = cap(logits * scale), with cap(x) = c * tanh(x / c).
 struct ScaleLogitsArgs {
   View logits;  // f32 [r, vocab], in place
   float scale = 1;
-  float soft_cap = 0;  // limit of the logits; 0: none
+  float soft_cap = 0;  // c: limit of the logits; 0: no limit
 };
 
 }  // namespace octavo

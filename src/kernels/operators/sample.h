@@ -7,49 +7,51 @@
 
 namespace octavo {
 
-// One list per row, in one array: row r has the items [starts[r], starts[r + 1]).
+// One list per row, all in one array: row r has the items [starts[r], starts[r + 1]).
 struct RowLists {
-  View starts;  // i32 [rows + 1]; optional; without it, all lists are empty
+  View starts;  // i32 [rows + 1]; optional; if missing, all lists are empty
   View ids;     // i32: token ids, no duplicates in a row
 };
 
-// Samples one token per row, in vLLM's order: raw log-probabilities; mask; bias (minus infinity bans a
-// token); penalties (repetition, frequency, presence); temperature; min_p; top_k; top_p; one draw.
+// Samples one token per row. The order of operations is vLLM's: raw logprobs; mask; bias (minus infinity bans
+// a token); penalties (repetition, frequency, presence); temperature; min_p; top_k; top_p; one draw.
 //
 // Tokens are ordered by logit, descending; ties by id, ascending. Each filter keeps the first tokens of this
 // order:
 //   min_p  the tokens at least min_p times as likely as the first
 //   top_k  the first top_k of these
-//   top_p  the fewest of these whose share of their total mass reaches top_p
+//   top_p  the smallest number of these whose share of their total mass reaches top_p
 //
 // The draw inverts the cumulative distribution of the kept tokens, by ascending id. Masses are integers
 // (kernels/sampling_math.h), so all backends keep and draw the same tokens, in any order of addition.
 //
 // Arrays are [rows] unless stated otherwise. A row has no result if its logits contain NaN or plus infinity,
-// or if no token remains. Then out_id is -1, out_rank 0, out_logprob kLogprobFloor, and top ids are -1.
+// or if the filters remove all tokens. Then out_id is -1, out_rank is 0, out_logprob is kLogprobFloor, and
+// top ids are -1.
 struct SampleArgs {
   View logits;  // f32 [rows, vocab]; overwritten
 
   View rules;  // DrawRule [rows] as u8 [rows, sizeof(DrawRule)]
 
   RowLists history;     // tokens of prompt and output, for penalties
-  View history_counts;  // i32, parallel to history.ids: count in the output; 0: only in the prompt
+  View history_counts;  // i32, parallel to history.ids: number of occurrences in the output; 0: the token is
+                        // only in the prompt
 
-  RowLists bias;     // logit_bias, bans
+  RowLists bias;     // logit_bias and banned tokens
   View bias_values;  // f32, parallel to bias.ids; never plus infinity
 
-  View mask;  // i32 [masks, (vocab + 31) / 32]: bit 1: allowed; DrawRule::mask_row selects the row
+  View mask;  // i32 [masks, (vocab + 31) / 32]: bit 1 allows a token; DrawRule::mask_row selects the row
 
-  // Report: the log-probability and rank of the selected token (rank = 1 + number of tokens with greater
-  // logits), and of a list of tokens.
-  RowLists reported;       // at most k tokens that are reported instead of the first ones; duplicates are
-                           // allowed
-  bool processed = false;  // true: log-probabilities after all processing; false: raw ones
+  // Report: logprob and rank of the selected token (rank = 1 + number of tokens with greater logits), and of
+  // a list of tokens.
+  RowLists reported;  // at most k tokens to report instead of the most likely tokens; duplicates are allowed
+  bool processed = false;  // true: logprobs after all processing; false: raw logprobs
 
   View out_id;            // i32
-  View out_logprob;       // f32; without a report, this and the following outputs are not written
+  View out_logprob;       // f32; if missing, nothing is reported, and the outputs below are not written
   View out_rank;          // i32
-  View out_top_ids;       // i32 [rows, k]; elements after the row's list are not written; optional: k is 0
+  View out_top_ids;  // i32 [rows, k]; elements after the end of the row's list are not written; optional: k
+                     // is 0
   View out_top_logprobs;  // f32 [rows, k]
 
   const DrawRule* draw_rules() const { return static_cast<const DrawRule*>(rules.data); }

@@ -8,28 +8,29 @@
 
 namespace octavo {
 
-// y = norm(x) * activation(gate * gate_scale), where each head of x is normalised separately.
-// With `gate_first`: y = norm(x * activation(gate * gate_scale)).
+// Computes y = norm(x) * activation(gate * gate_scale), where each head of x is normalised separately. With
+// `gate_first`: y = norm(x * activation(gate * gate_scale)).
 struct GateArgs {
   View x;     // act [n, heads * dim]
   View gate;  // act [n, heads * dim]
   // Weight [dim] for all heads, or [heads, dim], without bias; dim <= kMaxGateDim.
   Norm norm = {};
   bool gate_first = false;
-  Activation activation = Activation::sigmoid;  // not swigluoai
+  Activation activation = Activation::sigmoid;  // any activation except swigluoai
   float gate_scale = 1;
   View y;  // act [n, heads * dim]
 };
 constexpr int kMaxGateDim = 16384;
 
 // Data of a step for recurrent layers. Each sequence has a state of fixed size; its tokens [starts[s],
-// starts[s + 1]) update it in order. At position 0 the state starts as zero, whatever the slot contains.
+// starts[s + 1]) update the state in order. At position 0 the state starts as zero; previous contents of the
+// slot are ignored.
 struct StatePlan {
-  View slots;      // i32 [sequences]: slot of each state; no duplicates among sequences with tokens
+  View slots;  // i32 [sequences]: slot of each sequence's state; no duplicates among sequences with tokens
   View starts;     // i32 [sequences + 1]
   View positions;  // i32 [n]
-  // i32 [n]; optional: slot for a copy of the state after each token, which no sequence of the step uses; -1:
-  // no copy.
+  // i32 [n]; optional: slot for a copy of the state after each token; -1: no copy. No sequence of the step
+  // uses these slots.
   View copies = {};
 };
 constexpr int kMaxConvWidth = 8;
@@ -45,13 +46,13 @@ struct ConvArgs {
   View bias = {};    // f32 [channels]; optional
   bool silu = true;
   View y_gate = {};  // act [n, channels]; optional
-  View state;        // f32 [slots, width - 1, inputs], in place: the last `in` of each sequence
+  View state;  // f32 [slots, width - 1, inputs], in place: last width - 1 values of `in` of each sequence
   const StatePlan& plan;
   View y;  // act [n, channels]
 };
 
 // The gated delta rule (Yang et al., "Gated Delta Networks", 2024). For each token and each value head h,
-// with its key head (key_head_of): q and k are divided by their lengths, and q by sqrt(key_dim). Then
+// with its key head (key_head_of): q and k are divided by their norms, and q by sqrt(key_dim). Then
 //   S *= exp(-exp(a_log) * softplus(a + dt_bias))
 //   S += k (beta_scale * sigmoid(b) * (v - S^T k))^T
 //   out = S^T q
@@ -59,7 +60,7 @@ struct ConvArgs {
 struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
   int key_heads = 0;
-  bool tiled = false;  // key_head_of
+  bool tiled = false;  // see key_head_of
   View ba;             // f32 [n, value_heads + size of dt_bias]: b of each value head, then a
   View a_log;          // f32 [value_heads]
   View dt_bias;        // f32 [value_heads] or [value_heads * key_dim]
@@ -68,8 +69,8 @@ struct GatedDeltaArgs {
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
 
-  // Key head of a value head. Neighbouring value heads share a key head; with `tiled`, value head h uses key
-  // head h modulo key_heads.
+  // Returns the key head of a value head. Consecutive value heads share a key head; with `tiled`, value head
+  // h uses key head h modulo key_heads.
   std::int64_t key_head_of(std::int64_t value_head) const {
     return tiled ? value_head % key_heads : value_head * key_heads / state.size(1);
   }
@@ -78,20 +79,20 @@ struct GatedDeltaArgs {
 // Time step: softplus(dt * scale + bias), clamped to [least, most].
 struct TimeStep {
   float scale = 1;
-  View bias = {};  // f32, one per dt
+  View bias = {};  // f32, one number per dt
   float least = 0;
   float most = std::numeric_limits<float>::infinity();
 };
 
 // The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024), for each token and head h. B and C are
-// those of group h * groups / heads. step = time_step(dt[h]), or 1 without dt.
+// those of group h * groups / heads. step = time_step(dt[h]), or 1 if dt is missing.
 //   S = exp(-exp(a_log) * step) * S + B (step * x)^T
 //   out = S^T C + d * x
 struct ScanArgs {
   View xbc;  // act [n, heads * head_dim + 2 * groups * state_dim]: x of all heads, B of all groups, then C
   int groups = 0;
   View dt = {};             // act [n, heads]; optional
-  TimeStep time_step = {};  // with dt
+  TimeStep time_step = {};  // used if dt exists
   View a_log;               // f32 [heads]
   View d;                   // f32 [heads]
   View state;               // f32 [slots, heads, state_dim, head_dim], dims up to kMaxStateDim, in place: S
@@ -117,35 +118,35 @@ struct ChannelScanArgs {
 
 // The delta rule of RWKV-7 (Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", 2025), with
 // a decay and a learning rate for each row of a state. For each token and head:
-//   u = k * k_k divided by its length; a = sigmoid(rate)
+//   u = k * k_k divided by its norm; a = sigmoid(rate)
 //   k' = k * (1 + (a - 1) * k_a); v' = v + sigmoid(mix) * (first - v)
 //   S = exp(-exp(-1/2) * sigmoid(decay)) * S - (a * u) (S^T u)^T + k' v'^T
 //   out = (norm(S^T r) + v' * sum(r * k' * r_k)) * gate
 struct WkvArgs {
   View r, k, v;  // act [n, heads * head_dim]
   View decay;    // f32 [n, heads * head_dim]
-  View rate;     // act [n, heads * head_dim], as is gate
+  View rate;     // act [n, heads * head_dim], also for gate
   View gate;
-  View mix = {};       // act [n, heads * head_dim]; optional; without it, v' is v
-  View first = {};     // as mix; required if mix exists
+  View mix = {};       // act [n, heads * head_dim]; optional; if missing, v' is v
+  View first = {};     // same shape as mix; required if mix exists
   View k_k, k_a, r_k;  // f32 [heads * head_dim]
-  float eps = 0;       // added to the square of the length in u
-  Norm norm;           // kind layer: for each head; weight and bias [heads * head_dim]
+  float eps = 0;       // added to the square of the norm in u
+  Norm norm;           // kind layer, separately for each head; weight and bias [heads * head_dim]
   View state;          // f32 [slots, heads, head_dim, head_dim], head_dim up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, heads * head_dim]
 };
 
-// Computes compressed entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). A column of entry w
-// is the weighted mean of the values of its tokens t in [w * rate, (w + 1) * rate), added in order. The
-// weight is exp(gate[t] + bias[t % rate]). If there are two sets of columns, the first set covers the tokens
-// before these, [(w - 1) * rate, w * rate), and the second set the entry's tokens.
+// Computes compressed cache entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). A column of
+// entry w is the weighted mean of the values of its tokens t in [w * rate, (w + 1) * rate), added in order.
+// The weight is exp(gate[t] + bias[t % rate]). With two sets of columns, the second set covers these tokens,
+// and the first set covers the tokens before them, [(w - 1) * rate, w * rate).
 struct CompressArgs {
   View values;  // f32 [n, sets * dim], sets 1 or 2
-  View gates;   // same shape
+  View gates;   // same shape as values
   View bias;    // f32 [rate, sets * dim]
-  // f32 [slots, sets, 3, dim], in place: for the current and the next entry, the greatest weight, the sum of
-  // weights and the sum of values.
+  // f32 [slots, sets, 3, dim], in place: greatest weight, sum of weights and sum of values, for the current
+  // and the next entry
   View state;
   const StatePlan& plan;
   View means;  // f32 [n, dim]: row t is written if token t is the last token of an entry; other rows do not

@@ -13,8 +13,8 @@ constexpr int kMaxStreams = 8;  // maximum number of residual streams
 // The output of the layer is added to each stream (ExpandStreamsArgs) with these weights:
 //   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
 //   mix = the softmax of each row of the S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
-// Then mix is made doubly stochastic: columns are divided by their sums plus eps; then rows and columns are,
-// `iterations` - 1 times.
+// Then mix is made doubly stochastic: columns are divided by their sums plus eps; then rows and columns are
+// divided in the same way, `iterations` - 1 times.
 struct CollapseStreamsArgs {
   View x;  // f32 [n, streams, dim], streams up to kMaxStreams
   View
@@ -25,11 +25,11 @@ struct CollapseStreamsArgs {
   float eps = 0;
   int iterations = 0;
   View out;        // f32 [n, dim]
-  View post = {};  // f32 [n, streams]; optional, as is mix
+  View post = {};  // f32 [n, streams]; optional, like mix
   View mix = {};   // f32 [n, streams * streams]
 };
 
-// x[k] = post[k] * delta + sum over j, ascending, of mix[j, k] * x[j]
+// Computes x[k] = post[k] * delta + sum over j, ascending, of mix[j, k] * x[j].
 struct ExpandStreamsArgs {
   View x;      // f32 [n, streams, dim], in place
   View delta;  // act [n, dim]
@@ -46,8 +46,8 @@ struct PredictStreamsArgs {
   View coefs;   // f32 [streams * streams, streams]
 };
 
-// The update after the layer, which has changed x[t, 0] from `before`. With m = tanh(router[t]), computed
-// from the layer's result, and change = x[t, 0] - before[t]:
+// Alternating updates after the layer, which has changed x[t, 0] from `before`. With m = tanh(router[t]),
+// computed from the layer's result, and change = x[t, 0] - before[t]:
 //   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is first reset to before[t]
 //   out[t] = x[t, 0] * scale
 struct CorrectStreamsArgs {
@@ -59,7 +59,7 @@ struct CorrectStreamsArgs {
   View out;         // act [n, dim]
 };
 
-// x = x * rms(like) / max(rms(x), sqrt(1e-5)), over each row
+// Scales each row of x to the size of the same row of `like`: x = x * rms(like) / max(rms(x), sqrt(1e-5)).
 struct MatchSizeArgs {
   View x;     // f32 [n, dim], in place
   View like;  // f32 [n, dim]

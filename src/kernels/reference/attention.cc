@@ -1,4 +1,4 @@
-// Writes keys and values into the paged cache, and computes attention of queries over it.
+// Writes keys and values to KV blocks, and computes attention of queries over them.
 //
 // kv_exchange.h describes the layout of a block.
 #include <algorithm>
@@ -22,7 +22,7 @@ std::byte* block_address(const KvLayer& cache, std::int64_t block) {
   return cache.data + block * cache.stride_bytes;
 }
 
-// Index of a token's vector in a block.
+// Returns the index of a token's vector in a block.
 std::int64_t index_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
   const std::int64_t kind = spec.values_in_keys > 0 ? kKey : which;
   return (kind * spec.kv_heads + head) * spec.block_size + token;
@@ -73,7 +73,7 @@ CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, s
   return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
-// Rotates elements (a, b) of a head of this token by one angle.
+// Rotates the pairs of elements of a head by the angles of this token.
 void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   const std::int64_t half = rope.rotary_dim / 2;
   for (std::int64_t i = 0; i < half; ++i) {
@@ -103,7 +103,7 @@ std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vect
   return row;
 }
 
-// One query of one head, at `position`, which sees the tokens [begin, end) of a sequence.
+// One query of one head, at `position`. It sees the tokens [begin, end) of a sequence.
 struct HeadQuery {
   const AttentionArgs& args;
   std::int64_t sequence, query, position, head, begin, end;
@@ -291,7 +291,7 @@ void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
   };
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> tokens;  // the best ones first
+      std::vector<std::pair<double, std::int32_t>> tokens;  // tokens by descending score
       for (std::int32_t t = 0; t <= plan.lengths[s] - (plan.query_starts[s + 1] - query); ++t)
         tokens.emplace_back(-score_of(s, query, t), t);
       std::ranges::sort(tokens);

@@ -9,8 +9,8 @@
 namespace octavo::reference {
 namespace {
 
-// Calls body(slot, t) for every token of every sequence, in order. Sets the state to zero at position 0, and
-// copies it after each token for which a copy is requested.
+// Calls body(slot, t) for every token of every sequence, in order. It sets the state to zero at position 0,
+// and copies the state after each token for which a copy is requested.
 template <class Body>
 void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
   check_indices("state", plan.slots, state.size(0));
@@ -28,7 +28,7 @@ void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
     }
 }
 
-// Time step of number `i` of token `t`.
+// Returns the time step of element `i` of token `t`.
 double step_of(const TimeStep& rule, const View& dt, std::int64_t t, std::int64_t i) {
   const double step = std::log1p(std::exp(at(dt, {t, i}) * rule.scale + at(rule.bias, {i})));
   return std::min<double>(std::max<double>(step, rule.least), rule.most);
@@ -58,7 +58,7 @@ void causal_conv(Stream&, const ConvArgs& args) {
 void gated_delta(Stream&, const GatedDeltaArgs& args) {
   const std::int64_t heads = args.state.size(1), key_dim = args.state.size(2), value_dim = args.state.size(3);
   const std::int64_t keys_begin = args.key_heads * key_dim, values_begin = 2 * keys_begin;
-  // Head `head` of the queries or keys, divided by its length.
+  // Returns head `head` of the queries or keys, divided by its norm.
   const auto unit = [&](std::int64_t t, std::int64_t begin) {
     std::vector<double> x(static_cast<std::size_t>(key_dim));
     double squares = 1e-6;

@@ -1,4 +1,4 @@
-// The reference backend: all operators as plain loops in double precision. It is their specification.
+// The reference backend: all operators as plain loops in double precision, which specify the operators.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,7 @@ struct ReferencePlan final : AttentionPlan {
 };
 
 double activation(Activation kind, double x);
-// row = norm(row). Element i of the row has the weight weight[weight_offset + i].
+// Computes row = norm(row). Element i of the row has the weight weight[weight_offset + i].
 void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset = 0);
 
 DType activation_of(DType stored);
@@ -37,7 +37,7 @@ Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const
 void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan);
 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
-// attention and choose_tokens for caches with KvSpec::shared_rows; in row_attention.cc.
+// attention and choose_tokens for caches with KvSpec::shared_rows, in row_attention.cc.
 void attend_rows(Stream& stream, const AttentionArgs& args);
 void choose_entries(Stream& stream, const ChooseTokensArgs& args);
 

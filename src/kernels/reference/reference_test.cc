@@ -55,14 +55,14 @@ TEST_F(Reference, ScaleLogitsCaps) {
 }
 
 // Two tokens of one head in block 1 (block 0 belongs to another sequence). The second token attends to both.
-// Keys are rotated by 90 degrees per position, so that its product with the first key is 0, and with its own
-// key 1.
+// Keys are rotated by 90 degrees per position, so that the product of the second query with the first key is
+// 0, and with its own key 1.
 TEST_F(Reference, AttentionIsCausalAndPaged) {
   const KvSpec spec{.kv_heads = 1, .head_dim = 8, .block_size = 16, .dtype = DType::f32};
   std::vector<float> pages(static_cast<std::size_t>(ops.kv_block_bytes(spec)) / 4 * 2, std::nanf(""));
   const KvLayer cache{reinterpret_cast<std::byte*>(pages.data()), 2, ops.kv_block_bytes(spec), spec};
   std::vector<float> qkv(48), q(16), out(16), cos{1, 0}, sin{0, 1};
-  qkv[0] = qkv[8] = qkv[24] = qkv[32] = 1;  // first element of both queries and keys
+  qkv[0] = qkv[8] = qkv[24] = qkv[32] = 1;  // first element of the queries and keys of both tokens
   qkv[16] = 3;                              // first element of the values
   qkv[40] = 5;
   std::vector<std::int64_t> slots{16, 17};

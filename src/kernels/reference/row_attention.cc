@@ -1,4 +1,4 @@
-// Attention whose keys are also the values, over the last tokens and over compressed entries of several
+// Attention with keys that are also the values, over the last tokens and over compressed entries of several
 // tokens.
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace octavo::reference {
 namespace {
 
-// Element d of an entry in a sequence's cache.
+// Returns element d of an entry in the cache of a sequence.
 double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t sequence, std::int64_t entry,
               std::int64_t d) {
   const KvSpec& spec = cache.spec;
@@ -24,7 +24,7 @@ double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t seque
               entry % spec.entries() * spec.head_dim + d);
 }
 
-// Rotates the end of a row by the angles of this position, in single precision; with `back` in the other
+// Rotates the end of a row by the angles of this position, in single precision; with `back`, in the other
 // direction.
 void turn_end(std::vector<double>& row, const View& frequencies, float scale, std::int32_t position,
               bool back) {
@@ -77,7 +77,7 @@ void choose_entries(Stream&, const ChooseTokensArgs& args) {
   const KvSpec& spec = args.cache.spec;
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> entries;  // the best ones first
+      std::vector<std::pair<double, std::int32_t>> entries;  // entries by descending score
       const std::int64_t count = (plan.lengths[s] - (plan.query_starts[s + 1] - query) + 1) / spec.rate;
       for (std::int32_t e = 0; e < count; ++e) {
         double score = 0;

@@ -206,7 +206,7 @@ void add_rows(Stream&, const AddRowsArgs& args) {
   }
 }
 
-// In single precision, as in training, because angles of distant positions depend on the rounding.
+// Angles are in single precision, as in training: at large positions they depend on the rounding.
 void angles(Stream&, const AnglesArgs& args) {
   for (std::int64_t i = 0; i < args.cos.size(0); ++i)
     for (std::int64_t pair = 0; pair < args.cos.size(1); ++pair) {

@@ -1,4 +1,4 @@
-// For tests of attention: random sequences, their inputs, and a runner that divides the work into steps.
+// Random sequences, their inputs, and a runner that divides the work into steps, for tests of attention.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct AttentionSetup {
   bool latent() const { return spec.values_in_keys > 0; }
 };
 
-// Some sequences and their inputs. Their blocks are scattered over a pool that is otherwise full of NaN.
+// Some sequences and their inputs. Their blocks are scattered over a pool whose other blocks contain NaN.
 class AttentionSequences {
  public:
   AttentionSequences(const AttentionSetup& of_shape, std::vector<int> of_lengths, TestRandom& random)
@@ -86,10 +86,10 @@ class AttentionSequences {
   TestTensor weights, cos, sin, sinks, slopes, distance_bias;
 };
 
-// Runs sequences on one backend, with a given number of tokens per call.
+// Runs sequences on one backend, with any number of tokens per step.
 class AttentionRunner {
  public:
-  // whole_plan: the plan does not know the window.
+  // whole_plan: the plan is made without the window.
   AttentionRunner(Backend& backend, const AttentionSequences& sequences, bool whole_plan = false)
       : backend_(backend), all_(sequences) {
     const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
@@ -138,7 +138,7 @@ class AttentionRunner {
     rope.cos = on(cos.view());
     rope.sin = on(sin.view());
     const View slots = on(View::of(std::span(batch.slots)));
-    TestTensor kv(DType::f32, {n, shape.spec.score_dim()});  // latent attention: keys of all queries
+    TestTensor kv(DType::f32, {n, shape.spec.score_dim()});  // latent attention: keys of the step's tokens
     shape.latent() ? store_latents(on, qkv, kv, q, index, rope, slots) : store_heads(on, qkv, q, rope, slots);
     attend(on, batch, q, index, out);
     on.fetch();
@@ -337,7 +337,7 @@ inline AttentionSetup random_attention(TestRandom& random) {
   if (random.coin()) shape.chunk = shape.window;
   shape.slopes = shape.soft_cap == 0 && random.coin();
   if (random.integer(0, 3) > 0) return shape;
-  // Latent attention.
+  // latent attention
   shape.spec.kv_heads = 1;
   shape.q_heads = random.pick({1, 4, 16, 40, 64});
   shape.rope.rotary_dim = random.pick({8, 16, 64});

@@ -30,11 +30,13 @@ inline Result<Backend> make_emulated_hopper() {
 
 struct TestBackend {
   std::string name;
-  std::function<Result<Backend>(int threads)> make;  // error: not available on this machine
-  bool slow = false;                                 // true: tests run fewer cases
+  // returns an error if the backend is not available on this machine
+  std::function<Result<Backend>(int threads)> make;
+  bool slow = false;  // whether tests run fewer cases
 };
 
-// The CPU backend with every instruction set, and CUDA: the device or, in builds without CUDA, the emulator.
+// Returns the CPU backend with every instruction set, and CUDA: the device or, in builds without CUDA, the
+// emulator.
 inline std::vector<TestBackend> test_backends() {
   std::vector<TestBackend> list;
   for (const CpuIsa isa : kCpuIsas)
@@ -50,13 +52,15 @@ inline std::string test_backend_name(const testing::TestParamInfo<TestBackend>& 
   return test.param.name;
 }
 
-// Gives a backend's operators access to host views: directly, or as copies on the device until fetch().
+// Gives a backend's operators access to host views: directly, or as copies on the device until fetch() copies
+// them back.
 class OnDevice {
  public:
   explicit OnDevice(Backend& backend)
       : backend_(backend), host_(dynamic_cast<HostDevice*>(backend.device.get()) != nullptr) {}
 
-  // If several views begin at one address, only the first is copied; the others must be inside it.
+  // Returns the device view of a host view. If several views begin at one address, only the first is copied;
+  // the others must be inside it.
   View operator()(const View& host) {
     if (host_ || !host) return host;
     View device = host;
@@ -95,7 +99,7 @@ class OnDevice {
   std::map<void*, Copy> copies_;
 };
 
-// A test of a backend against the reference; skipped if this machine does not support the backend.
+// A test of a backend against the reference. It is skipped if this machine does not support the backend.
 class BesideTheReference : public testing::TestWithParam<TestBackend> {
  protected:
   void SetUp() override {

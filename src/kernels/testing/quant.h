@@ -17,7 +17,7 @@
 
 namespace octavo {
 
-// Tests of the CPU backend, with each instruction set, against the reference.
+// A test of the CPU backend against the reference, for each instruction set.
 class CpuBesideReference : public testing::TestWithParam<CpuIsa> {
  protected:
   void SetUp() override {
@@ -30,7 +30,7 @@ class CpuBesideReference : public testing::TestWithParam<CpuIsa> {
   Backend reference = make_reference_backend();
 };
 
-// A matrix part that owns its memory.
+// A part of a matrix that owns its memory.
 struct TestPart {
   Encoding encoding;
   std::int64_t rows, cols;
@@ -68,7 +68,8 @@ inline Encoding random_blocks_encoding(TestRandom& random) {
       random.integer(0, static_cast<int>(kBlockEncodings.size()) - 1))];
 }
 
-// Random bytes, with scales such that the numbers are near 1. `cols` must be a multiple of the block size.
+// Returns random bytes with scales such that the numbers are near 1. `cols` must be a multiple of the block
+// size.
 inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
   const BlockShape block = block_shape(encoding);
   TestPart p{
@@ -92,7 +93,7 @@ inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_
   return p;
 }
 
-// Random int4, int8, mxfp4 or fp8 codes with `groups` scales per row.
+// Returns random int4, int8, mxfp4 or fp8 codes with `groups` scales per row.
 inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols,
                              std::int64_t groups, bool with_zeros) {
   TestPart p{.encoding = encoding, .rows = rows, .cols = cols, .row_bytes = cols, .groups = groups};
@@ -106,13 +107,13 @@ inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t
   for (std::int64_t i = 0; i < rows * groups; ++i)
     p.scales.push_back(mxfp4 ? std::ldexp(1.0f, static_cast<int>(random.integer(-8, -4)))
                              : random.real(-0.02f, 0.02f));
-  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // up to one above the largest code, as in
-                                                                  // GPTQ
+  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // zeros up to one above the largest code,
+                                                                  // as in GPTQ
     p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, std::min(codes, 255))));
   return p;
 }
 
-// A random part with any encoding. cols are rounded up as the encoding requires, so pass the same number
+// Returns a random part with any encoding. It rounds cols up as the encoding requires, so pass the same cols
 // for all parts of a matrix.
 inline TestPart random_part(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
   const int elements = block_shape(encoding).elements;

@@ -1,4 +1,4 @@
-// Random tensors and paged sequences, for tests of operators.
+// Random tensors and sequences in KV blocks, for tests of operators.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class TestTensor {
   }
   DType dtype() const { return dtype_; }
   std::byte* data() { return bytes_.data(); }
-  // A copy of rows [begin, begin + count).
+  // Returns a copy of rows [begin, begin + count).
   TestTensor rows(std::int64_t begin, std::int64_t count) const {
     std::vector<std::int64_t> shape = shape_;
     const std::int64_t row = elements() / shape[0];
@@ -99,7 +99,7 @@ class TestRandom {
   std::mt19937 engine_;
 };
 
-// The largest |a - b| / (absolute + relative |b|); infinity if only one of both is NaN.
+// Returns the largest |a - b| / (absolute + relative |b|); infinity if exactly one of a and b is NaN.
 inline double difference(const TestTensor& a, const TestTensor& b, double absolute, double relative) {
   double largest = 0;
   for (std::int64_t i = 0; i < a.elements(); ++i) {
@@ -113,7 +113,8 @@ inline double difference(const TestTensor& a, const TestTensor& b, double absolu
   return largest;
 }
 
-// Relative size of one unit in the last place. A small error before rounding can become this large.
+// Returns the relative size of one unit in the last place. A small error before rounding can grow to one
+// unit.
 inline double last_place(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0x1p-22;
 }

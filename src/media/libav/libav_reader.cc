@@ -1,5 +1,6 @@
-// Reads videos with FFmpeg's libraries. A separate shared library (video_file.h), because few machines have
-// FFmpeg. It reads only the given bytes: no URLs, no other files, and only the listed formats and codecs.
+// Reads videos with FFmpeg's libraries. It is a separate shared library (video_file.h), because few machines
+// have FFmpeg. It reads only the given bytes: no URLs, no other files, and only the listed formats and
+// codecs.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -60,7 +61,7 @@ void check(int code, const char* what) {
   fail(fmt::format("cannot read the video: {}: {}", what, text));
 }
 
-// Gives FFmpeg the bytes as an AVIOContext.
+// Passes bytes to FFmpeg as an AVIOContext.
 struct Bytes {
   std::span<const std::byte> all;
   std::int64_t at = 0;
@@ -97,7 +98,7 @@ class Input {
     av_dict_set(&options, "format_whitelist", kFormats, 0);
     av_dict_set(&options, "codec_whitelist", kCodecs, 0);
     av_dict_set(&options, "protocol_whitelist", "none", 0);
-    // Frees the context if it fails.
+    // avformat_open_input frees the context if it fails
     const int opened = avformat_open_input(&context, nullptr, nullptr, &options);
     av_dict_free(&options);
     if (opened < 0) fail("cannot identify the video: supported are MP4, MOV, Matroska, WebM, AVI, MPEG-TS, Ogg and GIF");
@@ -138,13 +139,13 @@ class Input {
   const AVCodec* decoder_ = nullptr;
 };
 
-// Whether a packet has a visible frame; VP8 also has others.
+// Returns whether a packet has a visible frame; VP8 also has packets without one.
 bool shown(const AVPacket& packet, AVCodecID codec) {
   if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
   return codec != AV_CODEC_ID_VP8 || (packet.size > 0 && (packet.data[0] & 0x10) != 0);
 }
 
-// Number of clockwise quarter turns that a player applies; phones record it.
+// Returns the number of clockwise quarter turns that a player applies; phones store it in their videos.
 int quarter_turns(const AVStream& stream) {
   const auto* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
   if (matrix == nullptr) return 0;
@@ -229,7 +230,7 @@ class Reader {
                              AV_PIX_FMT_RGB24, SWS_BICUBIC, nullptr, nullptr, nullptr);
     if (scaler == nullptr) fail("the video's pixel format is not supported");
     scaler_.reset(scaler);
-    // The scaler writes whole vectors, also after the last pixel.
+    // The scaler writes complete vectors, also beyond the last pixel of a row.
     const int stride = (3 * width + 63) / 64 * 64;
     rows_.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height) + 64);
     std::uint8_t* const planes[4] = {rows_.data()};

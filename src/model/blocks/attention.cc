@@ -1,4 +1,4 @@
-// Attention with grouped queries over a paged cache.
+// Grouped-query attention over a paged KV cache.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,8 @@
 namespace octavo {
 namespace {
 
-// Row counts of the query, key and value matrices, if the checkpoint stores them separately; else one sum.
+// Returns the numbers of rows of the query, key and value matrices; one sum if the checkpoint stores them as
+// one matrix.
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
@@ -18,11 +19,12 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (matrices == 1) return {a.q_dim() + a.kv_dim() + values};
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
   if (matrices == 2) return {a.q_dim(), a.kv_dim() + values};
-  if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};  // last: the gates
+  // the fourth matrix has the gates
+  if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), values};
 }
 
-// Reorders rows that are stored by key head (queries k v, queries k v, ...): all queries, all keys, all
+// Changes the order of rows from KV heads (queries k v, queries k v, ...) to all queries, all keys, all
 // values.
 std::vector<RowRange> by_kind(const Attention& a) {
   const std::int64_t queries = a.q_heads / a.kv_heads, dim = a.head_dim;
@@ -37,7 +39,8 @@ std::vector<RowRange> by_kind(const Attention& a) {
   return order;
 }
 
-// Reorders rows that are stored as all queries, then each key followed by its value.
+// Changes the order of rows from all queries, then each key followed by its value, to all queries, all keys,
+// all values.
 std::vector<RowRange> values_last(const Attention& a) {
   std::vector<RowRange> order{{0, a.q_dim()}};
   for (const int kind : {0, 1})
@@ -57,7 +60,7 @@ std::vector<RowRange> values_widened(const Attention& a) {
   return order;
 }
 
-// Moves the gates to the end. The checkpoint stores each head's gate rows after its queries.
+// Moves the gates to the end. The checkpoint stores the gate rows of each head after its queries.
 std::vector<RowRange> gates_last(const Attention& a) {
   std::vector<RowRange> order;
   const std::int64_t dim = a.head_dim, keys = 2 * std::int64_t{a.q_dim()};
@@ -68,7 +71,7 @@ std::vector<RowRange> gates_last(const Attention& a) {
   return order;
 }
 
-// Norm of the queries or of the keys, for `heads` heads.
+// Returns the norm of the queries or of the keys, for `heads` heads.
 NormParameter head_norm(const Attention& a, const Namer& name, const std::string& tensor, int heads) {
   if (a.norms.qk_kind == QkNorm::none) return {};
   if (a.norms.qk_kind != QkNorm::per_head)
@@ -87,20 +90,22 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
   return p;
 }
 
-// Number of (query, key) pairs of the first `n` tokens of a sequence, each including itself.
+// Returns the number of (query, key) pairs of the first `n` tokens of a sequence; each token sees itself and
+// earlier tokens.
 double seen_by_first(std::int64_t n, std::int64_t window) {
   const auto triangle = [](double k) { return k * (k + 1) / 2; };
   if (window == 0 || n <= window) return triangle(static_cast<double>(n));
   return triangle(static_cast<double>(window)) + static_cast<double>((n - window) * window);
 }
 
-// Number of (query, key) pairs of a pass in which tokens see both sides (slightly too high at the ends).
+// Returns the number of (query, key) pairs of a pass in which tokens see earlier and later tokens (slightly
+// too high at the ends).
 double seen_both_ways(const Pass& pass, std::int64_t window) {
   const std::int64_t each = window == 0 ? pass.context : std::min(pass.context, 2 * window - 1);
   return static_cast<double>(pass.tokens * each);
 }
 
-// Bucket of a key at this distance before its query, with T5's arithmetic.
+// Returns the bucket of a key at this distance before its query, with T5's arithmetic.
 std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
   const std::int64_t side =
       a.mask.causal ? a.scores.distance_bias.buckets : a.scores.distance_bias.buckets / 2;
@@ -286,7 +291,7 @@ class AttentionBlock final : public Block {
                              .out = attended.rows(first, count)});
     };
     attend(0, step.tokens(), *step.memory.cache.plan, spec_.mask.causal);
-    // Attends again, for the tokens that see more.
+    // Repeats attention for tokens that see later tokens (complete images).
     if (spec_.mask.whole_images)
       for (const WholeSpan& span : step.batch.wholes)
         attend(span.token, span.count, *span.plans[step.memory.group], false);
@@ -297,8 +302,8 @@ class AttentionBlock final : public Block {
   }
 
  private:
-  // Swaps the two middle quarters of each head's queries and keys. Then the elements of a pair have the same
-  // distance in both halves as in a single head.
+  // Swaps the two middle quarters of each head's queries and keys. Then the two elements of a rotated pair
+  // have the same distance in both halves as in a single head.
   void turn_as_one() {
     const std::int64_t quarter = spec_.head_dim / 4;
     const auto turned = [&](std::int64_t heads) {
@@ -333,7 +338,7 @@ class AttentionBlock final : public Block {
             .row = scratch.take(DType::f32, {over_ranks_ ? std::max(spec_.q_dim(), spec_.kv_dim()) : 0})};
   }
 
-  // Computes queries, keys and values as one row, which is the input of the operator that stores them.
+  // Computes queries, keys and values as one row, which is the input of qkv_store.
   void multiply(const Step& step, const View& x, const Work& work) const {
     if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
@@ -344,7 +349,7 @@ class AttentionBlock final : public Block {
     linear(step, x, qkv_, work.qkv.columns(spec_.q_dim(), 2 * std::int64_t{spec_.kv_dim()}));
   }
 
-  // Computes the products separately, because each clamps its input differently.
+  // Computes the three products separately, because each clamps its input differently.
   void multiply_each(const Step& step, const View& x, const Work& work) const {
     std::int64_t first = 0;
     for (const LinearParameter& part : apart_) {
@@ -354,7 +359,7 @@ class AttentionBlock final : public Block {
     }
   }
 
-  // Computes queries, keys and values of the rows, and stores keys and values in the cache.
+  // Computes queries, keys and values of the rows, and stores keys and values in the KV cache.
   Work project(const Step& step, const View& x) const {
     Scratch scratch = step.scratch;
     const Work work = take(scratch, step.tokens(), x.dtype);
@@ -381,13 +386,13 @@ class AttentionBlock final : public Block {
     return work;
   }
 
-  // RMS norms over the queries, and over the keys, of all heads on all ranks. Each rank computes its part of
-  // the sum of squares. In host memory.
+  // Applies RMS norms over the queries, and over the keys, of all heads on all ranks. Each rank computes its
+  // part of the sum of squares. It runs in host memory.
   void norm_over_ranks(const Step& step, const Work& work) const {
     struct Part {
       View rows;
       const NormParameter& norm;
-      double share;  // share of the rank's sum of squares that this rank counts; other ranks may have the
+      double share;  // fraction of the rank's sum of squares that this rank adds; several ranks may have the
                      // same heads
       std::int64_t all;
     };
@@ -415,8 +420,8 @@ class AttentionBlock final : public Block {
       }
   }
 
-  // Each rank has some of the query heads with their key heads. If there are fewer key heads than ranks,
-  // several ranks have the same one.
+  // Keeps some of the query heads with their KV heads on this rank. If there are fewer KV heads than ranks,
+  // several ranks have the same KV head.
   void split(const Shard& shard) {
     const Attention whole = spec_;
     spec_.q_heads /= shard.size;
@@ -447,7 +452,7 @@ class AttentionBlock final : public Block {
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 
-  // Parameters for norms over the heads of all ranks.
+  // Parameters of norms over the heads of all ranks.
   struct OverRanks {
     std::int64_t q_dim, kv_dim;
     double key_share;
@@ -457,11 +462,11 @@ class AttentionBlock final : public Block {
   std::optional<OverRanks> over_ranks_;
   NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_, distance_bias_;
-  BoundsParameter bounds_;         // for Attention::clip
-  LinearParameter head_gate_;      // for Attention::head_gate
-  LinearParameter q_down_, q_up_;  // for Attention::q_rank; then qkv_ has only keys and values
+  BoundsParameter bounds_;         // used if Attention::clip > 0
+  LinearParameter head_gate_;      // used if Attention::head_gate
+  LinearParameter q_down_, q_up_;  // used if Attention::q_rank > 0; qkv_ then has only keys and values
   LinearParameter qkv_, out_;
-  std::vector<LinearParameter> apart_;  // for Names::bounded: queries, keys and values; replaces qkv_
+  std::vector<LinearParameter> apart_;  // used if Names::bounded: queries, keys and values, instead of qkv_
 };
 
 }  // namespace

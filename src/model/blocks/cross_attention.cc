@@ -29,8 +29,8 @@ class CrossAttentionBlock final : public Block {
         .q_heads = spec_.heads, .kv_heads = spec_.heads, .head_dim = spec_.head_dim, .causal = false};
   }
 
-  // The number of encoder rows is fixed, so their cache is a cost per sequence; it does not depend on the
-  // context length.
+  // The number of encoder rows is fixed, so their cache is a cost per sequence; it does not grow with the
+  // context.
   BlockCost cost(const Pass& pass) const override { return linear_cost(q_, pass) + linear_cost(out_, pass); }
 
   std::string text() const override {

@@ -1,4 +1,4 @@
-// Cross attention.
+// Spec and tensor names of cross attention.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ class Block;
 class Namer;
 
 // Attention to the rows of an encoder: queries are computed from the layer's input, keys and values from the
-// encoder's rows. Each query head has a key head. See blocks/cross_attention.cc.
+// encoder's rows. Each query head has a separate KV head. See blocks/cross_attention.cc.
 struct CrossAttention {
   int heads = 0;
   int head_dim = 0;
-  float scale = 1;   // factor of the scores
-  bool bias = true;  // the products have biases; for keys see `k_bias`
+  float scale = 1;   // scale of the scores
+  bool bias = true;  // whether the products have biases; `k_bias` decides for keys
   bool k_bias = false;
 
   int rows() const { return heads * head_dim; }

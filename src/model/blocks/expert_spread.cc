@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Number of bytes that a rank sends at a time. They fit into a slot of shared memory.
+// Number of bytes that a rank sends at a time; they fit into a slot of shared memory.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
 std::vector<std::vector<std::int32_t>> places_by_expert(const ExpertPlacement& placement,
@@ -25,7 +25,8 @@ int rank_of(std::int32_t place, std::int64_t places, int ranks) {
   return rank;
 }
 
-// For each rank, the experts that it sends, in order. A rank receives only experts that it does not have.
+// Returns for each rank the experts that it sends, in order. A rank receives only experts that it does not
+// have.
 std::vector<std::vector<std::int32_t>> experts_to_send(const ExpertPlacement& now,
                                                        const ExpertPlacement& next, std::size_t experts,
                                                        int ranks) {
@@ -84,11 +85,11 @@ std::span<const std::int32_t> ExpertSpread::own(const ExpertPlacement& placement
       static_cast<std::size_t>(first_place(std::ssize(placement), ranks_, rank_ + 1) - first));
 }
 
-// If an expert has several slots, its tokens are divided evenly among them, in order.
+// The tokens of an expert with several slots are divided evenly among the slots, in order.
 void ExpertSpread::arrange(const RouteArgs& routed, const Arranged& out) {
   const auto* starts = routed.starts.as<std::int32_t>();
   const auto* tokens = routed.tokens.as<std::int32_t>();
-  // First row of the expert's i-th replica.
+  // Returns the first row of the expert's i-th replica.
   const auto share = [&](std::size_t expert, std::size_t i) {
     const std::int64_t count = starts[expert + 1] - starts[expert];
     return starts[expert] + count * static_cast<std::int64_t>(i) / std::ssize(places_of_[expert]);
@@ -153,8 +154,8 @@ std::int64_t ExpertSpread::place_bytes() const {
   return static_cast<std::int64_t>(bytes);
 }
 
-// All weights that this rank receives are first copied to `staging`: a slot that changes may contain an
-// expert that other ranks still need.
+// All weights that this rank receives are first copied to `staging`, because a slot that changes may contain
+// an expert that other ranks still need.
 void ExpertSpread::move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging) {
   const auto each = static_cast<std::size_t>(place_bytes());
   const std::span<const std::int32_t> have = own(), want = own(next);

@@ -1,4 +1,4 @@
-// A router, and many MLPs. Each token uses the few MLPs that the router selects.
+// Mixture of experts: a router, and many MLPs. Each token uses the few MLPs that the router selects.
 #include <cmath>
 #include <cstring>
 #include <string_view>
@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// One of the two products of all experts.
+// One of the two products of all experts (up or down).
 struct ExpertProjection {
   std::vector<MatrixParameter> matrices;
   VectorParameter bias;
@@ -117,7 +117,7 @@ class ExpertsBlock final : public Block {
     return needs;
   }
 
-  // Estimates the cost as if all experts were selected equally often.
+  // Estimates the cost under the assumption that all experts are selected equally often.
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), count = static_cast<double>(spec_.count);
     const double chosen = spec_.router.chosen * count / static_cast<double>(choices());
@@ -170,15 +170,16 @@ class ExpertsBlock final : public Block {
     const View expert_x = spec_.latent > 0 ? w.latent : spec_.weigh_input ? w.weighed : x;
     const View y = run_chosen(step, w, expert_x, routed);
     if (shared_) shared_->run(rest, x, w.shared);
-    // Clamping between the bias and the bias sets each row to the bias, which combine() then adds.
+    // Clamping x to [bias, bias] sets each row to the bias, which combine() then adds.
     if (sum_bias_.value)
       ops.clamp(stream, {.x = x, .least = sum_bias_.value, .most = sum_bias_.value, .y = w.shared});
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
-    // If experts are spread over ranks, the engine's rank 0 has the outputs of all experts.
+    // If experts are spread over ranks, rank 0 of the engine has the outputs of all experts.
     const bool adds = !spread_ || shard_.rank == 0;
-    const bool sums_follow = out.dtype != x.dtype;  // ranks are then summed, in f32
+    const bool sums_follow = out.dtype != x.dtype;  // whether ranks are summed afterwards, in f32
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
-    const bool lifts = spec_.latent > 0;  // happens before the shared expert is added
+    const bool lifts = spec_.latent > 0;  // converted to the network's width before the shared expert is
+                                          // added
     ops.combine(stream, {.y = y.rows(0, step.tokens() * chosen),
                          .places = w.places.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
@@ -197,7 +198,7 @@ class ExpertsBlock final : public Block {
     ops.add_norm(stream, {.residual = out, .delta = w.joined});
   }
 
-  // Whether the experts can be divided among ranks, each rank with some whole experts.
+  // Checks whether the experts can be divided among ranks, so that each rank has some complete experts.
   Result<> spreads(const Shard& shard) const override {
     const std::string_view field = shard.engines > 1 ? "data_parallel_size" : "tensor_parallel_size";
     if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");
@@ -227,7 +228,7 @@ class ExpertsBlock final : public Block {
  private:
   std::int64_t choices() const { return std::int64_t{spec_.count} + spec_.identities; }
 
-  // Numbers of tokens in a step: of this engine, of the engine with the most, and of all engines together.
+  // Numbers of tokens in a step: of this engine, of the engine with the most tokens, and of all engines.
   struct Tokens {
     std::int64_t own, most, all;
   };
@@ -280,8 +281,8 @@ class ExpertsBlock final : public Block {
                 DType::f32, {spread_ && down_.bias.size > 0 ? std::ssize(up_.matrices) : 0, inner_})}};
   }
 
-  // Copies the input of each pair to its output, as identity experts do; other experts overwrite theirs
-  // later. Ranks above 0 write zeros, because the ranks' outputs are summed.
+  // Copies the input of each pair to its output, which is the result of identity experts; other experts
+  // overwrite their outputs later. Ranks above 0 write zeros, because the ranks' outputs are summed.
   void pass_through(const Step& step, const View& x, const Work& w) const {
     if (shard_.rank > 0) {
       std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));
@@ -290,7 +291,7 @@ class ExpertsBlock final : public Block {
     step.backend.ops.gather_rows(*step.backend.stream, {.x = x, .rows = w.tokens, .out = w.down});
   }
 
-  // y = down(activate(up(x[tokens]))); each row uses the matrices of its expert.
+  // Rows for y = down(activate(up(x[tokens]))); each row uses the matrices of its expert.
   struct Rows {
     View x, tokens, starts, y;
   };
@@ -347,7 +348,8 @@ class ExpertsBlock final : public Block {
     return w.down;
   }
 
-  // Computes the outputs of the selected experts (in w.own), and this rank's part of other engines' work.
+  // Computes the outputs of the selected experts (in w.own), and this rank's experts for the tokens of other
+  // engines.
   void run_for_all(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
     ExpertExchange& exchange = *step.experts;
     if (!exchange.share(x, routed, spec_.router.chosen, w.everyone)) return;
@@ -365,7 +367,7 @@ class ExpertsBlock final : public Block {
 
   bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }
 
-  // Each rank has some whole experts.
+  // Keeps some complete experts on this rank.
   void spread(const Shard& shard) {
     spread_ = std::make_unique<ExpertSpread>(spec_.count, shard);
     const auto keep = [&](std::vector<MatrixParameter>& all) {
@@ -378,7 +380,7 @@ class ExpertsBlock final : public Block {
     keep(down_.matrices);
   }
 
-  // Each rank has some hidden units of every expert. Only rank 0 adds the biases of `down`.
+  // Keeps some hidden units of every expert on this rank. Only rank 0 adds the biases of `down`.
   void keep_part_of_each(const Shard& shard) {
     Mlp& mlp = spec_.expert;
     const std::int64_t whole = mlp.hidden, together = shard.together(whole);
@@ -392,7 +394,7 @@ class ExpertsBlock final : public Block {
     if (shard.rank > 0) down_.bias = {};
   }
 
-  // Biases of all experts or, with spread experts, of those in this rank's slots.
+  // Returns the biases of all experts; with spread experts, of those in this rank's slots.
   View own_biases(const Step& step, const VectorParameter& biases, const View& own) const {
     if (!spread_ || !biases.value) return biases.value;
     const auto experts = spread_->own();
@@ -405,16 +407,16 @@ class ExpertsBlock final : public Block {
   }
 
   Experts spec_;
-  bool flat_;                 // the layout is ExpertStorage::flat
-  std::int64_t dim_, inner_;  // width of the network; input and output width of experts
+  bool flat_;                 // whether the layout is ExpertStorage::flat
+  std::int64_t dim_, inner_;  // dim_: width of the network; inner_: input and output width of experts
   Shard shard_;
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each expert
   LinearParameter router_, shared_gate_;
-  LinearParameter latent_, lift_;  // for Experts::latent
+  LinearParameter latent_, lift_;  // matrices of Experts::latent
   ExpertProjection up_, down_;
   NormParameter router_norm_;
   VectorParameter choice_bias_, table_, scales_, sum_bias_;
-  BoundsParameter bounds_;  // for Mlp::limit
+  BoundsParameter bounds_;  // bounds of Mlp::limit
   std::unique_ptr<Block> shared_;
 };
 

@@ -4,7 +4,7 @@
 namespace octavo {
 namespace {
 
-// Names of the tensors for queries, keys and values; '{}' is replaced by a letter.
+// Returns the names of the tensors for queries, keys and values: '{}' is replaced by q, k and v.
 std::vector<std::string> of_each(const std::string& name) {
   std::vector<std::string> names;
   for (const char* letter : {"q", "k", "v"}) names.push_back(fmt::format(fmt::runtime(name), letter));

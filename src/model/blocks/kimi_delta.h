@@ -1,4 +1,4 @@
-// Kimi delta attention.
+// Spec and tensor names of Kimi delta attention.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class GgufLayers;
 class Namer;
 
 // Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net with a separate decay for each row
-// of a state. Decays and output gates each are a product of two matrices, with `head_dim` numbers in between.
+// of a state. Decays and output gates are each computed with two matrices, with `head_dim` numbers in
+// between.
 struct KimiDelta {
   int heads = 0;
   int head_dim = 0;  // width of queries, keys and values

@@ -1,4 +1,5 @@
-// The block types, one row each. A type's header has its spec, the names of its tensors and its make_block().
+// List of the block types, one row each. The header of a type has its spec, the names of its tensors and its
+// make_block().
 #pragma once
 
 #include <tuple>

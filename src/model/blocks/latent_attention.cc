@@ -1,14 +1,14 @@
 // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) over a paged cache of latents.
 //
 // A token's keys and values are products of one latent c: k_h = W_UK_h c and v_h = W_UV_h c. All heads also
-// share a rotated part of the key. The cache contains only c and the rotated part. The products are never
-// computed for cached tokens: instead, queries are multiplied by W_UK_h, as q_h k_h = (W_UK_h^T q_h) c, and
-// the weighted sum of latents by W_UV_h. Both prefill and decode do this, so that outputs do not depend on
-// the chunks of a prompt.
+// share a rotated part of the key. The cache contains only c and the rotated part. k_h and v_h are never
+// computed for cached tokens. Instead, queries are multiplied by W_UK_h, since q_h k_h = (W_UK_h^T q_h) c,
+// and the weighted sum of latents is multiplied by W_UV_h. Both prefill and decode do this, so that outputs
+// do not depend on the chunks of a prompt.
 //
 // Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) stores the key of an indexer beside each latent, and
 // a query sees the tokens that the indexer selects. Several layers can share a selection ("IndexCache",
-// 2026): the first of them has the indexer, and the others have neither an indexer nor its keys.
+// 2026): the first of them has the indexer; the others have neither an indexer nor its keys.
 #include <algorithm>
 #include <utility>
 
@@ -18,10 +18,10 @@
 namespace octavo {
 namespace {
 
-// i32 [tokens, Indexer::chosen]: the tokens selected by the last layer with an indexer.
+// i32 [tokens, Indexer::chosen]: tokens selected by the last layer with an indexer
 struct Chosen {};
 
-// View of the first `dim` elements of each head.
+// Returns a view of the first `dim` elements of each head.
 View beginnings(View heads, std::int64_t dim) {
   heads.shape[2] = dim;
   return heads;
@@ -61,7 +61,7 @@ class IndexerPart {
                .operations = 2 * tokens * (context - (tokens - 1) / 2) * static_cast<double>(queries())};
   }
 
-  // Computes the indexer's queries, and the keys for the cache.
+  // Computes the index queries, and the index keys for the cache.
   void prepare(const Step& step, const View& x, const View& q_latent, const Work& w) const {
     linear(step, q_latent, q_, View::of(w.q.data, w.q.dtype, {step.tokens(), queries()}));
     linear(step, x, key_, w.key);
@@ -69,7 +69,7 @@ class IndexerPart {
     turn(step, w.q, {});
     turn(step, View::of(w.key.data, w.key.dtype, {step.tokens(), 1, spec_.head_dim}), norm_.norm());
   }
-  // The scores need no scale: it is positive, so it does not change the selection.
+  // Selects tokens. The scores are not scaled: a positive scale does not change the selection.
   void choose(const Step& step, const Work& w) const {
     step.backend.ops.choose_tokens(*step.backend.stream, {.q = w.q,
                                                           .weights = w.weights,
@@ -237,7 +237,7 @@ class LatentAttentionBlock final : public Block {
             .index = indexer_ ? indexer_->take(scratch, n, act) : IndexerPart::Work{}};
   }
 
-  // One tensor has, for each head, the rows of keys followed by the rows of values.
+  // Names a tensor that has, for each head, the rows of keys followed by the rows of values.
   void name_halves(const Namer& name) {
     const std::int64_t heads = spec_.heads, head_rows = spec_.nope_dim + spec_.value_dim;
     const auto up = [&] {
@@ -256,7 +256,7 @@ class LatentAttentionBlock final : public Block {
     up_value_.rows = heads * spec_.value_dim;
   }
 
-  // Each rank has some of the heads, and all latents.
+  // Keeps some of the heads on this rank, and all latents.
   void split(const Shard& shard) {
     const std::int64_t first = shard.first(spec_.heads);
     spec_.heads /= shard.size;
@@ -264,7 +264,9 @@ class LatentAttentionBlock final : public Block {
     keep_rows(q_, {own(spec_.q_dim())});
     keep_rows(up_key_, {own(up_key_.turned ? spec_.nope_dim : spec_.kv_rank)});
     up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
-    if (up_key_.turned) up_key_.sharded = false;  // its columns are the tensor's rows
+    if (up_key_.turned)
+      up_key_.sharded = false;  // not contiguous in the tensor, whose rows are the
+                                // columns of up_key_
     keep_rows(up_value_, {own(spec_.value_dim)});
     if (gate_.weight.rows > 0) keep_rows(gate_, {own(1)});
     keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);
@@ -272,10 +274,10 @@ class LatentAttentionBlock final : public Block {
 
   LatentAttention spec_;
   NormParameter q_norm_, kv_norm_;
-  LinearParameter down_;  // rows: the queries' latent, if any; then the latent of keys and values
+  LinearParameter down_;  // rows of the matrix: latent of the queries, if any; then latent of keys and values
   LinearParameter q_, gate_, out_;
   MatrixParameter up_key_, up_value_;   // W_UK_h^T and W_UV_h for all heads
-  std::optional<IndexerPart> indexer_;  // this layer's indexer; each rank has all of it
+  std::optional<IndexerPart> indexer_;  // indexer of this layer, complete on each rank
 };
 
 }  // namespace

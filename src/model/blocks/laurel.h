@@ -1,4 +1,4 @@
-// Laurel: a low-rank path beside attention.
+// Spec and tensor names of Laurel.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Learned augmented residual layer (Gemma 3n, 2025): x + norm(W_right W_left x), beside attention. See
-// blocks/laurel.cc.
+// Learned augmented residual layer (Gemma 3n, 2025): computes x + norm(W_right W_left x), parallel to
+// attention. See blocks/laurel.cc.
 struct Laurel {
   int rank = 0;
   NormSpec norm = {};

@@ -1,5 +1,4 @@
-// Changes the residual after a layer by projection(gate(x) * vector), where each token has a vector per
-// layer.
+// Adds projection(gate(x) * vector) to the residual after a layer. Each token has one vector per layer.
 #include "model/blocks/block.h"
 #include "model/inputs/layer_inputs.h"
 
@@ -40,7 +39,7 @@ class LayerInputBlock final : public Block {
 
  private:
   LayerInputs spec_;
-  std::int64_t first_column_;  // this layer's first column in LayerInputRows
+  std::int64_t first_column_;  // index in LayerInputRows of this layer's first column
   LinearParameter gate_, out_;
 };
 

@@ -1,4 +1,4 @@
-// Inputs of layers.
+// Spec and tensor names of per-layer inputs.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,13 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A vector for each token and layer, computed from the token's id and its embedding ("per-layer embeddings",
-// Gemma 3n, 2025). After both halves of a layer, a gate computed from the residual is multiplied by the
-// vector; a projection of the product is added to the residual. See blocks/layer_input.cc.
+// Per-layer embeddings (Gemma 3n, 2025): a vector for each token and layer, computed from the token's id and
+// its embedding. After both halves of a layer, a gate computed from the residual is multiplied by the vector;
+// a projection of the product is added to the residual. See blocks/layer_input.cc.
 struct LayerInputs {
   int size = 0;                                   // width of a layer's vector
-  int vocab = 0;                                  // number of ids with vectors; other ids use the vector of
-                                                  // id 0
-  NormSpec norm = {};                             // norm of the part made from the embedding
+  int vocab = 0;       // number of ids with vectors; ids from here on use the vector of id 0
+  NormSpec norm = {};  // norm of the part that is computed from the embedding
   Activation activation = Activation::gelu_tanh;  // activation of the gate
 
   struct Names {
@@ -35,7 +34,7 @@ struct LayerInputs {
   };
 };
 
-// layer: index of the layer, whose vectors the block reads.
+// layer: index of the layer whose vectors the block reads.
 std::unique_ptr<Block> make_layer_input(const LayerInputs& spec, std::int64_t layer, const Namer& name,
                                         std::int64_t dim);
 

@@ -21,8 +21,8 @@ class LightningAttentionBlock final : public Block {
         none_(constant_vector(std::vector(spec.rates.size(), 0.0F))) {
     if (spec.norm_groups > 1) norm_.weight.row = spec.inner() / spec.norm_groups;
     if (spec.scale != 1) q_norm_.weight.factors = {{0, spec.head_dim, spec.scale}};
-    // The checkpoint stores queries, keys, values, for all heads or head by head. Here: all values, all keys,
-    // all queries.
+    // The checkpoint stores the rows of queries, keys and values by type or by head. In memory, the order is:
+    // all values, all keys, all queries.
     const bool by_head = name.names.of<LightningAttention>().order == QkvOrder::by_head;
     for (const std::int64_t kind : {2, 1, 0})
       for (std::int64_t head = 0; head < spec.heads; ++head)
@@ -76,7 +76,7 @@ class LightningAttentionBlock final : public Block {
   }
 
  private:
-  // Normalises and rotates rows of heads in place.
+  // Normalises and rotates rows of heads, in place.
   void turn(const Step& step, const View& rows, const Norm& norm) const {
     if (norm.kind == NormKind::none && spec_.rope < 0) return;
     View heads = rows;
@@ -108,7 +108,7 @@ class LightningAttentionBlock final : public Block {
   LightningAttention spec_;
   LinearParameter in_, gate_, out_;
   NormParameter norm_, q_norm_, k_norm_;
-  VectorParameter rates_, none_;  // a_log and d of ScanArgs: logarithms of the rates; zeros
+  VectorParameter rates_, none_;  // a_log and d of ScanArgs: logarithms of the rates, and zeros
 };
 
 }  // namespace

@@ -98,7 +98,7 @@ class MambaBlock final : public Block {
             .scanned = scratch.take(act, {n, spec_.inner})};
   }
 
-  // Width of low-rank dt, b and c.
+  // Returns the total width of low-rank dt, b and c.
   std::int64_t low_dim() const { return spec_.step_rank + 2 * std::int64_t{spec_.state_dim}; }
 
   Mamba spec_;

@@ -1,4 +1,4 @@
-// Two linear layers with an activation in between; with or without a gate.
+// Two linear layers with an activation in between, with or without a gate.
 #include <algorithm>
 #include <limits>
 
@@ -91,7 +91,7 @@ class MlpBlock final : public Block {
             scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols})};
   }
 
-  // Each rank has some of the hidden units.
+  // Keeps some of the hidden units on this rank.
   void split(const Shard& shard) {
     const std::int64_t first = shard.first(spec_.hidden), whole = spec_.hidden;
     spec_.hidden /= shard.size;
@@ -103,8 +103,8 @@ class MlpBlock final : public Block {
 
   Mlp spec_;
   LinearParameter up_, down_;
-  std::vector<LinearParameter> apart_;  // for Names::bounded: gate and up; replaces up_
-  BoundsParameter bounds_;              // for Mlp::limit
+  std::vector<LinearParameter> apart_;  // used if Names::bounded: gate and up, instead of up_
+  BoundsParameter bounds_;              // bounds of Mlp::limit
   VectorParameter slopes_;
 };
 

@@ -1,4 +1,4 @@
-// A dense MLP beside experts.
+// Spec and tensor names of a dense MLP with parallel experts.
 #pragma once
 
 #include <cstdint>

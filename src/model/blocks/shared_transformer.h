@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// run() reads rows that are twice as wide as the network: the output of input_norm().
+// run() reads the output of input_norm(), whose rows are twice as wide as the network.
 class SharedTransformerBlock final : public Block {
  public:
   // owned: namer of the first layer that has the block; own: namer of this layer. owner: the first layer's
@@ -16,7 +16,7 @@ class SharedTransformerBlock final : public Block {
   SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
                          std::int64_t dim, const SharedTransformerBlock* owner);
 
-  // Norm of the concatenated residual and embedding.
+  // Returns the norm of the concatenated residual and embedding.
   Norm input_norm() const { return matrices().input_norm.norm(); }
 
   void list(ParameterList& list) override;
@@ -51,16 +51,16 @@ class SharedTransformerBlock final : public Block {
   SharedTransformer spec_;
   std::int64_t dim_;
   const SharedTransformerBlock* owner_;
-  Matrices matrices_;               // only in the first layer
+  Matrices matrices_;               // empty except in the first layer
   std::vector<LowRank> attention_;  // for queries, keys and values
   LowRank mlp_;
   LinearParameter out_;
 };
 
-struct PairRows {};   // f32 [tokens, 2 * dim]: residual and embedding, concatenated
+struct PairRows {};   // f32 [tokens, 2 * dim]: concatenated residual and embedding
 struct PairInput {};  // act [tokens, 2 * dim]: PairRows after the shared norm
 
-// Copies the embeddings into PairRows, once for all layers.
+// Copies the embeddings into PairRows, once per step for all layers.
 class CopyEmbedding final : public Phase {
  public:
   explicit CopyEmbedding(std::int64_t dim) : dim_(dim) {}

@@ -52,7 +52,7 @@ class ShortConvBlock final : public Block {
     return {.in = scratch.take(act, {n, 3 * dim_}), .mixed = scratch.take(act, {n, dim_})};
   }
 
-  // Each rank has some of the channels.
+  // Keeps some of the channels on this rank.
   void split(const Shard& shard) {
     const std::int64_t whole = std::exchange(dim_, dim_ / shard.size), first = shard.first(whole);
     conv_.keep({{first, dim_}});

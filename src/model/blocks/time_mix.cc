@@ -1,5 +1,5 @@
 // Time mixing and channel mixing of RWKV-7. Both read mixtures of a token and the previous one. A mixture is
-// a convolution with width two.
+// a convolution of width two.
 #include <algorithm>
 #include <memory>
 
@@ -8,10 +8,10 @@
 namespace octavo {
 namespace {
 
-// act [tokens, TimeMix::inner()]: values of the first layer, which writes them.
+// act [tokens, TimeMix::inner()]: values of the first layer, which writes this slot
 struct FirstValues {};
 
-// Number of mixtures of a layer's input, which are concatenated. Their shares are in one tensor or in six.
+// Number of mixtures of a layer's input, which are concatenated. Their weights are in one tensor or in six.
 constexpr std::int64_t kParts = 6;
 CausalConv time_mixtures(const Namer& name, std::int64_t dim) {
   std::vector<std::int64_t> shape{1, 1, dim};
@@ -116,7 +116,7 @@ class TimeMixBlock final : public Block {
  private:
   enum Part : std::int64_t { kR, kW, kK, kV, kA, kG };  // order of the mixtures
 
-  // up * activation(down * x) + bias
+  // Computes up * activation(down * x) + bias.
   struct LowRank {
     LinearParameter down, up;
 

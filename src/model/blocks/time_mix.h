@@ -1,4 +1,4 @@
-// Time mixing and channel mixing.
+// Specs and tensor names of time mixing and channel mixing.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ class GgufLayers;
 class Namer;
 
 // Time mixing of RWKV-7 (Peng et al., 2025; WkvArgs). Each of its inputs is a mixture of a token and the
-// previous one. Decays, rates, gates and the share of the first layer's values are each computed with two
+// previous one. Decays, rates, gates and the weight of the first layer's values are each computed with two
 // matrices and an activation in between. See blocks/time_mix.cc.
 struct TimeMix {
   int heads = 0;
   int head_dim = 0;
-  int decay_rank = 0;  // the four ranks: width between the two matrices
+  int decay_rank = 0;  // ranks: widths between the two matrices
   int rate_rank = 0;
   int value_rank = 0;
   int gate_rank = 0;
-  bool first = false;  // this is the first layer; other layers mix its values into their values
-  float unit_eps = 0;  // WkvArgs::eps
-  NormSpec norm = {};  // WkvArgs::norm
+  bool first = false;  // whether this is the first layer; other layers mix the first layer's values into
+                       // their values
+  float unit_eps = 0;  // see WkvArgs::eps
+  NormSpec norm = {};  // see WkvArgs::norm
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 

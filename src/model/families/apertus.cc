@@ -18,7 +18,8 @@ static Result<ModelSpec> describe_apertus(const Config& config) {
   spec.names.attention.norm = "attention_layernorm";
   spec.names.mlp.norm = "feedforward_layernorm";
   spec.names.mlp.up = {"mlp.up_proj"};
-  for (const char* constant : {"*.mlp.act_fn.beta", "*.mlp.act_fn.eps"})  // 1/2 and -1e-6 in all checkpoints
+  // the values are 1/2 and -1e-6 in all checkpoints
+  for (const char* constant : {"*.mlp.act_fn.beta", "*.mlp.act_fn.eps"})
     spec.names.ignorable.emplace_back(constant);
   return spec;
 }

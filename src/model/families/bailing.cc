@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Renames the fields to DeepSeek's names.
+// Returns the config with DeepSeek's field names.
 Config named(const Config& file) {
   return file.with_names({{"n_routed_experts", "num_experts"},
                           {"n_shared_experts", "num_shared_experts"},
@@ -109,7 +109,7 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
 static Result<ModelSpec> describe_param2(const Config& config) {
   TRY(ModelSpec spec, describe_bailing(config));
   if (!config.has("moe_shared_expert_intermediate_size")) return spec;
-  for (LayerSpec& layer : spec.layers)  // here the field is the width of all of them
+  for (LayerSpec& layer : spec.layers)  // this family's field is the width of all shared experts together
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && experts->shared) {
       TRY(experts->shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
     }

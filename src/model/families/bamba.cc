@@ -10,7 +10,7 @@ namespace {
 
 constexpr Config::RealRange kMultipliers{-1e6, 1e6};
 
-// Fields that both families share, and their biases.
+// Reads the fields that both families share, and their biases.
 Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& dialect) {
   TRY(ModelSpec spec, describe_dense(config, dialect));
   TRY(const bool attention_bias, config.boolean("attention_bias"));
@@ -26,7 +26,7 @@ Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& diale
   return spec;
 }
 
-// `count` multipliers; 1 if the field is null.
+// Reads `count` multipliers; all are 1 if the field is null.
 Result<std::vector<float>> read_multipliers(const Config& config, std::string_view field, std::size_t count) {
   if (!config.has(field)) return std::vector<float>(count, 1);
   TRY(const std::vector<double> numbers, config.numbers(field, count, kMultipliers));
@@ -71,7 +71,7 @@ static Result<ModelSpec> describe_falcon_h1(const Config& config) {
         "{}: biases of projections that have multipliers, or of some of them, are not supported",
         config.where("projectors_bias"));
   for (LayerSpec& layer : spec.layers) {
-    // Rotations and products are linear, so factors of their inputs can be applied to their outputs.
+    // Rotation and products are linear, so factors of their inputs are applied to their outputs.
     layer.attention().scores.scale *= attention_in * attention_in * key;
     layer.scales.mixer = attention_in * attention_out;
     layer.second_mixer = mamba;

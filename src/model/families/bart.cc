@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kPositionOffset = 2;  // row of the position tables for the first token
+constexpr int kPositionOffset = 2;  // row of the position tables that the first token uses
 
 enum class NormPlace : std::uint8_t { behind, before };
 

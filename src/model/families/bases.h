@@ -1,4 +1,4 @@
-// Describe functions on which other families are based.
+// Describe functions that other families call.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace octavo {
 
 Result<ModelSpec> describe_deepseek_v2(const Config& config);
 Result<ModelSpec> describe_deepseek_v3(const Config& config);
-// Jina v3 in its authors' format, which has the architecture name of XLM-RoBERTa (nomic_bert.cc).
+// Describes Jina v3 in its authors' format, which has the architecture name of XLM-RoBERTa (nomic_bert.cc).
 Result<ModelSpec> describe_first_jina_v3(const Config& config);
 Result<ModelSpec> describe_gemma3(const Config& config);
 Result<ModelSpec> describe_gemma4(const Config& config);

@@ -27,12 +27,12 @@ Names bert_names(const std::string& before) {
   names.attention.out = "attention.output.dense";
   names.mlp.up = {"intermediate.dense"};
   names.mlp.down = "output.dense";
-  // Heads used in training, and tensors of older writers.
+  // heads used only in training, and tensors that older programs wrote
   names.ignorable = {"*embeddings.position_ids", "cls.*", "lm_head.*"};
   return names;
 }
 
-// The spec without a head.
+// Describes the network without a head.
 Result<ModelSpec> describe_encoder(const Config& config, const std::string& before) {
   TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
   if (kind != "absolute")
@@ -61,7 +61,7 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
   return spec;
 }
 
-// The first position follows the padding token's.
+// The first position is the padding token's position plus 1.
 Result<> shift_positions(ModelSpec& spec, const Config& config) {
   TRY(const int padding, config.integer("pad_token_id", {0, spec.vocab - 1}));
   spec.embedding.first_position = padding + 1;
@@ -72,7 +72,8 @@ Result<> shift_positions(ModelSpec& spec, const Config& config) {
                  spec.embedding.first_position);
 }
 
-// Default if the files of Sentence Transformers are missing: the first token's vector, scaled to length 1.
+// Default head if the files of Sentence Transformers are missing: the vector of the first token, scaled to
+// length 1.
 void embed_first(ModelSpec& spec, const std::string& before) {
   spec.head = Head{.pool = Pool::first, .normalise = true};
   spec.names.ignorable.push_back(before + "pooler.*");
@@ -107,7 +108,7 @@ Result<> score_tokens(ModelSpec& spec, const Config& config, const std::string& 
 
 static Result<ModelSpec> describe_bert(const Config& config) { return describe_bert_embedder(config, ""); }
 
-// Checkpoints of the masked language model.
+// Describes checkpoints of the masked language model.
 static Result<ModelSpec> describe_bert_filler(const Config& config) {
   return describe_bert_embedder(config, "bert.");
 }
@@ -119,7 +120,7 @@ static Result<ModelSpec> describe_bert_classifier(const Config& config) {
   return spec;
 }
 
-// For each token, a score per label, for example for named-entity recognition.
+// Describes a token classifier: a score per token and label, for example for named-entity recognition.
 static Result<ModelSpec> describe_bert_token_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY_VOID(score_tokens(spec, config, "bert."));

@@ -119,8 +119,8 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   return s;
 }
 
-// Length of the longest sequence for which the scaling is made. For llama3 and longrope, config.json contains
-// the scaled length already.
+// Returns the length of the longest sequence for which the scaling is made. For llama3 and longrope,
+// config.json contains the scaled length already.
 int scaled_positions(const RopeScaling& s, int positions) {
   const bool scale = s.kind == RopeScalingKind::linear || s.kind == RopeScalingKind::dynamic ||
                      s.kind == RopeScalingKind::yarn;
@@ -148,7 +148,7 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
     TRY(spec.theta, rope->number("rope_theta", kTheta, spec.theta));
   }
   const bool partial = !dialect.rotary_fraction.empty();
-  // The conversion from GGUF sets this field for any family; no config.json has it.
+  // The conversion from GGUF sets rotary_share for any family; no config.json has it.
   const std::string_view field = partial ? dialect.rotary_fraction : "rotary_share";
   TRY(double fraction, config.number(field, {0, 1}, 1.0));
   if (rope && partial) {

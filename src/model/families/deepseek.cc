@@ -15,7 +15,7 @@
 namespace octavo {
 namespace {
 
-// Reads a size of heads. It must be a multiple of HeadMatmulArgs' rows.
+// Reads a head size, which must be a multiple of the rows that HeadMatmulArgs requires.
 Result<int> read_head_rows(const Config& config, std::string_view field, int most,
                            std::optional<int> fallback = {}) {
   TRY(const int size, config.integer(field, {1, most}, fallback));
@@ -25,7 +25,7 @@ Result<int> read_head_rows(const Config& config, std::string_view field, int mos
   return size;
 }
 
-// yarn's factor of the scores: (0.1 * mscale_all_dim * ln(factor) + 1)^2.
+// Returns yarn's factor of the scores: (0.1 * mscale_all_dim * ln(factor) + 1)^2.
 Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   if (rope.scaling.kind != RopeScalingKind::yarn || rope.scaling.factor <= 1) return 1.0;
   TRY(std::optional<Config> scaling, config.object("rope_scaling"));
@@ -37,13 +37,13 @@ Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   return stretch * stretch;
 }
 
-// The layers that have an indexer, as listed in indexer_types or index_topk_pattern. Without a list: the
-// first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. Other layers use the
-// selection of the previous layer.
+// Returns the layers that have an indexer, as listed in indexer_types or index_topk_pattern. Without a list,
+// it is the first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. Other
+// layers use the selection of the previous layer.
 Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layers) {
   const std::string_view field = config.has("indexer_types") ? "indexer_types" : "index_topk_pattern";
   std::vector<std::string> types;
-  if (const auto letters = config.text(field, "")) {  // "FSSF"
+  if (const auto letters = config.text(field, "")) {  // for example "FSSF"
     for (const char letter : *letters) types.emplace_back(1, letter);
   } else {
     TRY(types, config.texts(field));
@@ -67,7 +67,7 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
   return indexed;
 }
 
-// interleaved: form of the rotation of the indexer's heads if config.json does not say it.
+// interleaved: default for the form in which heads of the indexer are rotated.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   const int turning = spec.ropes[0].rotary_dim;
@@ -88,11 +88,11 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
                      config.where("q_lora_rank"));
     attention.indexer = indexer;
     if (indexed[i]) {
-      if (spec.predictor) spec.predictor->like = i;  // a layer with an indexer
+      if (spec.predictor) spec.predictor->like = i;  // layer i has an indexer
       continue;
     }
     attention.indexer->heads = 0;
-    // checkpoints have the tensors in all layers
+    // checkpoints have indexer tensors in all layers
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.self_attn.indexer.*", i));
   }
   return spec;
@@ -154,7 +154,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     if (sparse[i]) spec.layers[i].feed_forward = experts;
   spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
-  // Multi-token prediction layers come after the other layers.
+  // Multi-token prediction layers follow the other layers.
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
@@ -212,7 +212,7 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
     std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.beta != 0;
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
-  spec.other_names = spec.names;  // experts as separate tensors
+  spec.other_names = spec.names;  // names if experts are stored as separate tensors
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

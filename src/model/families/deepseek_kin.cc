@@ -1,6 +1,7 @@
 // Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026): a norm after the experts. Sarvam
 // 105B (2026): Ling's field names. openPangu Ultra (Huawei, 2025): norms before and after both halves. Kimi
-// K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their language models, stored beside a vision encoder.
+// K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their language models; the checkpoints also contain a vision
+// encoder.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -8,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// The norms of the latents use the same epsilon, unlike in DeepSeek's models.
+// The norms of the latents use the network's epsilon, unlike in DeepSeek's models.
 void share_epsilon(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) std::get<LatentAttention>(layer.mixer).norm = spec.final_norm;
 }
@@ -27,7 +28,8 @@ static Result<ModelSpec> describe_axk1(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<Experts>(layer.feed_forward)) layer.post_norm = layer.pre_norm;
   spec.names.mlp.post_norm = "post_mlp_layernorm";
-  spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");  // dense layers contain it, too
+  // dense layers also have this tensor, which is unused there
+  spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");
   return spec;
 }
 

@@ -1,5 +1,5 @@
-// DeepSeek-V4 (2026): attention over a window and over compressed entries, which an indexer selects in some
-// layers; several residual streams; in the first layers, the token's id selects the experts.
+// DeepSeek-V4 (2026): attention over a window and over compressed entries, some of which an indexer selects
+// in some layers; several residual streams; in the first layers, the token's id selects the experts.
 #include <cmath>
 #include <utility>
 
@@ -14,7 +14,7 @@ constexpr Config::Range kRate{2, 1024};
 // Number of tokens in a compressed entry, for each layer; 0 for layers without entries.
 struct Rates {
   std::vector<int> layers = {};
-  int chosen = 0;  // rate of the layers with an indexer
+  int chosen = 0;  // `rate` of the layers with an indexer
 };
 
 Result<Rates> read_rates(const Config& config, std::size_t layers) {
@@ -40,7 +40,7 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
                            : type == "compressed_sparse_attention" ? rates.chosen
                                                                    : all);
   }
-  // Default: two layers with long entries; then layers with an indexer and layers with long entries
+  // Default: two layers with long entries; after them, layers with an indexer and layers with long entries
   // alternate.
   for (std::size_t i = 0; !listed && types.empty() && i < layers; ++i)
     rates.layers.push_back(i > 2 && i % 2 == 1 ? rates.chosen : all);
@@ -54,12 +54,12 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
   return rates;
 }
 
-// Rotary embeddings of layers without entries, and of layers with entries.
+// Reads the rotary embeddings of layers without entries and of layers with entries.
 Result<std::vector<RopeSpec>> read_ropes(const Config& config, int rotary_dim, int positions) {
   constexpr std::string_view kCompressTheta = "compress_rope_theta";
   TRY(const std::optional<Config> parameters, config.object("rope_parameters"));
   const bool by_kind = parameters && parameters->has("main");  // false: the scaling applies only to the
-                                                               // second one
+                                                               // second embedding
   TRY(const RopeSpec plain,
       read_rope(config, {}, rotary_dim, positions, by_kind ? "main" : "sliding_attention"));
   TRY(RopeSpec compressed, read_rope(config, {.theta = kCompressTheta}, rotary_dim, positions, "compress"));
@@ -89,7 +89,7 @@ Result<Experts> read_hashed_experts(const Config& config, const Mlp& like) {
   return experts;
 }
 
-// The layers in which the token's id selects the experts.
+// Returns the layers in which the token's id selects the experts.
 Result<std::vector<bool>> hashed_layers(const Config& config, std::size_t layers) {
   TRY(const std::vector<std::string> types, config.texts("mlp_layer_types"));
   TRY(const int first, config.integer("num_hash_layers", {0, 1024}, 3));

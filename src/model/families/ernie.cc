@@ -45,7 +45,7 @@ static Result<ModelSpec> describe_ernie_moe(const Config& config) {
   spec.names.ignorable.emplace_back("model.mtp_*");
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 0));
   if (predictors > 0)
-    spec.predictor = {.like = 0,  // a layer without experts
+    spec.predictor = {.like = 0,  // the prediction layer is like layer 0, which has no experts
                       .layer = "mtp_block.0.",
                       .names = {.token_norm = "mtp_emb_norm.0",
                                 .hidden_norm = "mtp_hidden_norm.0",

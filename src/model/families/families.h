@@ -1,5 +1,5 @@
-// The supported architectures, each with a function from config.json to ModelSpec. A family's source file
-// ends with its rows, in <file>_families(); table.cc lists the files.
+// The supported architectures. Each has a function that converts config.json to a ModelSpec. A family's
+// source file ends with its rows, in <file>_families(); table.cc lists the files.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -17,14 +17,15 @@ struct Family {
   Result<ModelSpec> (*describe)(const Config&);
 };
 
-// Ascending by architecture.
+// Returns all families, in ascending order of architecture.
 std::span<const Family> families();
 
-// Values that transformers assumes for fields that a config.json of this architecture lacks (defaults.json).
+// Returns the values that transformers assumes for fields that a config.json of this architecture lacks
+// (defaults.json).
 const boost::json::object& field_defaults(std::string_view architecture);
 
-// Describes the network of config.architectures[0]. Errors: invalid_argument, with the field; unsupported,
-// with a list of the supported architectures.
+// Describes the network of config.architectures[0]. Returns invalid_argument with the name of the field, or
+// unsupported with a list of the supported architectures.
 Result<ModelSpec> describe(const Config& config);
 
 }  // namespace octavo

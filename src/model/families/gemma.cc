@@ -41,7 +41,7 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 static Result<ModelSpec> describe_gemma(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_any_gemma(config, kGemma1));
-  // The first config.json files say "gelu" but mean its tanh approximation.
+  // The first config.json files contain "gelu", but the models use its tanh approximation.
   for (LayerSpec& layer : spec.layers)
     if (layer.mlp().activation == Activation::gelu) layer.mlp().activation = Activation::gelu_tanh;
   return spec;
@@ -79,14 +79,15 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
     layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     layer.attention().rope = layer.attention().mask.window > 0 ? 1 : 0;
   }
-  // EmbeddingGemma (2025): tokens see both sides, each half as far as the window says.
+  // EmbeddingGemma (2025): tokens see half of the window on each side.
   TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
     attention.mask.causal = !both_ways;
     if (both_ways && attention.mask.window > 0) attention.mask.window = attention.mask.window / 2 + 1;
   }
-  // Multi-modal checkpoints store the language model under another name, beside a vision encoder.
+  // Multi-modal checkpoints, which also contain a vision encoder, store the language model under another
+  // name.
   spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};
   for (const char* other : {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*",
                             "model.multi_modal_projector.*"}) {

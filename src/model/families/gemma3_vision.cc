@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Sets the side of the squares of patches that become one token.
+// Sets the side of the squares of patches that are merged to one token.
 Result<> set_merge(const Config& config, ImageInput& image) {
   TRY(const int tokens, config.integer("mm_tokens_per_image", {1, 1 << 20}, 256));
   const int side = static_cast<int>(std::lround(std::sqrt(tokens)));
@@ -40,7 +40,7 @@ void set_gemma3_names(Names& names, const std::string& prefix) {
 static Result<ModelSpec> describe_gemma3_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma3(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  if (!vision || !vision->has("image_size")) return spec;  // text only
+  if (!vision || !vision->has("image_size")) return spec;  // a text model
   TRY(spec.media.token, config.integer("image_token_index", {0, kMaxVocab}, 262144));
   TRY(ModelSpec tower, describe_siglip(*vision));
   ImageInput& image = *tower.inputs.image;

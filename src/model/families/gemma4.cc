@@ -15,7 +15,7 @@ namespace {
 constexpr Dialect kGemma4{.activation = "hidden_activation", .rotary = false};
 constexpr Dialect kGemma3n{.hidden = "", .activation = "hidden_activation"};
 
-// The last layer before `first` with the same window as this layer.
+// Returns the last layer before `first` with the same window as this layer.
 Result<int> source_of(const ModelSpec& spec, int layer, int first) {
   const int window = spec.layers[static_cast<std::size_t>(layer)].attention().mask.window;
   for (int i = first - 1; i >= 0; --i)
@@ -24,8 +24,8 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
                  first, layer);
 }
 
-// Layers with full attention have other heads, given by separate fields or, in transformers' form, layer by
-// layer.
+// Layers with full attention have other head sizes, given by separate fields or, in transformers' form, layer
+// by layer.
 Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   Attention full = spec.layers[0].attention();
   full.mask.window = 0;
@@ -76,7 +76,7 @@ Result<> set_attention(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The last layers have no keys and values: they read those of earlier layers.
+// The last layers have no keys and values; they read those of earlier layers.
 Result<> set_sources(ModelSpec& spec, const Config& config) {
   const int layers = static_cast<int>(std::ssize(spec.layers));
   TRY(const int shared, config.integer("num_kv_shared_layers", {0, layers - 1}, 0));
@@ -101,7 +101,8 @@ Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Fields of both generations: scaled embeddings, a soft cap, a language model beside encoders.
+// Sets what both generations share: scaled embeddings, a soft cap, and names of a language model in a
+// checkpoint with encoders.
 Result<> set_ends(ModelSpec& spec, const Config& config) {
   TRY_VOID(refuse(config, "attention_bias", true));
   spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
@@ -145,7 +146,8 @@ Result<> set_experts(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Distance from the mean, in standard deviations, below which `share` of a normal distribution is.
+// Returns the distance from the mean, in standard deviations, below which a fraction `share` of a normal
+// distribution is.
 float deviations(double share) {
   double low = -10, high = 10;
   for (int i = 0; i < 100; ++i) {
@@ -155,10 +157,11 @@ float deviations(double share) {
   return static_cast<float>(low);
 }
 
-// The width is one number or a list with a number for each layer; the share of gates that are dropped
-// likewise.
+// Reads the MLP width, which is one number or a list with one number per layer, and the fraction of gates
+// that are dropped, which has the same form.
 Result<> set_widths(ModelSpec& spec, const Config& config) {
-  constexpr int kSparseLayers = 10;  // default, as the next constant
+  constexpr int kSparseLayers = 10;  // number of sparse layers by default; the next constant is the default
+                                     // fraction
   constexpr double kShare = 0.95;
   const std::size_t layers = spec.layers.size();
   std::vector<double> shares(layers, 0.0);
@@ -183,8 +186,8 @@ Result<> set_widths(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Alternating updates (AltUp). The sum of the streams replaces their mean; a larger epsilon of the last norm
-// makes both equal.
+// Sets the streams of alternating updates (AltUp). Their sum replaces their mean; a larger epsilon of the
+// last norm makes the two equal.
 Result<> set_streams(ModelSpec& spec, const Config& config) {
   TRY(const int count, config.integer("altup_num_inputs", {2, kMaxStreams}));
   TRY(const int active, config.integer("altup_active_idx", {0, count - 1}));

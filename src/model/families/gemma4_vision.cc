@@ -24,7 +24,7 @@ constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "rms_norm_eps": 1e-06,
     "vocab_size": 1})";
 
-// Each half of a head is rotated separately; the first half by the column.
+// Reads the rotary embedding: each half of a head is rotated separately, the first half by the column.
 Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("head_dim", "{} is {}; it must be a multiple of 4", config.where("head_dim"), head_dim);
@@ -102,7 +102,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
 static Result<ModelSpec> describe_gemma4_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma4(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  if (!vision) return spec;  // text only
+  if (!vision) return spec;  // a text model
   TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 258880));
   TRY(ModelSpec tower, describe_gemma4_tower(*vision, spec.dim));
   TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));

@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// A number that some files give as a list with one entry per layer; all entries must be equal.
+// Reads a number that some files give as a list with one entry per layer; all entries must be equal.
 Result<int> read_uniform(const Config& config, std::string_view field, Config::Range range) {
   if (!config.is_list(field)) return config.integer(field, range);
   TRY(const std::vector<int> list, config.integers(field, range));

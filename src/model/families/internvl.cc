@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// The encoder does not use the last two.
+// The encoder does not use the last two fields.
 constexpr std::string_view kInternvlVision = R"({"attention_bias": false,
     "hidden_act": "gelu",
     "hidden_size": 1024,
@@ -28,7 +28,7 @@ constexpr std::string_view kInternvlVision = R"({"attention_bias": false,
     "max_position_embeddings": 1,
     "vocab_size": 1})";
 
-// A number, or a list of two equal numbers.
+// Reads a number, or a list of two equal numbers.
 Result<int> side_of(const Config& config, std::string_view field, Config::Range range, int absent) {
   if (!config.is_list(field)) return config.integer(field, range, absent);
   TRY(const std::vector<int> both, config.integers(field, range));
@@ -126,7 +126,7 @@ Result<ModelSpec> describe_internvl_encoder(Config config) {
   return spec;
 }
 
-// The projector uses the encoder's last output, without the class token, in squares of side 1 /
+// The projector reads the encoder's last output, without the class token, in squares of side 1 /
 // downsample_ratio.
 Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
   TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));

@@ -39,7 +39,7 @@ Result<ModelSpec> describe_llama(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_bias");
 }
 
-// IQuest-Coder (2026): queries, keys and values are clipped as in its published code.
+// Describes IQuest-Coder (2026): queries, keys and values are clipped as in its published code.
 static Result<ModelSpec> describe_iquest_coder(const Config& config) {
   TRY_VOID(refuse(config, "use_sliding_window", true));
   TRY(ModelSpec spec, describe_llama(config));
@@ -57,7 +57,7 @@ static Result<ModelSpec> describe_pangu(const Config& config) {
   return describe_with_biases(config, "bias", "bias");
 }
 
-// AFM (Arcee, 2025): no gate.
+// AFM (Arcee, 2025): an MLP without gate.
 static Result<ModelSpec> describe_arcee(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) layer.mlp().gated = false;
@@ -73,7 +73,7 @@ static Result<ModelSpec> describe_baichuan(const Config& config) {
 }
 
 // Baichuan 13B (2023): ALiBi. Some checkpoints with this name are 7B models, which have rotary embeddings, or
-// Baichuan 2, which normalises the output matrix.
+// Baichuan 2 models, which normalise the output matrix.
 static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   constexpr int kDimOf7B = 4096;
   TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
@@ -90,7 +90,7 @@ static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   return spec;
 }
 
-// CWM (Meta, 2025): windows.
+// CWM (Meta, 2025): sliding windows.
 static Result<ModelSpec> describe_cwm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
@@ -105,7 +105,7 @@ static Result<ModelSpec> describe_helium(const Config& config) {
   return spec;
 }
 
-// Jais 2 (Inception, 2025): layer norms, no gate.
+// Jais 2 (Inception, 2025): layer norms, an MLP without gate.
 static Result<ModelSpec> describe_jais2(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "layer_norm_eps", .norm = {.kind = NormKind::layer, .bias = true}}));
@@ -117,7 +117,7 @@ static Result<ModelSpec> describe_internlm(const Config& config) {
   return describe_with_biases(config, "bias", "bias");
 }
 
-// EXAONE 3 and 3.5 (LG AI Research, 2024): GPT-2's names.
+// EXAONE 3 and 3.5 (LG AI Research, 2024): Llama with GPT-2's names.
 static Result<ModelSpec> describe_exaone(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.layers = "num_layers",
                                               .activation = "activation_function",

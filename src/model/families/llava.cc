@@ -21,9 +21,9 @@ constexpr std::string_view kLlavaVision = R"({"hidden_act": "quick_gelu",
     "num_channels": 3,
     "num_hidden_layers": 24,
     "patch_size": 14,
-    "vocab_size": 1})";  // unused by the encoder
+    "vocab_size": 1})";  // not used by the encoder
 
-// LLaVA-OneVision's encoder, which has no class token.
+// Defaults of LLaVA-OneVision's encoder, which has no class token.
 constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
     "image_size": 384,
@@ -35,8 +35,8 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
     "patch_size": 14,
     "vocab_size": 1})";
 
-// The projector uses the output of one of the encoder's layers, counted from the end, without the class
-// token.
+// Selects the encoder layer whose output the projector uses, counted from the end; the class token is
+// removed.
 Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
   const std::string_view whole = tower.inputs.image->class_token ? "default" : "full";
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
@@ -94,7 +94,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
   return tower;
 }
 
-// Encoder of images that are divided into tiles.
+// Describes the encoder of images that are divided into tiles.
 Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& text, bool siglip) {
   const std::string_view own = siglip ? "siglip_vision_model" : "clip_vision_model";
   TRY(const std::optional<Config> vision, config.object("vision_config"));

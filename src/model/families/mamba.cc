@@ -25,7 +25,7 @@ Result<Mamba> read_mamba(const Config& config, const MambaFields& fields, int di
   TRY(m.conv_width, config.integer(fields.conv_width, {2, kMaxConvWidth}));
   TRY(m.conv_bias, config.boolean(fields.conv_bias));
   TRY(m.bias, config.boolean(fields.bias));
-  m.step_rank = (dim + 15) / 16;  // "auto"
+  m.step_rank = (dim + 15) / 16;  // default ("auto")
   if (!config.text(fields.step_rank)) {
     TRY(m.step_rank, config.integer(fields.step_rank, kDim));
   }

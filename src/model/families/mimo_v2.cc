@@ -1,4 +1,4 @@
-// MiMo-V2-Flash (Xiaomi, 2025): most layers have windows, sinks and more key heads; values are narrower than
+// MiMo-V2-Flash (Xiaomi, 2025): most layers have windows, sinks and more KV heads; values are narrower than
 // keys; DeepSeek-V3's experts without shared ones.
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// The layers with windows, from a list of types or of numbers; default: all except the first and every sixth
-// layer.
+// Returns the layers with windows, from a list of types or of numbers. By default, all layers except the
+// first and every sixth layer have windows.
 Result<std::vector<bool>> window_layers(const Config& config, std::size_t layers) {
   TRY(const std::vector<std::string> kinds, config.texts("layer_types"));
   TRY(const std::vector<int> numbers, config.integers("hybrid_layer_pattern", {0, 1}));
@@ -39,7 +39,7 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
     return invalid("swa_num_key_value_heads", "{} {} does not divide num_attention_heads {}",
                    config.where("swa_num_key_value_heads"), local.kv_heads, full.q_heads);
   TRY(local.mask.window, config.integer("sliding_window", {1, 1 << 27}));
-  if (config.has("sliding_window_size")) {  // a query sees this number of tokens before it
+  if (config.has("sliding_window_size")) {  // a query sees sliding_window_size tokens before it
     TRY(local.mask.window, config.integer("sliding_window_size", {1, (1 << 27) - 1}));
     ++local.mask.window;
   }

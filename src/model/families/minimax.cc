@@ -11,8 +11,7 @@
 namespace octavo {
 namespace {
 
-// The layers with lightning attention, from a list of names, or of numbers in which 0 means lightning
-// attention.
+// Returns the layers with lightning attention, from a list of names, or of numbers (0: lightning attention).
 Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t layers) {
   constexpr std::array<std::string_view, 2> kKinds{"linear_attention", "full_attention"};
   TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));
@@ -28,7 +27,7 @@ Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t lay
   return lightning;
 }
 
-// Decay of each head: the higher the head's or the layer's index, the slower.
+// Returns the decay of each head; heads and layers with higher indices decay more slowly.
 std::vector<float> lightning_rates(int heads, std::size_t layer, std::size_t layers) {
   const double depth = 1 - static_cast<double>(layer) / (static_cast<double>(layers - 1) + 1e-5) + 1e-5;
   std::vector<float> rates;
@@ -37,7 +36,7 @@ std::vector<float> lightning_rates(int heads, std::size_t layer, std::size_t lay
   return rates;
 }
 
-// residual = alpha * norm(residual) + beta * half
+// Factors of residual = alpha * norm(residual) + beta * half.
 struct Factors {
   float alpha = 1, beta = 1;
 };
@@ -96,7 +95,7 @@ static Result<ModelSpec> describe_minimax(const Config& file) {
     layer.scales.feed_forward = mlp.beta / mlp.alpha;
     layer.scales.passed = mlp.alpha;
   }
-  // transformers stores these tables, but they follow from the layer's index.
+  // transformers stores these tables, but they are computed from the layer's index.
   for (const char* table : {"slope_rate", "query_decay", "key_decay", "diagonal_decay"})
     spec.names.ignorable.push_back(fmt::format("*.self_attn.{}", table));
   return spec;

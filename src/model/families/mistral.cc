@@ -1,5 +1,5 @@
 // Mistral (Jiang et al., 2023): Llama with a sliding window in every layer. Mixtral (Jiang et al., 2024):
-// Mistral with experts. Ministral (2024): windows in the layers that layer_types names. Ministral 3 (2025):
+// Mistral with experts. Ministral (2024): windows in the layers that layer_types lists. Ministral 3 (2025):
 // queries are multiplied by a factor that grows with the position. Mistral 3 (2025): the language model of
 // Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc). Mistral Large 3 (2025): like Mistral 4, only in
 // Mistral's own format.
@@ -46,7 +46,7 @@ void take_mistral_expert_names(Names& names, const std::string& before) {
   names.of<Experts>().down = before + "experts.{}.w2";
 }
 
-// Whether config.json comes from params.json (params_file.h).
+// Returns whether config.json was made from params.json (params_file.h).
 Result<bool> has_mistral_names(const Config& config) {
   TRY(const std::string kind, config.text("model_type", ""));
   return kind == "transformer";
@@ -56,7 +56,7 @@ Result<bool> has_mistral_names(const Config& config) {
 
 Result<ModelSpec> describe_mistral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
-  // A Mistral config.json with layer_types is a Ministral's.
+  // A Mistral config.json with layer_types belongs to Ministral.
   TRY_VOID(set_windows(spec, config, [](int) { return true; }));
   TRY(const bool own_names, has_mistral_names(config));
   if (own_names) take_mistral_names(spec);
@@ -75,8 +75,8 @@ Result<ModelSpec> describe_mistral3_text(const Config& config) {
   TRY(ModelSpec spec, kind == "ministral3" ? describe_ministral3(config)
                       : kind == "mistral4" ? describe_mistral4(config)
                                            : describe_mistral(config));
-  // In older files, all names of the language model have its prefix; in newer files, the output matrix's has
-  // not.
+  // In older files, all names of the language model have its prefix; in newer files, the output matrix has no
+  // prefix.
   spec.names.prefixes = {"model.language_model.", "language_model.model."};
   for (const char* other :
        {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})

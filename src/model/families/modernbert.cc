@@ -14,7 +14,7 @@ constexpr Dialect kDialect{.kv_heads = "num_attention_heads",
                            .norm = {.kind = NormKind::layer},
                            .rotary = false};
 
-// local: for the layers with a window.
+// Reads a rotary embedding. local: for layers with a window.
 Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool local) {
   Dialect dialect = kDialect;
   dialect.theta = local ? "local_rope_theta" : "global_rope_theta";
@@ -81,7 +81,8 @@ static Result<ModelSpec> describe_modernbert(const Config& config) {
   return spec;
 }
 
-// A vector for each token; the matrix that follows is in a folder of Sentence Transformers (PyLate).
+// Describes a model with one vector per token. A folder of Sentence Transformers (PyLate) contains the matrix
+// that follows.
 static Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert(config));
   spec.head = Head{.each_token = true, .normalise = true};

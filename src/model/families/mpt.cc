@@ -1,5 +1,5 @@
-// MPT (MosaicML, 2023): ALiBi, layer norms without biases. transformers ignores alibi_bias_max; the model's
-// published code does not, and this file follows it.
+// MPT (MosaicML, 2023): ALiBi, layer norms without biases. transformers ignores alibi_bias_max. The model's
+// published code uses it, and so does this file.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

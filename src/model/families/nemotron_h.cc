@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLayersMax = 1024;
 
-// Type of each layer. Older files have a string with a letter for each layer.
+// Returns the type of each layer. Older files have a string with one letter per layer.
 Result<std::vector<std::string>> list_kinds(const Config& config) {
   constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
   TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds, std::nullopt));
@@ -17,7 +17,7 @@ Result<std::vector<std::string>> list_kinds(const Config& config) {
   }
   if (!kinds.empty()) return kinds;
   constexpr std::string_view kField = "hybrid_override_pattern", kLetters = "M*E-";
-  TRY(const std::string pattern, config.text(kField, "ME*-"));  // transformers' default
+  TRY(const std::string pattern, config.text(kField, "ME*-"));  // default of transformers
   for (const char letter : pattern) {
     const std::size_t kind = kLetters.find(letter);
     if (kind == std::string_view::npos)
@@ -78,7 +78,7 @@ static Result<ModelSpec> describe_nemotron_h(const Config& config) {
                                  .bias = "use_bias"},
                                 {}, spec.final_norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
-  mamba.least_step = static_cast<float>(least);  // as in transformers, which ignores time_step_limit
+  mamba.least_step = static_cast<float>(least);  // transformers also ignores time_step_limit
   mamba.most_step = std::numeric_limits<float>::infinity();
   spec.layers.clear();
   for (const std::string& kind : kinds) {

@@ -35,7 +35,7 @@ Result<ModelSpec> describe_nomic_encoder(const Config& config, std::string_view 
   return spec;
 }
 
-// In the first Nomic files, the name of the activation says whether the MLP has a gate.
+// In the first Nomic files, the name of the activation determines whether the MLP has a gate.
 Result<> read_first_activation(const Config& config, Mlp& mlp) {
   TRY(const std::string name, config.text("activation_function"));
   mlp.gated = name != "gelu";
@@ -46,7 +46,7 @@ Result<> read_first_activation(const Config& config, Mlp& mlp) {
                        config.where("activation_function"), name);
 }
 
-// expert: spec of each expert, without biases. All experts share one bias.
+// Reads the experts. expert: spec of each expert, without biases. All experts share one bias.
 Result<Experts> read_experts(const Config& config, Mlp expert) {
   TRY_VOID(config.integer("num_shared_experts", {0, 0}, 0));
   TRY_VOID(refuse(config, "expert_choice_router", true));
@@ -63,7 +63,7 @@ Result<Experts> read_experts(const Config& config, Mlp expert) {
 
 }  // namespace
 
-// The first files have other fields than BERT; transformers' files have BERT's fields.
+// The first files have different field names from BERT; transformers' files have BERT's names.
 static Result<ModelSpec> describe_nomic_bert(const Config& file) {
   const bool first = file.has("activation_function");
   const Config config = first ? file.with_names({{"hidden_size", "n_embd"},
@@ -126,7 +126,7 @@ static Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.mlp.down = "mlp.fc2";
   names.mlp.post_norm = "post_mlp_layernorm";
   names.ignorable = {"pooler.*", "*embeddings.position_ids"};
-  // Names in transformers' files. Adapters have the names above.
+  // Names in transformers' files. Files with adapters have the names above.
   Names& first = spec.other_names.emplace(names);
   first.embedding.norm = "emb_ln";
   first.layers = "encoder.layers.";

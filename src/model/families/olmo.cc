@@ -15,7 +15,7 @@
 namespace octavo {
 namespace {
 
-// OLMoE clips after the norms, which is not supported.
+// OLMoE clips after the norms of queries and keys, which is not supported.
 Result<> refuse_clipping(const Config& config) {
   if (!config.has("clip_qkv")) return {};
   return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; normed queries and keys are not clipped",
@@ -28,7 +28,7 @@ Result<> set_clip(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// A dense network with norms after the halves. qk_norm: norm of queries and keys.
+// Describes a dense network with norms after the halves. qk_norm: norm of queries and keys.
 Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -56,7 +56,7 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// K-EXAONE 2 (2026): each layer has its window and, if it is not 0, its limit of the gates.
+// K-EXAONE 2 (2026): sets each layer's window and, if it is not 0, the limit of its gates.
 Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
   const std::size_t layers = spec.layers.size();
@@ -112,7 +112,7 @@ static Result<ModelSpec> describe_olmo3(const Config& config) {
 static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(const std::optional<Config> rope, config.object("rope_parameters"));
-  if (rope && !rope->has("rope_theta"))  // no rotation
+  if (rope && !rope->has("rope_theta"))  // no rotation if rope_theta is missing
     for (LayerSpec& layer : spec.layers) layer.attention().rope = -1;
   const int heads = spec.layers[0].attention().q_heads;
   TRY(const int key_dim, config.integer("linear_key_head_dim", {1, kMaxStateDim}, 3 * spec.dim / (4 * heads)));

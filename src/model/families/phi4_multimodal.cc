@@ -19,7 +19,7 @@ constexpr std::string_view kPhi4Vision = R"({"hidden_act": "gelu_pytorch_tanh",
     "num_channels": 3,
     "num_hidden_layers": 27,
     "patch_size": 14,
-    "vocab_size": 1})";  // unused by the encoder
+    "vocab_size": 1})";  // not used by the encoder
 constexpr int kImageToken = 200010;
 
 const std::string kImages = "model.embed_tokens_extend.image_embed.";

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The encoder does not use the last two: the image processor limits the number of patches.
+// The encoder does not use the last two fields: the image processor limits the number of patches.
 constexpr std::string_view kPixtralVision = R"({"hidden_act": "gelu",
     "hidden_size": 1024,
     "intermediate_size": 4096,

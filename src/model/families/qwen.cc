@@ -21,7 +21,7 @@ Result<ModelSpec> describe_qwen(const Config& config) {
   return spec;
 }
 
-// Every decoder_sparse_step-th layer has experts, except those in mlp_only_layers.
+// Sets experts in every decoder_sparse_step-th layer, except those in mlp_only_layers.
 Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
   TRY(const std::vector<int> dense, config.integers("mlp_only_layers", {0, 1024}));
   TRY(const int step, config.integer("decoder_sparse_step", {1, 1024}, 1));
@@ -40,7 +40,7 @@ Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
   return experts;
 }
 
-// A multi-token prediction layer, which has the spec of the last layer with attention.
+// Sets a multi-token prediction layer with the spec of the last layer with attention.
 Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   TRY(const int count, config.integer("mtp_num_hidden_layers", {0, 64}, 1));
   if (count == 0) return {};
@@ -164,7 +164,8 @@ Result<ModelSpec> describe_qwen3_5_moe(const Config& config) {
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.other_names = spec.names;  // experts as separate tensors, as in quantised and fine-tuned checkpoints
+  spec.other_names = spec.names;  // names if experts are separate tensors, as in quantised and fine-tuned
+                                  // checkpoints
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

@@ -1,6 +1,7 @@
-// Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions beside the rotary ones, and a Qwen3,
-// dense or with experts. After three of the encoder's layers, rows also go to the first layers of the Qwen3
-// ("DeepStack"). Qwen3.5 (2026): the same encoder without DeepStack, and a hybrid language model.
+// Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions in addition to rotary embeddings, and
+// a Qwen3, dense or with experts. The outputs of three further encoder layers are added in the first layers
+// of the Qwen3 ("DeepStack"). Qwen3.5 (2026): the same encoder without DeepStack, and a hybrid language
+// model.
 #include <algorithm>
 
 #include "kernels/sampling_math.h"
@@ -31,7 +32,7 @@ constexpr NormSpec kNorm{.kind = NormKind::layer, .eps = 1e-6F, .bias = true};
 constexpr AxisSections kSections{.absent = {24, 20, 20}, .interleaved = true};
 constexpr AxisSections kQwen35Sections{.absent = {11, 11, 10}, .interleaved = true};
 
-// Learned positions, which must form a square.
+// Sets the learned positions, which must form a square.
 Result<> set_positions(ModelSpec& spec, const Config& config) {
   TRY(spec.embedding.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
   int& side = spec.inputs.image->position_side;
@@ -103,7 +104,7 @@ Result<ModelSpec> with_deep_eyes(ModelSpec spec, const Config& config) {
 
 Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  if (!vision || !vision->has("depth")) return spec;  // text only
+  if (!vision || !vision->has("depth")) return spec;  // a text model
   TRY_VOID(set_axes(spec, config, kQwen35Sections));
   TRY_VOID(set_tied(spec, config));
   TRY(spec, with_qwen_tower(std::move(spec), config, describe_qwen3_vl_tower, "out_hidden_size"));

@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-// The encoders do not use the last two: the image processor limits the number of patches.
+// The encoders do not use the last two fields: the image processor limits the number of patches.
 constexpr std::string_view kQwen2Vision = R"({"depth": 32,
     "embed_dim": 1280,
     "hidden_act": "quick_gelu",
@@ -42,7 +42,7 @@ constexpr std::string_view kQwen25Vision = R"({"depth": 32,
     "vocab_size": 1})";
 constexpr float kVisionEps = 1e-6F;
 
-// Each encoder is stored with one of two prefixes.
+// Sets the names of an encoder, which is stored with one of two prefixes.
 void set_names(ModelSpec& spec, const std::vector<std::string>& up, const std::string& down) {
   const auto names_under = [&](const std::string& prefix) {
     Names names = qwen_tower_names(prefix);

@@ -12,9 +12,9 @@ namespace octavo {
 
 // Number of rotated pairs of a head for each axis: time, height and width (mrope_section).
 struct AxisSections {
-  std::array<int, 3> absent;  // default if the field is missing
-  // true: the axes alternate while height and width have pairs left; the rest belongs to time. false: the
-  // axes come one after the other.
+  std::array<int, 3> absent;  // value if the field is missing
+  // true: the axes alternate while height and width have pairs left; the remaining pairs belong to time.
+  // false: all pairs of time come first, then those of height, then those of width.
   bool interleaved = false;
 };
 Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by);
@@ -23,7 +23,7 @@ Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by)
 // rotary embeddings of rows and columns, and a projector of squares of patches. The caller sets the tensors'
 // names.
 Result<> make_qwen_tower(ModelSpec& spec, const Config& config);
-// Names of the encoder's tensors, except those of the MLPs, the last norm and the projector.
+// Returns the names of the encoder's tensors, except those of the MLPs, the last norm and the projector.
 Names qwen_tower_names(const std::string& prefix);
 
 // Adds the encoder to the language model. out_dim: the field of vision_config with the width of the encoder's

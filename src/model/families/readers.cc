@@ -18,7 +18,7 @@ ModelSpec as_embedder(ModelSpec spec) {
 namespace {
 
 // Reads a classifier that uses rows of the output matrix, one per word. A reranker with two words has no
-// labels: its score is the second word's logit minus the first one's. Otherwise each word is a label.
+// labels: its score is the logit of the second word minus that of the first. Otherwise each word is a label.
 Result<Head> read_word_classifier(const Config& config, const ModelSpec& spec) {
   TRY(const std::vector<int> ids, config.integers("classifier_token_ids", {0, spec.vocab - 1}));
   TRY(const bool reranker, config.boolean("is_original_qwen3_reranker", false));
@@ -74,7 +74,7 @@ static Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
 // Qwen2.5-Math-RM (Yang et al., 2024) and InternLM2-Reward (Cai et al., 2024): one score for each token.
 static Result<ModelSpec> describe_qwen2_reward(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2_process_reward(config));
-  spec.head->labels = {"LABEL_0"};  // config.json's labels are ignored
+  spec.head->labels = {"LABEL_0"};  // the labels in config.json are ignored
   spec.head->label_activation = LabelActivation::sigmoid;
   spec.head->layers.back().outputs = 1;
   return spec;
@@ -91,7 +91,7 @@ static Result<ModelSpec> describe_internlm2_reward(const Config& config) {
 
 namespace {
 
-// The type of pooling; config.json must contain it.
+// Returns the type of pooling, which config.json must contain.
 Result<Pool> read_pooling(const Config& config) {
   constexpr std::pair<std::string_view, Pool> kPools[] = {
       {"avg", Pool::mean}, {"cls", Pool::first}, {"last", Pool::last}};

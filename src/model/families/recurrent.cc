@@ -10,7 +10,7 @@ namespace {
 
 constexpr Config::RealRange kSteps{0, 1e308};
 
-// Converts to float; a number beyond its range becomes infinity.
+// Converts to float; numbers out of range become infinity.
 float finite_or_infinite(double number) {
   constexpr double kMost = std::numeric_limits<float>::max();
   return number > kMost ? std::numeric_limits<float>::infinity() : static_cast<float>(number);
@@ -85,7 +85,7 @@ Result<ModelSpec> describe_attention_free(
   if (activation != "silu")
     return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
                          config.where("hidden_act"));
-  spec.max_positions = 1 << 20;  // no part depends on the length
+  spec.max_positions = 1 << 20;  // no part of the network depends on the length
   spec.final_norm = {.kind = NormKind::rms, .eps = static_cast<float>(eps)};
   LayerSpec layer{.pre_norm = spec.final_norm};
   TRY(layer.mixer, mixer(spec.dim, spec.final_norm));

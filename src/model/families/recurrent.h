@@ -10,7 +10,7 @@ namespace octavo {
 // Names of the Mamba2 fields in a family's config.json.
 struct Mamba2Fields {
   std::string_view heads = "mamba_n_heads";
-  std::string_view head_dim = "mamba_d_head";  // absent or "auto": the width divided by the heads
+  std::string_view head_dim = "mamba_d_head";  // if missing or "auto": width divided by the number of heads
   std::string_view groups = "mamba_n_groups";
   std::string_view state_dim = "mamba_d_state";
   std::string_view conv_width = "mamba_d_conv";
@@ -18,12 +18,12 @@ struct Mamba2Fields {
   std::string_view bias = "mamba_proj_bias";
 };
 
-// Reads a Mamba2 mixer. inner: total width of the heads; default: number of heads times their size. norm:
+// Reads a Mamba2 mixer. inner: total width of the heads; nullopt: number of heads times their size. norm:
 // norm of the heads' output.
 Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
                            std::optional<std::int64_t> inner, const NormSpec& norm);
 
-// Total width of the heads: mamba_expand times the network's width.
+// Returns the total width of the heads: mamba_expand times the network's width.
 Result<std::int64_t> read_mamba_inner(const Config& config, int dim);
 
 // Reads a gated delta net from the fields linear_*. Numbers in `usual` that are not 0 are the defaults of
@@ -33,17 +33,16 @@ Result<DeltaNet> read_delta_net(const Config& config, float eps, const DeltaNet&
 // list, in all layers except every full_attention_interval-th.
 Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& net);
 
-// Type of each layer, from the list `field` of config.json; `kinds` are the allowed types, with transformers'
-// names ("linear_attention", "full_attention" ..) or the older ones ("mamba", "attention"). Empty:
-// config.json has no such list. The list must have `layers` entries; nullopt: the list defines the number of
-// layers.
-// the number of layers.
+// Returns the type of each layer, from the list `field` of config.json; empty if the list is missing. `kinds`
+// are the allowed types, with transformers' names ("linear_attention", "full_attention" ..) or the older ones
+// ("mamba", "attention"). The list must have `layers` entries; if `layers` is nullopt, the list defines the
+// number of layers.
 Result<std::vector<std::string>> read_layer_kinds(const Config& config, std::string_view field,
                                                   std::span<const std::string_view> kinds,
                                                   std::optional<std::size_t> layers);
 
-// A network that has only `mixer` in each layer, without attention and feed-forward, like the first Mamba
-// models. `mixer` receives the network's width and norm.
+// Describes a network with only a mixer in each layer, without attention and feed-forward, like the first
+// Mamba models. `mixer` receives the network's width and norm.
 Result<ModelSpec> describe_attention_free(
     const Config& config, const std::function<Result<Mixer>(int dim, const NormSpec&)>& mixer);
 

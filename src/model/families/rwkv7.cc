@@ -41,7 +41,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   TRY(const bool normed_embedding, config.boolean("norm_first"));
   TRY(const bool fused, config.boolean("fuse_norm"));
   TRY(const double ratio, config.number("hidden_ratio", {1.0 / 64, 64}));
-  spec.max_positions = 1 << 20;  // no part depends on the length
+  spec.max_positions = 1 << 20;  // no part of the network depends on the length
   spec.final_norm = {.kind = NormKind::layer, .eps = static_cast<float>(eps), .bias = bias};
   if (normed_embedding) spec.embedding.norm = spec.final_norm;
 
@@ -70,7 +70,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   names.mlp.norm = "ffn_norm";
   names.mlp.up = {"ffn.key"};
   names.mlp.down = "ffn.value";
-  // Unused, because the first layer does not mix its values with another layer's.
+  // These tensors are not used, because the first layer does not mix its values with another layer's.
   names.ignorable.push_back("model.layers.0.attn.v_lora.*");
   // In older files, the six vectors are one tensor.
   spec.other_names = names;

@@ -1,4 +1,5 @@
-// Solar Pro (Upstage, 2024): Llama in which some layers mix in the residual before an earlier layer.
+// Solar Pro (Upstage, 2024): Llama in which some layers mix the residual from before an earlier layer into
+// their residual.
 #include <algorithm>
 
 #include "model/families/bases.h"
@@ -10,15 +11,16 @@ namespace octavo {
 static Result<ModelSpec> describe_solar(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   const int layers = static_cast<int>(spec.layers.size());
-  TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));  // training, inference
-  // Each layer in the second list mixes in the residual before the closest earlier layer in the first list.
+  // two shares: for training, for inference
+  TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));
+  // Each layer in the second list mixes in the residual from before the closest earlier layer in the first
+  // list.
   for (const auto& [kept, mixed] : {std::pair("bskcn_1", "bskcn_3"), std::pair("bskcn_2", "bskcn_4")}) {
     TRY(const std::vector<int> from, config.integers(kept, {0, 1 << 20}));
     TRY(const std::vector<int> to, config.integers(mixed, {0, 1 << 20}));
     for (const int layer : to) {
       if (layer >= layers)
-        continue;  // lists are for the whole model; some checkpoints contain only its
-                   // first layers
+        continue;  // The lists are for the full model; some checkpoints contain only its first layers.
       int source = -1;
       for (const int earlier : from)
         if (earlier <= layer) source = std::max(source, earlier);

@@ -1,5 +1,5 @@
-// Step-3 (StepFun, 2025): attention with one key head, whose queries are computed from a normalised latent;
-// experts and a shared one.
+// Step-3 (StepFun, 2025): attention with one KV head; queries are computed from a normalised latent; routed
+// experts and a shared expert.
 #include "model/families/step3.h"
 
 #include <charconv>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kLayersField = "moe_layers_enum";
 
-// The layers with experts, written "1,2,3"; default: all except the first.
+// Reads the layers with experts, in the form "1,2,3". By default, all layers except the first have experts.
 Result<std::vector<int>> expert_layers(const Config& config, int layers) {
   std::vector<int> numbers;
   if (!config.has(kLayersField)) {
@@ -80,7 +80,7 @@ static Result<ModelSpec> describe_step3(const Config& config) {
   return spec;
 }
 
-// The published checkpoint, which also has a vision encoder.
+// Describes the published checkpoint, which also has a vision encoder.
 static Result<ModelSpec> describe_step3_text(const Config& config) {
   TRY(ModelSpec spec, describe_step3(config));
   for (const char* other :

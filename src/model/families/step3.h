@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// For each layer, whether it has experts: from mlp_layer_types or moe_layers_enum; without these, all layers
-// except the first.
+// Returns for each layer whether it has experts, from mlp_layer_types or moe_layers_enum. Without these
+// fields, all layers except the first have experts.
 Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
 
 // Names of the experts' tensors.

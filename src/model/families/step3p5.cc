@@ -1,6 +1,6 @@
 // Step-3.5-Flash (StepFun, 2026): norms with weight 1 + w, also of queries and keys, and a gate for each
-// head. Most layers have windows, with other query heads and a separate rotary base. DeepSeek-V3's experts
-// with a shared one; in some layers, gates are limited.
+// head. Most layers have windows, with another number of query heads and a separate rotary base.
+// DeepSeek-V3's experts with a shared one; in some layers, gates are limited.
 #include <cmath>
 #include <utility>
 
@@ -11,8 +11,8 @@
 namespace octavo {
 namespace {
 
-// The first `layers` numbers of a list; more numbers are for multi-token prediction layers. Empty if the list
-// is missing.
+// Returns the first `layers` numbers of a list; the numbers after them are for multi-token prediction layers.
+// Empty if the list is missing.
 Result<std::vector<double>> layer_numbers(const Config& config, std::string_view field, std::size_t layers,
                                           Config::RealRange range) {
   if (!config.is_list(field)) return std::vector<double>();
@@ -24,15 +24,15 @@ Result<std::vector<double>> layer_numbers(const Config& config, std::string_view
   return found;
 }
 
-// The input for which silu is `limit`.
+// Returns the input for which silu is `limit`.
 float before_silu(double limit) {
   double x = limit;
   for (int i = 0; i < 50; ++i) x = limit * (1 + std::exp(-x));
   return static_cast<float>(x);
 }
 
-// The limit applies to the output of silu. As silu is increasing above 0, this equals a limit of its input,
-// before_silu(limit).
+// The limit applies to the output of silu. Silu increases above 0, so a limit of its input,
+// before_silu(limit), has the same effect.
 void set_limit(Mlp& mlp, double limit) {
   if (limit == 0) return;
   mlp.limit = static_cast<float>(limit);
@@ -71,8 +71,8 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Rotary base and rotated share of each head, per layer; equal in layers of one type. Layers with windows are
-// not scaled, unless rope_parameters says so.
+// Sets the rotary base and the rotated fraction of a head for each layer; they are equal in layers of one
+// type. Layers with windows are not scaled, unless rope_parameters contains scaling for them.
 Result<> set_ropes(ModelSpec& spec, const Config& config) {
   const std::size_t layers = spec.layers.size();
   constexpr std::string_view kStretched = "yarn_only_types";

@@ -116,7 +116,7 @@ static Result<ModelSpec> describe_t5(const Config& config) {
     layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = 1, .bias = false};
   TRY(tower.inputs.source, read_source(config, tower));
   const bool gated = spec.layers[0].mlp().gated;
-  // The output matrix is separate if the checkpoint contains one; config.json is ignored.
+  // The output matrix is separate if the checkpoint contains one; the field in config.json is ignored.
   spec.logits.tied = false;
   spec.names = t5_names("decoder.", "layer.2.", gated);
   spec.names.ignorable = {"encoder.*", "decoder.embed_tokens.weight",

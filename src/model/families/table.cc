@@ -105,7 +105,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// The numbers of a rotary embedding can contradict each other although each is in its range.
+// Returns an error if the numbers of a rotary embedding contradict each other, although each is in its range.
 Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   for (const RopeSpec& rope : spec.ropes) {
     const std::vector<float> frequencies = rope_frequencies(rope, spec.max_positions);
@@ -116,7 +116,7 @@ Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The names most similar to this one, the most similar first.
+// Returns the names that are most similar to this one, the most similar first.
 std::vector<std::string_view> nearest(std::string_view name) {
   constexpr std::size_t kShown = 5, kLongest = 100;
   const auto distance = [name = lower_case(name.substr(0, kLongest))](std::string_view known) {
@@ -131,7 +131,7 @@ std::vector<std::string_view> nearest(std::string_view name) {
   return found;
 }
 
-// The file's architectures. If the file has none, text_config may have the language model's.
+// Returns the file's architectures. If the file has none, text_config may have the language model's.
 Result<std::vector<std::string>> architectures_of(const Config& config) {
   TRY(const std::vector<std::string> whole, config.outer().texts("architectures"));
   return whole.empty() ? config.texts("architectures") : whole;

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The encoder does not use the last two.
+// The encoder does not use the last two fields.
 constexpr std::string_view kVoxtralAudio = R"({"activation_function": "gelu",
     "hidden_size": 1280,
     "num_attention_heads": 20,

@@ -34,7 +34,7 @@ struct WhisperHalf {
   std::string_view layers, heads, hidden, positions;
 };
 
-// Describes the encoder or the decoder, from the fields that both have.
+// Describes the encoder or the decoder from the fields that both have.
 Result<ModelSpec> describe_half(const Config& config, const WhisperHalf& half) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = half.layers,

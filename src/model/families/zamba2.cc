@@ -1,5 +1,5 @@
-// Zamba2 (Zyphra, 2024): Mamba2 layers. Before some of them, attention and an MLP run; these layers share the
-// matrices, and each adds separate low-rank products.
+// Zamba2 (Zyphra, 2024): Mamba2 layers, some of which run attention and an MLP first. These layers share the
+// matrices of attention and MLP, and each adds separate low-rank matrices.
 #include <cmath>
 #include <utility>
 
@@ -52,7 +52,7 @@ static Result<ModelSpec> describe_zamba2(const Config& config) {
                                  .bias = "add_bias_linear"},
                                 inner, gate_norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
-  mamba.least_step = static_cast<float>(least);  // as in transformers
+  mamba.least_step = static_cast<float>(least);  // same as in transformers
   constexpr std::string_view kKinds[] = {"linear_attention", "hybrid"};
   TRY(const std::vector<std::string> kinds,
       read_layer_kinds(config, kKindsField, kKinds, spec.layers.size()));

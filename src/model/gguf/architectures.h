@@ -10,23 +10,25 @@
 namespace octavo {
 
 struct GgufTraits {
-  // The conversion to GGUF has reordered the rows of queries and keys to interleaved pairs.
+  // Whether the conversion to GGUF has changed the order of the rows of queries and keys to interleaved
+  // pairs.
   bool interleaved = false;
-  bool lists = false;   // layers may have different numbers of heads and different widths
-  bool latent = false;  // the model uses latent attention
-  // Default: the weights of the chosen experts are divided by their sum.
+  bool lists = false;   // whether layers may have different numbers of heads and different widths
+  bool latent = false;  // whether the model uses latent attention
+  // Whether the weights of the selected experts are divided by their sum, if the file does not contain the
+  // setting.
   bool experts_normed = false;
 };
 
 struct GgufArchitecture {
-  std::string_view name;    // the file's general.architecture
+  std::string_view name;    // general.architecture in the file
   std::string_view family;  // name of the architecture in config.json
   GgufTraits traits = {};
-  // Sets fields that the common keys (config.cc) do not give; see translate.h.
+  // sets fields that the common keys (config.cc) do not contain; see translate.h
   Result<> (*translate)(GgufFields& fields) = nullptr;
 };
 
-// Ascending by name.
+// Returns all architectures, in ascending order of name.
 std::span<const GgufArchitecture> gguf_architectures();
 
 }  // namespace octavo

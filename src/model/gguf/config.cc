@@ -15,11 +15,12 @@ namespace {
 
 namespace json = boost::json;
 
-// A key, and the names of its field in config.json, in all families.
+// A metadata key, and the names of its field in config.json, in all families.
 struct Key {
-  std::string_view name;  // after the architecture's name
+  std::string_view name;  // name of the key, after the architecture's prefix
   std::array<std::string_view, 6> fields;
-  // true: the file must contain it, or it follows from other keys; the family's default is not used.
+  // Whether the file must contain the key or other keys that imply its value; the family's default is not
+  // used.
   bool of_shape = false;
 };
 constexpr Key kKeys[] = {
@@ -74,7 +75,7 @@ constexpr Key kKeys[] = {
     {"interleave_moe_layer_step", {"moe_layer_interval", "interleave_moe_layer_step"}},
 };
 
-// If the value is a list, the field is its largest number.
+// If the value is a list, the field is the largest number in the list.
 Result<> add_key(GgufFields& fields, const Key& key) {
   const bool may_be_list = fields.architecture().traits.lists &&
                            (key.name == kGgufHeads || key.name == kGgufKeyHeads || key.name == kGgufHidden);
@@ -89,7 +90,7 @@ Result<> add_key(GgufFields& fields, const Key& key) {
   return {};
 }
 
-// If the file does not say whether the selected experts' weights are normalised, llama.cpp's rule for the
+// If the file does not contain whether the selected experts' weights are normalised, llama.cpp's rule for the
 // family applies.
 Result<> add_experts(GgufFields& fields) {
   TRY(const auto normed, fields.stored_boolean("expert_weights_norm"));
@@ -99,7 +100,8 @@ Result<> add_experts(GgufFields& fields) {
   TRY(const std::int64_t predictors, fields.layer_count("nextn_predict_layers"));
   fields["num_nextn_predict_layers"] = predictors;
   const auto layers = fields.number("num_hidden_layers");
-  // DeepSeek-V4's files always have the number of such layers; they are counted only if their tensors exist.
+  // DeepSeek-V4's files always have the number of prediction layers; they are counted only if their tensors
+  // exist.
   if (fields.architecture().name == "deepseek4" && !fields.some_have("nextn.eh_proj.weight")) return {};
   if (layers) fields["num_hidden_layers"] = *layers - static_cast<double>(predictors);
   return {};

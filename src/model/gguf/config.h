@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Returns the fields that the family reads. Errors about a field's value name the file's key. Other errors:
-// unsupported or corrupt, with the key or the tensor.
+// Returns the fields that the family reads. Errors about a field's value name the file's key. Other errors
+// are unsupported or corrupt, with the key or the tensor.
 Result<Config> gguf_config(const Gguf& gguf, const GgufArchitecture& architecture);
 
 }  // namespace octavo

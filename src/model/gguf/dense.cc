@@ -1,4 +1,4 @@
-// Decoders whose layers are equal.
+// Decoders in which all layers have the same form.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
@@ -10,7 +10,7 @@ namespace octavo {
 
 namespace json = boost::json;
 
-// Mistral and Mixtral files also have the architecture llama.
+// Files of Mistral and Mixtral also have the architecture llama.
 Result<> translate_llama(GgufFields& fields) {
   if (fields.number("sliding_window")) fields["architectures"] = json::array{"MistralForCausalLM"};
   if (fields.number("num_local_experts").value_or(0) > 0)
@@ -38,13 +38,14 @@ Result<> translate_mistral3(GgufFields& fields) {
   return {};
 }
 
-// The 13B model has ALiBi, the 7B model has rotary embeddings. They are distinguished as in llama.cpp.
+// The 13B model has ALiBi, the 7B model has rotary embeddings. The number of layers distinguishes them, as in
+// llama.cpp.
 Result<> translate_baichuan(GgufFields& fields) {
   if (fields.number("num_hidden_layers") == 40) fields["architectures"] = json::array{"BaichuanForCausalLM"};
   return {};
 }
 
-// Fields of GPT-NeoX and StableLM.
+// Sets fields of GPT-NeoX and StableLM.
 Result<> translate_neox(GgufFields& fields) {
   TRY(const auto parallel, fields.stored_boolean("use_parallel_residual"));
   if (parallel) fields["use_parallel_residual"] = *parallel;

@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Sets whether softmax or sigmoid scores the experts; sigmoid if the file does not say.
+// Sets whether softmax or sigmoid scores the experts; sigmoid if the file does not contain it.
 Result<> add_scores(GgufFields& fields, std::string_view field) {
   constexpr double kSoftmax = 1;
   TRY(const auto scores, fields.stored("expert_gating_func"));
@@ -25,7 +25,8 @@ Result<> add_scores(GgufFields& fields, std::string_view field) {
 
 Result<> add_expert_layers(GgufFields& fields) {
   TRY(const std::int64_t layers, fields.layer_count("block_count"));
-  const double own = fields.number("num_hidden_layers").value_or(0);  // without multi-token prediction layers
+  // number of layers without multi-token prediction layers
+  const double own = fields.number("num_hidden_layers").value_or(0);
   json::array kinds;
   for (std::int64_t i = 0; i < layers && static_cast<double>(i) < own; ++i)
     kinds.emplace_back(fields.gguf().find(fmt::format("blk.{}.ffn_gate_inp.weight", i)) != nullptr ? "sparse"
@@ -34,8 +35,8 @@ Result<> add_expert_layers(GgufFields& fields) {
   return {};
 }
 
-// Trinity's field names. The file does not say that embeddings are scaled, and that every fourth layer has
-// full attention.
+// Sets Trinity's fields. The file does not contain that embeddings are scaled, and that every fourth layer
+// has full attention.
 Result<> translate_afmoe(GgufFields& fields) {
   const auto* normed = fields.find("norm_topk_prob");
   fields["route_norm"] = normed != nullptr && normed->is_bool() && normed->as_bool();
@@ -54,7 +55,7 @@ Result<> translate_cohere2_moe(GgufFields& fields) {
   return add_scores(fields, "expert_selection_fn");
 }
 
-// In DBRX's config.json, half of the fields are in nested objects.
+// Half of the fields in DBRX's config.json are in nested objects.
 Result<> translate_dbrx(GgufFields& fields) {
   const auto made = [&](std::string_view field) {
     const auto* value = fields.find(field);
@@ -69,7 +70,7 @@ Result<> translate_dbrx(GgufFields& fields) {
   return {};
 }
 
-// The file has the total width of the shared experts, and lists for each layer's experts.
+// The file contains the total width of the shared experts, and lists of the experts per layer.
 Result<> translate_hunyuan_v3(GgufFields& fields) {
   const auto each = fields.number("moe_intermediate_size"),
              shared = fields.number("shared_intermediate_size");
@@ -84,11 +85,10 @@ Result<> translate_hunyuan_v3(GgufFields& fields) {
   return add_expert_layers(fields);
 }
 
-// The file has no keys for chunks and for the factor of the queries: the values are those of the published
+// The file has no keys for chunks and for the factor of the queries; the values are those of the published
 // models.
 Result<> translate_llama4(GgufFields& fields) {
-  constexpr double kMostExperts = 128;  // Maverick has this number of experts, and no norms of queries and
-                                        // keys
+  constexpr double kMostExperts = 128;  // Maverick has 128 experts, and no norms of queries and keys
   fields["intermediate_size_mlp"] = fields.number("intermediate_size").value_or(0);
   fields.set("intermediate_size", fields.number("moe_intermediate_size"), "expert_feed_forward_length");
   fields["use_qk_norm"] = fields.number("num_local_experts") != kMostExperts;

@@ -21,12 +21,12 @@ struct GgufArchitecture;
 
 constexpr std::size_t kGgufLayersMax = 1024;
 
-// Keys whose value may be a list with a number for each layer.
+// Keys whose value may be a list with one number per layer.
 constexpr std::string_view kGgufHeads = "attention.head_count";
 constexpr std::string_view kGgufKeyHeads = "attention.head_count_kv";
 constexpr std::string_view kGgufHidden = "feed_forward_length";
 
-// The fields, and access to the file. Functions take a key without the architecture's name before it.
+// The fields, and access to the file. Functions expect a key without the architecture's prefix.
 class GgufFields {
  public:
   GgufFields(const Gguf& gguf, const GgufArchitecture& architecture)
@@ -34,27 +34,26 @@ class GgufFields {
 
   const Gguf& gguf() const { return gguf_; }
   const GgufArchitecture& architecture() const { return architecture_; }
-  const std::string& what() const { return gguf_.metadata.what(); }  // the file's name, for errors
+  const std::string& what() const { return gguf_.metadata.what(); }  // returns the file's name, for errors
 
-  // Access to the file. key(): full name of a key.
+  // Access to the file. key() returns the full name of a key.
   std::string key(std::string_view name) const;
   Result<std::optional<double>> stored(std::string_view key_name) const;
   Result<std::optional<bool>> stored_boolean(std::string_view key_name) const;
-  // A list with a number for each layer. Errors: corrupt if it is missing or longer than
-  // kGgufLayersMax.
+  // Returns a list with one number per layer; corrupt if it is missing or longer than kGgufLayersMax.
   Result<std::vector<double>> layer_numbers(std::string_view key_name) const;
-  // The number of layers that a key gives; 0 if the key is missing.
+  // Returns the number of layers in a key; 0 if the key is missing.
   Result<std::int64_t> layer_count(std::string_view key_name) const;
-  // Whether at least one layer has the tensor.
+  // Returns whether at least one layer has the tensor.
   bool some_have(std::string_view tensor) const;
 
-  // A field that was set before.
+  // Returns a field that was set before.
   boost::json::value& operator[](std::string_view field) { return fields_[text_of(field)]; }
   boost::json::value* find(std::string_view field) { return fields_.if_contains(text_of(field)); }
   const boost::json::value* find(std::string_view field) const { return fields_.if_contains(text_of(field)); }
   std::optional<double> number(std::string_view field) const;
   double head_dim() const;
-  // Sets the field if `value` exists. Errors about the field then name the key.
+  // Sets the field if `value` exists. Later errors about the field name the key.
   void set(std::string_view field, std::optional<double> value, std::string_view key_name);
   // Like set(), but errors name `source`.
   void set_from(std::string_view field, std::optional<double> value, std::string source);
@@ -63,9 +62,9 @@ class GgufFields {
 
   // Stores the list of numbers per layer under a key. Returns the largest number.
   Result<double> keep_list(std::string_view key_name);
-  // The stored list; nullptr if the file has none.
+  // Returns the stored list, or nullptr if the file has none.
   const std::vector<double>* list(std::string_view key_name) const;
-  // The layer's number in the stored list; without a list, the value of the field.
+  // Returns the layer's number in the stored list; without a list, the value of the field.
   std::optional<double> of_layer(std::string_view key_name, std::size_t layer, std::string_view field) const;
 
   Config config() &&;
@@ -76,7 +75,7 @@ class GgufFields {
   const Gguf& gguf_;
   const GgufArchitecture& architecture_;
   boost::json::object fields_;
-  std::map<std::string_view, std::vector<double>> lists_;  // by key
+  std::map<std::string_view, std::vector<double>> lists_;  // stored lists, by key
   Config::Names names_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Only the 27B models, recognised by their number of layers, do not scale scores by the head's size.
+// Only the 27B models do not scale scores by the size of a head; their number of layers identifies them.
 void add_score_scale(GgufFields& fields, double layers_of_largest) {
   const bool largest = fields.number("num_hidden_layers") == layers_of_largest;
   fields["query_pre_attn_scalar"] =
@@ -83,8 +83,8 @@ Result<> translate_gemma3n(GgufFields& fields) {
   fields["altup_correct_scale"] = fields.gguf().find("blk.0.altup_correct_scale.weight") != nullptr;
   if (const StoredTensor* left = fields.gguf().find("blk.0.laurel_l.weight"); left != nullptr)
     fields.set_from("laurel_rank", static_cast<double>(left->shape[0]), "the rows of blk.0.laurel_l.weight");
-  // The file has the threshold of gates in standard deviations above the mean; the field is the share of
-  // gates below.
+  // The file has the threshold of gates in standard deviations above the mean; the field in config.json is
+  // the fraction of gates below it.
   constexpr std::string_view kSparsity = "activation_sparsity_scale";
   if (!fields.gguf().metadata.is_list(fields.key(kSparsity))) return {};
   TRY(const std::vector<double> deviations, fields.layer_numbers(kSparsity));
@@ -94,7 +94,7 @@ Result<> translate_gemma3n(GgufFields& fields) {
   return {};
 }
 
-// Layers with full attention have other heads, of which only a part is rotated.
+// Layers with full attention have other head sizes, and only a part of each head is rotated.
 Result<> translate_gemma4(GgufFields& fields) {
   add_layer_inputs(fields);
   TRY(const auto full_dim, fields.stored("attention.key_length"));

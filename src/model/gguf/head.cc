@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kLabelsMax = 65536;
 
-// Sets the score of a reranker or classifier, computed from the last token's row. Encoders use the first row
-// or (ModernBERT) the mean, after an additional layer.
+// Sets the score of a reranker or classifier. It is computed from the last token's row. Encoders compute it
+// from the first row or (ModernBERT) from the mean, after an additional layer.
 Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
   const StoredTensor* scores = gguf.find("cls.output.weight");
   const bool encoder = architecture == "bert", modern = architecture == "modern-bert";
@@ -82,7 +82,8 @@ Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view archi
     if (!spec.head) spec.head = Head{.normalise = true};
     spec.head->pool = found->second;
   }
-  for (const char* matrix : {"dense_2", "dense_3"})  // layers of EmbeddingGemma's Sentence Transformers
+  // layers that Sentence Transformers adds to EmbeddingGemma
+  for (const char* matrix : {"dense_2", "dense_3"})
     if (const StoredTensor* tensor = gguf.find(fmt::format("{}.weight", matrix));
         tensor != nullptr && spec.head && tensor->shape[0] <= 1 << 20)
       spec.head->layers.push_back(

@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Sets the pooling head if the file has a pooling key (generating models have none). Errors: unsupported or
+// Sets the pooling head if the file has a pooling key; generating models have none. Returns unsupported or
 // corrupt, with the key or the tensor.
 Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view architecture);
 

@@ -1,4 +1,4 @@
-// Latent attention, and attention with compressed entries.
+// Networks with latent attention, or with compressed entries.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <utility>
@@ -20,7 +20,7 @@ Result<> add_latents(GgufFields& fields) {
   const auto whole = q_dim ? q_dim : older_q_dim;
   if (whole && turning) fields.set("qk_nope_head_dim", *whole - *turning, "attention.key_length_mla");
   fields.set("v_head_dim", value_dim ? value_dim : older_value_dim, "attention.value_length_mla");
-  fields["num_key_value_heads"] = nullptr;  // files have 1 here
+  fields["num_key_value_heads"] = nullptr;  // files contain 1, which this family does not read
   if (!fields.number("q_lora_rank")) fields["q_lora_rank"] = nullptr;
   if (!fields.number("routed_scaling_factor")) fields["routed_scaling_factor"] = 1.0;
   if (fields.number("n_routed_experts").value_or(0) == 0) fields["n_routed_experts"] = nullptr;
@@ -45,7 +45,8 @@ void be_mistral4(GgufFields& fields, double growth) {
 
 }  // namespace
 
-// If the file does not name the router's scores, they depend on the model's size, as in llama.cpp.
+// If the file does not name the scoring function of the router, it depends on the model's size, as in
+// llama.cpp.
 Result<> translate_deepseek2(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   constexpr double kSigmoid = 2;
@@ -81,7 +82,7 @@ Result<> translate_minicpm3(GgufFields& fields) {
   return translate_minicpm(fields);
 }
 
-// Layers that have key heads use latent attention.
+// Layers with KV heads use latent attention.
 Result<> translate_kimi_linear(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   TRY_VOID(fields.copy({{"kda.head_dim", "linear_head_dim"}}));

@@ -26,7 +26,8 @@ Result<> add_windows(GgufFields& fields) {
   if (sliding.size() > kGgufLayersMax)
     return field_failure(pattern, ErrorCode::corrupt, "{}: {} has {} items, a network has at most {} layers",
                          fields.what(), pattern, sliding.size(), kGgufLayersMax);
-  const double own = fields.number("num_hidden_layers").value_or(0);  // without multi-token prediction layers
+  // number of layers without multi-token prediction layers
+  const double own = fields.number("num_hidden_layers").value_or(0);
   json::array types;
   for (std::size_t i = 0; i < sliding.size() && static_cast<double>(i) < own; ++i)
     types.emplace_back(sliding[i] != 0 ? "sliding_attention" : "full_attention");
@@ -71,8 +72,8 @@ Result<> translate_mellum(GgufFields& fields) {
   return {};
 }
 
-// Layers with windows have other key heads. The weights of the selected experts are always divided by their
-// sum.
+// Layers with windows have another number of KV heads. The weights of the selected experts are always divided
+// by their sum.
 Result<> translate_mimo2(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   TRY(const auto value_dim, fields.stored("attention.value_length"));
@@ -97,7 +98,8 @@ Result<> translate_plamo3(GgufFields& fields) {
   return {};
 }
 
-// Layers with windows have other heads, and rotate whole heads; other layers rotate half.
+// Layers with windows have other heads, which are rotated completely; in other layers, half of each head is
+// rotated.
 Result<> translate_step35(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   TRY(const auto turning, fields.stored("rope.dimension_count"));

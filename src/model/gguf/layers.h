@@ -1,4 +1,4 @@
-// Finds out which tensors the layers of a GGUF file have.
+// Finds the tensors that the layers of a GGUF file have.
 #pragma once
 
 #include <set>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Properties of the network that follow from the existence of tensors, in each layer or in some.
+// Properties of the network that are derived from the tensors of one layer, or of some layers.
 class GgufLayers {
  public:
   explicit GgufLayers(const Gguf& gguf) {

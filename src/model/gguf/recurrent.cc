@@ -14,8 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Sets the fields of Mamba mixers, with the names of their families. head: the family's name for the size of
-// a head.
+// Sets the fields of Mamba mixers, with the field names of their families. head: the family's field for the
+// size of a head.
 Result<> add_mixers(GgufFields& fields, std::string_view head = "mamba_d_head") {
   const auto inner = fields.number("mamba_d_ssm");
   const auto dim = fields.number("hidden_size"), heads = fields.number("mamba_n_heads");
@@ -40,7 +40,7 @@ Result<> add_recurrent_layers(GgufFields& fields) {
   constexpr std::string_view kLayers = "attention.recurrent_layers";
   if (!fields.gguf().metadata.is_list(fields.key(kLayers))) return {};
   TRY(std::vector<double> recurrent, fields.layer_numbers(kLayers));
-  // Multi-token prediction layers come after the others.
+  // Multi-token prediction layers follow the other layers.
   const double layers = fields.number("num_hidden_layers").value_or(0);
   if (layers > 0 && static_cast<double>(recurrent.size()) > layers)
     recurrent.resize(static_cast<std::size_t>(layers));
@@ -56,7 +56,8 @@ Result<> add_kinds(GgufFields& fields, bool halves) {
   TRY(const std::int64_t blocks, fields.layer_count("block_count"));
   TRY(const std::int64_t predictors, fields.layer_count("nextn_predict_layers"));
   json::array kinds;
-  for (std::int64_t i = 0; i < blocks - predictors; ++i) {  // they come after the others
+  // multi-token prediction layers follow the other layers
+  for (std::int64_t i = 0; i < blocks - predictors; ++i) {
     const auto layer = static_cast<std::size_t>(i);
     const bool attention = fields.of_layer(kGgufKeyHeads, layer, "num_key_value_heads").value_or(0) > 0;
     const bool wide = halves && fields.of_layer(kGgufHidden, layer, "intermediate_size").value_or(0) > 0;
@@ -92,7 +93,7 @@ Result<> translate_granite_hybrid(GgufFields& fields) {
   return add_kinds(fields);
 }
 
-// Attention and experts each have a period and an offset.
+// Attention layers and expert layers each have a period and an offset.
 Result<> translate_jamba(GgufFields& fields) {
   TRY_VOID(add_mixers(fields));
   const std::vector<double>* heads = fields.list(kGgufKeyHeads);
@@ -118,9 +119,9 @@ Result<> translate_jamba(GgufFields& fields) {
   });
 }
 
-// Layers with short convolutions have no heads.
+// Layers with short convolutions have no attention heads.
 Result<> translate_lfm2(GgufFields& fields) {
-  fields["block_auto_adjust_ff_dim"] = false;  // the file contains the adjusted value
+  fields["block_auto_adjust_ff_dim"] = false;  // the file contains the adjusted width
   fields["conv_bias"] = fields.gguf().find("blk.0.shortconv.conv.bias") != nullptr;
   const std::vector<double>* heads = fields.list(kGgufKeyHeads);
   if (heads == nullptr) return {};
@@ -142,7 +143,7 @@ Result<> translate_qwen_delta(GgufFields& fields) {
   return add_recurrent_layers(fields);
 }
 
-// MiniMax-01: one number gives all factors of its residuals; the factors of the halves' outputs are 1.
+// MiniMax-01: one number is the factor of all residuals; the factors of the halves' outputs are 1.
 Result<> translate_minimax(GgufFields& fields) {
   TRY(const auto residual, fields.stored("residual_scale"));
   for (const char* half : {"full_attn", "linear_attn", "mlp"}) {

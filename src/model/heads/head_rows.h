@@ -7,9 +7,10 @@
 namespace octavo {
 
 struct HeadRows {};     // f32 [logit rows, dim]
-struct HeadFactors {};  // HeadRows in the activations' format, for matrix products
+struct HeadFactors {};  // HeadRows in the format of the activations, for matrix products
 
-// The residual after the final norm, act [tokens, dim]; normalised in place if the formats are equal.
+// Returns the residual after the final norm, act [tokens, dim]. It is normalised in place if the formats are
+// equal.
 inline View normed_rows(const Step& step, const NormParameter& final_norm) {
   const View x = step.slot<HalfInput>();
   step.residual.look(final_norm.norm(), x);

@@ -1,4 +1,4 @@
-// The head that generates text: computes the logits of the next token.
+// The head for text generation: computes the logits of the next token.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,14 @@ class LogitsHead final : public NetworkPart {
   void list(ParameterList& list) override { list.add(bias_); }
   void reserve(Arena arena) const override;
   // rows: i32 [r], indices into all rows of the step; out: f32 [r, vocab]. Ranks other than 0 fill only their
-  // part. adapters: adapters of these rows, by index in `rows`; null if no adapter changes the output matrix.
+  // part of `out`. adapters: adapters of these rows, by index in `rows`; null if no adapter changes the
+  // output matrix.
   void run(const Step& step, const View& rows, const View& out, const StepAdapters* adapters) const;
 
  private:
   const Ends& ends_;
-  std::int64_t dim_, first_, count_;     // this rank's part of the vocabulary
+  std::int64_t dim_, first_, count_;  // width of the network; first token and number of tokens in this rank's
+                                      // part of the vocabulary
   std::vector<std::size_t> part_bytes_;  // [ranks + 1]: offset of each rank's part in a row of logits
   float scale_, soft_cap_;
   VectorParameter bias_;

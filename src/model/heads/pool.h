@@ -1,4 +1,4 @@
-// Heads that compute embeddings and scores of texts or of tokens (Head).
+// Heads that compute embeddings, and scores of texts or tokens (Head).
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace octavo {
 
-struct HeadZeros {};  // f32 [logit rows * outputs]
+struct HeadZeros {};  // f32 [logit rows * outputs], all zeros
 
-// Size of a head's output for a text or a token.
+// Returns the number of outputs of a head, per text or per token.
 int pooled_size(const ModelSpec& spec, std::size_t head = 0);
 
 // All heads of a network.
@@ -24,7 +24,8 @@ class PoolHeads final : public NetworkPart {
   void reserve(Arena arena) const override;
   // Applies the final norm. Call it once before run().
   void norm(const Step& step) const { norm_rows(step, ends_.final_norm); }
-  // Text s has the tokens [starts[s], starts[s + 1]). starts: i32 [s + 1]; out: f32 [s, pooled_size].
+  // Runs a head. Text s has the tokens [starts[s], starts[s + 1]). starts: i32 [s + 1]; out: f32 [s,
+  // pooled_size].
   void run(const Step& step, std::size_t head, const View& starts, const View& out) const;
 
  private:

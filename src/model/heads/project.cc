@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// The last rows of the step; those of each square are concatenated: [count, any].
+// Returns the last rows of the step, with the rows of each square concatenated: [count, any].
 View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
   const std::int64_t patches = count * square;
   return View::of(rows.rows(rows.size(0) - patches, patches).data, rows.dtype,
@@ -91,7 +91,7 @@ void ProjectHead::reserve(Arena arena) const {
   projector_.reserve(scratch, count, arena.activation);
 }
 
-// The input rows of the projector, act [count, any].
+// Returns the input rows of the projector, act [count, any].
 View ProjectHead::joined(const Step& step, Scratch& scratch, std::int64_t count, const View& starts) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;

@@ -28,7 +28,7 @@ class ProjectorLayers {
   Projector spec_;
   std::int64_t dim_;
   NormParameter norm_;
-  LinearParameter merger_;  // the matrix of Projector::merged
+  LinearParameter merger_;  // matrix of Projector::merged
   std::vector<LinearParameter> matrices_;
 };
 
@@ -39,13 +39,13 @@ class ProjectHead final : public NetworkPart {
 
   void list(ParameterList& list) override { projector_.list(list); }
   void reserve(Arena arena) const override;
-  // Rows of the squares from `first` on: joined() rows of the step for each, without the class token's. out:
-  // f32 [squares, out_dim]. starts, only for Projector::mean: i32 [squares + 1], the first row of each
-  // square, counted from 0.
+  // Returns the rows of the squares from `first` on: joined() rows of the step per square, without those of
+  // the class token. Shape of out: f32 [squares, out_dim]. Only for Projector::mean: i32 [squares + 1], first
+  // row of each square, counted from 0.
   StepRows rows_of(std::int64_t first, std::int64_t squares) const {
     return {class_rows_ + first * joined_, squares * joined_};
   }
-  // Projects the rows rows_of() of the step.
+  // Projects the rows that rows_of() returns.
   void run(const Step& step, const View& starts, const View& out) const;
   // Projects the given rows: act [n, dim * joined()]; with Projector::mean, act [n, dim].
   void run_rows(const Step& step, const View& x, const View& out) const {
@@ -60,8 +60,8 @@ class ProjectHead final : public NetworkPart {
   ProjectorLayers projector_;
 };
 
-// The projector after one of ImageInput::deep_layers; `index` is its position in this list. The language
-// model adds its rows after one of its first layers.
+// Projector after layer ImageInput::deep_layers[index]. The language model adds the projected rows after one
+// of its first layers.
 class ProjectDeep final : public Phase {
  public:
   ProjectDeep(const ModelSpec& spec, std::size_t index);

@@ -1,4 +1,4 @@
-// Input of a drafter: rows of the target's residual or of the drafter's (HiddenInput).
+// Input of a drafter: rows of the target's residual or of the drafter's residual (HiddenInput).
 #pragma once
 
 #include <vector>
@@ -9,19 +9,20 @@
 
 namespace octavo {
 
-struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: the rows read
-struct HiddenFactors {};  // HiddenRows in the activations' format, for matrix products
-struct JointRows {};      // act [tokens, both]: embedding and row, concatenated
+struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: rows that the drafter reads
+struct HiddenFactors {};  // HiddenRows in the format of the activations, for matrix products
+struct JointRows {};      // act [tokens, both widths]: concatenated embedding and row
 
-// f32 [tokens, dim]: the residual before a layer that the drafter reads; numbered by HiddenInput::layers.
+// f32 [tokens, dim]: residual before a layer that the drafter reads; the slot's number is the index in
+// HiddenInput::layers
 struct KeptRows {};
 
-// Where the rows are read from, all f32 [tokens, dim].
+// Memory from which the rows are read, all f32 [tokens, dim].
 struct HiddenSource {
-  std::vector<View> kept;  // rows of KeptRows; empty: the residual is read
+  std::vector<View> kept;  // rows of KeptRows; empty: the residual is used
   View residual;
   Norm final_norm;
-  bool own = false;  // the drafter itself has computed the rows
+  bool own = false;  // whether the drafter itself has computed the rows
 };
 
 class HiddenRowsInput final : public Phase {
@@ -31,9 +32,9 @@ class HiddenRowsInput final : public Phase {
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;
-  // Call this before the step: token i of the step gets row rows[i].
+  // Reads the rows before the step: token i of the step gets row rows[i].
   void read(Backend& backend, const Slots& slots, const HiddenSource& from, const View& rows) const;
-  // Combines the embeddings in the residual with the rows read.
+  // Combines the embeddings in the residual with the rows that were read.
   void run(const Step& step) const override;
 
  private:
@@ -41,12 +42,12 @@ class HiddenRowsInput final : public Phase {
 
   HiddenInput spec_;
   std::int64_t dim_;
-  NormParameter token_norm_, hidden_norm_;  // token_norm_: used if HiddenInput::joined; else it is the first
-                                            // layer's norm
+  NormParameter token_norm_, hidden_norm_;  // token_norm_: used if HiddenInput::joined; otherwise it is the
+                                            // first layer's norm
   LinearParameter joint_;
 };
 
-// The first mixer of a drafter with joined == false: its input is embedding and row, concatenated.
+// The first mixer of a drafter with joined == false. It reads the concatenation of embedding and row.
 class JointHalf final : public LayerHalf {
  public:
   using LayerHalf::LayerHalf;
@@ -55,7 +56,7 @@ class JointHalf final : public LayerHalf {
   View enter(const Step& step) const override { return step.slot<JointRows>(); }
 };
 
-// Keeps the target's rows before the layers that its drafter reads.
+// Copies the target's rows before the layers that its drafter reads.
 class RowKeeper {
  public:
   RowKeeper(std::vector<int> layers, std::int64_t dim) : layers_(std::move(layers)), dim_(dim) {}

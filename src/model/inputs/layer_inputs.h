@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// f32 [tokens, layers * size]: inputs from ids, inputs from embeddings, and their sum.
+// f32 [tokens, layers * size]: inputs from ids, inputs from embeddings, and their sum
 struct LayerInputSums {};
 struct LayerInputProducts {};
 struct LayerInputRows {};

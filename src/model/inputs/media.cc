@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// For a table that the checkpoint stores as a stack with one entry.
+// Reads a table that the checkpoint stores as a stack with one entry.
 void take_from_stack(MatrixParameter& table, const std::string& name) {
   table.parts[0] = {name, {1, table.rows, table.cols}};
   table.slice = 0;
@@ -62,7 +62,7 @@ void PatchInput::run(const Step& step) const {
                                                    .bias = bias,
                                                    .y = made.rows(first, count)});
   };
-  // The patch of the class token is zeros, and no bias is added to it.
+  // The patch of the class token consists of zeros, and no bias is added to it.
   const std::int64_t first = class_rows();
   if (first > 0) product(0, first, {});
   product(first, step.tokens() - first, patches_.bias.value);
@@ -71,7 +71,7 @@ void PatchInput::run(const Step& step) const {
   step.residual.put({.delta = made});
 }
 
-// Sets the residual to the learned positions; the class token's comes first.
+// Sets the residual to the learned positions; that of the class token comes first.
 void PatchInput::place(const Step& step) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;

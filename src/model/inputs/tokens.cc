@@ -14,7 +14,8 @@ void RotaryInput::reserve(Arena arena) const {
   }
 }
 
-// Computes the angles. For a rope with axes, consecutive pairs on the same axis are computed together.
+// Computes the angles. For a rope with several axes, consecutive pairs of the same axis are computed
+// together.
 void RotaryInput::run(const Step& step) const {
   const View& all_axes = step.batch.axes;
   for (std::size_t i = 0; i < ropes_.size(); ++i) {
@@ -108,8 +109,8 @@ void TokenInput::run(const Step& step) const {
   step.ranks->all_reduce({residual.as<float>(), static_cast<std::size_t>(residual.elements())});
 }
 
-// The layer's output is still pending here, so the order of a token's sum does not depend on the other tokens
-// of the step.
+// The layer's output has not been added yet, so the order of a token's sum does not depend on other tokens of
+// the step.
 void AddDeepRows::run(const Step& step) const {
   const std::int64_t column = static_cast<std::int64_t>(layer_ + 1) * dim_;
   for (const ImageRows& image : step.batch.images)

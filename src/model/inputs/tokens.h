@@ -1,4 +1,4 @@
-// Inputs of language models: tokens, their positions, and images that replace some tokens.
+// Inputs of language models: tokens, their positions, and image rows that replace some tokens.
 #pragma once
 
 #include "model/ends.h"
@@ -22,7 +22,8 @@ class RotaryInput final : public Phase {
   std::vector<RopeSpec> ropes_;
 };
 
-// Embeddings. Each rank has those of its part of the vocabulary; for other tokens it gives zeros.
+// Embeddings of the tokens. Each rank has the embeddings of its part of the vocabulary; for other tokens it
+// returns zeros.
 class TokenInput final : public Phase {
  public:
   TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends);
@@ -41,7 +42,7 @@ class TokenInput final : public Phase {
   MatrixParameter positions_, types_;
 };
 
-// Learned positions (EmbeddingSpec::learned_positions); empty if the model has none.
+// Returns the learned positions (EmbeddingSpec::learned_positions); empty if the model has none.
 MatrixParameter learned_positions(const ModelSpec& spec, const Namer& top);
 
 // Norm of the sum of all input embeddings.
@@ -58,7 +59,7 @@ class InputNorm final : public Phase {
   NormParameter norm_;
 };
 
-// After layer `layer`: adds the images' rows of ImageInput::deep_layers.
+// Adds the images' rows of ImageInput::deep_layers after layer `layer`.
 class AddDeepRows final : public Phase {
  public:
   AddDeepRows(std::size_t layer, std::int64_t dim) : layer_(layer), dim_(dim) {}

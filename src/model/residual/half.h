@@ -1,4 +1,4 @@
-// Halves of layers: how a block's output is added to the residual.
+// Halves of layers, which add the output of a block to the residual in different forms.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct HalfInput {};
 struct HalfOutput {};
 void reserve_half(const Arena& arena, std::int64_t dim, int number = 0);
 
-// Runs the block. If there are several ranks, each computes a part of the output.
+// Runs the block. With several ranks, each rank computes a part of the output.
 void run_on_ranks(const Step& step, const Block& block, const View& x, const View& out);
 
 struct HalfNorms {
@@ -107,7 +107,7 @@ class ParallelHalves final : public Phase {
   std::int64_t dim_;
 };
 
-// Multiplies the residual by a factor when the previous half's output is added.
+// Multiplies the residual by a factor at the moment when the previous half's output is added.
 class ScaleResidual final : public Phase {
  public:
   explicit ScaleResidual(VectorParameter by) : by_(std::move(by)) {}

@@ -1,5 +1,5 @@
 // Several residual streams (HyperConnections). Each half of a layer reads a mixture of the streams, which
-// other parts see as the residual. Its output is added to every stream.
+// other parts see as the residual. The half's output is added to every stream.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 namespace octavo {
 
 struct HyperRows {};   // f32 [tokens, streams * dim]
-struct HyperPosts {};  // f32 [tokens, streams]: for each stream, the factor of the half's output
+struct HyperPosts {};  // f32 [tokens, streams]: factor of the half's output for each stream
 struct HyperMixes {};  // f32 [tokens, streams * streams]: matrix that mixes the streams
 
 // Parameters that compute the mixture.
 class HyperWeights {
  public:
-  // begin: prefix of the tensors' names. mixes: true for a half of a layer; false at the end, where the
-  // streams become one.
+  // begin: prefix of the tensor names. mixes: true for a half of a layer; false at the end, where the streams
+  // are merged.
   HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
                bool mixes);
 
@@ -38,7 +38,7 @@ class HyperWeights {
 
 class HyperScheme final : public ResidualScheme {
  public:
-  // last: this is the last stage, where the streams become one.
+  // last: whether this is the last stage, where the streams are merged.
   HyperScheme(const HyperConnections& spec, const Namer& top, std::int64_t dim, bool last);
 
   void list(ParameterList& list) override {

@@ -1,4 +1,4 @@
-// The number of a network's residual streams, and the operations on them before and after the layers.
+// Residual streams of a network, and the operations on them before and after the layers.
 #pragma once
 
 #include "model/part.h"
@@ -14,7 +14,7 @@ class ResidualScheme : public NetworkPart {
   explicit ResidualScheme(std::int64_t dim) : dim_(dim) {}
 
   void reserve(Arena arena) const override { arena.rows<ResidualRows>(DType::f32, dim_); }
-  // The residual that layers read and add to, f32 [tokens, dim], for the maximum number of tokens.
+  // Returns the residual that layers read and add to, f32 [tokens, dim], for the maximum number of tokens.
   // handed_on() returns the data for the next stage, which may be larger.
   virtual View residual(const Slots& slots) const { return slots.all<ResidualRows>(); }
   virtual View handed_on(const Slots& slots) const { return residual(slots); }

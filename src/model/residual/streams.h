@@ -1,4 +1,4 @@
-// Several residual streams; layers work on the first one (Streams).
+// Several residual streams; layers change the first one (Streams).
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class StreamsScheme final : public ResidualScheme {
   View residual(const Slots& slots) const override { return slots.all<StreamRows>().columns(0, dim()); }
   // Sets the other streams to products of the first one, scaled to its size.
   void begin(const Step& step) const override;
-  // Adds products of the other streams, scaled to the first one's size, to the first one.
+  // Adds products of the other streams, scaled to the size of the first one, to the first one.
   void end(const Step& step) const override;
 
  private:
@@ -34,7 +34,7 @@ class StreamsScheme final : public ResidualScheme {
   std::vector<LinearParameter> in_, out_;  // for all streams except the first
 };
 
-// Before a layer: each stream becomes a mixture of all streams.
+// Phase before a layer: each stream becomes a mixture of all streams.
 class PredictStreams final : public Phase {
  public:
   PredictStreams(const Streams& spec, const Namer& name, std::int64_t dim);
@@ -53,12 +53,12 @@ class PredictStreams final : public Phase {
   VectorParameter predict_, correct_, scale_;
 };
 
-// After a layer: adds a share of the layer's change to each stream. The layer input is computed from the
-// first stream, and added to the other streams.
+// Phase after a layer: adds a fraction of the layer's change to each stream. The layer input is computed from
+// the first stream and added to the other streams.
 class CorrectStreams final : public Phase {
  public:
-  // before: the PredictStreams of the same layer, which has the parameters of both phases; it must outlive
-  // this. input: the layer input, or null.
+  // before: the PredictStreams of the same layer, which has the parameters of both phases and must outlive
+  // this object. input: the layer input, or null.
   CorrectStreams(const PredictStreams& before, std::unique_ptr<Block> input, NormParameter input_norm)
       : before_(before), input_(std::move(input)), input_norm_(std::move(input_norm)) {}
 

@@ -38,7 +38,7 @@ Buffer uploaded(Backend& backend, std::span<T> items) {
   return uploaded(backend, std::span<const T>(items));
 }
 
-// The cache of one sequence, and its batches.
+// The KV cache of one sequence, and its batches.
 class Sequence {
  public:
   Sequence(const Model& model, const CacheLayout& layout, Backend& backend, std::int64_t length,
@@ -65,7 +65,7 @@ class Sequence {
           attention_limits(model, layout.groups[static_cast<std::size_t>(group)], chunk_max, 1);
       plans_.push_back(backend.ops.make_attention_plan(*backend.device, limits).value());
     }
-    if (layout.state_floats > 0) {  // starts as NaN; the sequence has the second of two slots
+    if (layout.state_floats > 0) {  // Memory starts as NaN; the sequence uses the second of two slots.
       const std::vector<std::uint8_t> states(static_cast<std::size_t>(2 * layout.state_bytes()), 0xff);
       state_memory_ = backend.device->allocate(states.size()).value();
       backend.device->upload(*backend.stream, state_memory_.view(DType::u8, {std::ssize(states)}),
@@ -79,7 +79,7 @@ class Sequence {
 
   std::span<const KvLayer> layers() const { return layers_; }
 
-  // Batches of the cache groups for the tokens [begin, end).
+  // Returns batches of the cache groups for the tokens [begin, end).
   std::span<const GroupBatch> batches(std::int32_t begin, std::int32_t end) {
     const std::int64_t size = layout_.block_size;
     for (std::size_t g = 0; g < batches_.size(); ++g) {
@@ -106,7 +106,7 @@ class Sequence {
 
   StateBatch states(std::int32_t tokens) {
     if (layout_.state_floats == 0) return {};
-    const std::int32_t numbers[] = {1, 0, tokens};  // slot; starts
+    const std::int32_t numbers[] = {1, 0, tokens};  // the slot, then the starts
     state_numbers_ = uploaded(backend_, std::span<const std::int32_t>(numbers));
     const View all = state_numbers_.view(DType::i32, {3});
     return {.memory = state_memory_.view(DType::f32, {2, layout_.state_floats}),
@@ -176,14 +176,16 @@ class Reader {
     if (ranks_.to_stage_behind) ranks_.to_stage_behind->broadcast(rows_between);
   }
 
-  // Token i of the next forward() reads row rows[i] of the last output of `from`.
+  // Sets the rows for a drafter: token i of the next forward() reads row rows[i] of the last output of
+  // `from`.
   void read_hidden(Reader& from, std::span<const std::int32_t> rows) {
     const Buffer device_rows = uploaded(backend_, rows);
     decoder_->read_hidden(from.decoder(), device_rows.view(DType::i32, {std::ssize(rows)}));
     backend_.stream->synchronize();
   }
 
-  // Appends the logits of every token of the last forward(); none on ranks outside of the last stage.
+  // Appends the logits of every token of the last forward(); ranks of other stages than the last append
+  // nothing.
   void append_logits(std::vector<float>& to) {
     if (ranks_.to_stage_behind) return;
     const auto count = std::ssize(rows_);
@@ -203,7 +205,7 @@ class Reader {
   Reader(const Model& model, Backend& backend, const CacheOptions& options, const RankGroups& ranks)
       : model_(model), backend_(backend), ranks_(ranks), layout_(cache_layout(model.spec, options)) {}
 
-  // Adapters for all rows. The arguments must outlive the result.
+  // Returns adapters for all rows. The arguments must outlive the result.
   StepAdapters step_adapters(std::span<const std::int32_t> starts, const Buffer& device_starts,
                              const Buffer& device_rows) const {
     return {.adapters = {&adapter_, 1},
@@ -288,8 +290,8 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
   for (std::int32_t begin = 0; begin < length; begin += chunk) {
     const auto piece = ids.subspan(static_cast<std::size_t>(begin));
     reader->forward(piece.first(std::min(piece.size(), rows.size())), begin);
-    const std::size_t known = std::min(piece.size() - 1, rows.size());  // number of tokens after these whose
-                                                                        // logits are known
+    // number of tokens after these whose logits the golden data contains
+    const std::size_t known = std::min(piece.size() - 1, rows.size());
     if (known == 0) break;
     head->read_hidden(*reader, std::span(rows).first(known));
     head->forward(piece.subspan(1, known), begin);

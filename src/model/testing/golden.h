@@ -1,4 +1,4 @@
-// For tests: reads the golden checkpoints in tests/data/models, and runs a model over a prompt in chunks.
+// Reads the golden checkpoints in tests/data/models, and runs a model over a prompt in chunks, for tests.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Golden {
   std::vector<float> logits;  // [ids, vocab]
   // KL divergence between f32 and transformers' bf16 at each position; empty if the case has none.
   std::vector<float> bf16_kl;
-  std::vector<float> bf16_logits = {};  // transformers' logits in bf16, [ids, vocab]; empty if not stored
+  std::vector<float> bf16_logits = {};  // logits of transformers in bf16, [ids, vocab]; empty if not stored
   std::optional<int> max_model_len;
   std::vector<float> next_logits = {};  // for drafters: see tools/goldens/make_drafter_goldens.py
 };
@@ -30,40 +30,41 @@ inline constexpr const char* kModels = "tests/data/models";
 inline constexpr const char* kDrafters = "tests/data/drafters";
 inline constexpr const char* kQuantized = "tests/data/quantized";
 
-// Names of all cases in a folder, ascending. Tests run in the project's root.
+// Returns the names of all cases in a folder, in ascending order. Tests run in the project's root folder.
 std::vector<std::string> names(const std::string& root = kModels);
 Golden read(const std::string& name, const std::string& root = kModels);
 
-// An adapter for all tokens of a run.
+// An adapter that applies to all tokens of a run.
 struct TestAdapter {
   const Adapter* adapter = nullptr;
   int max_rank = 0;
 };
 
-// Logits of every position, [ids, vocab]. chunks: sizes of the chunks; the last one repeats. To find wrong
-// reads, the cache starts as NaN, blocks are out of order, and table entries outside a window are
-// overwritten. before_chunk, if set, is called before each chunk.
+// Returns the logits of every position, [ids, vocab]. chunks: sizes of the chunks; the last size repeats. To
+// detect wrong reads, the KV cache starts as NaN, blocks are out of order, and table entries outside a window
+// are overwritten. before_chunk, if set, is called before each chunk.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& cache,
                                const TestAdapter& adapter = {}, const RankGroups& ranks = {},
                                const std::function<void()>& before_chunk = {});
 
-// Logits of a drafter: after every token except the first, and after the most likely next token. chunk: size
-// of the text's chunks.
+// Logits of a drafter: after every token except the first, and after the most likely next token. chunk:
+// number of tokens per chunk of the text.
 struct DrafterLogits {
   std::vector<float> logits, next;
 };
 Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 
-// Logits of heads that propose one position each, [places, ids - places, vocab], from each token's hidden
-// state and the text's next tokens. Reserves workspaces for `chunk` sequences.
+// Returns the logits of heads that each propose the token of one later position, [places, ids - places,
+// vocab], from each token's hidden state and the following tokens of the text. Reserves workspaces for
+// `chunk` sequences.
 Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
                                            std::span<const std::int32_t> ids, int chunk,
                                            const CacheOptions& cache);
 
 float max_difference(std::span<const float> a, std::span<const float> b);
-// Mean KL(p || q) over the rows. p and q are logits.
+// Returns the mean KL(p || q) over the rows. p and q are logits.
 double mean_kl(std::span<const float> p, std::span<const float> q, std::int64_t vocab);
 
 }  // namespace octavo::golden

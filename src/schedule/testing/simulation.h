@@ -1,10 +1,10 @@
 // A simulation that tests the scheduler: clients arrive and leave, and a simulated device stores what is
-// written to each block. It runs random operations on one scheduler. After each operation it CHECKs that
-// the invariants hold, that every read of the cache finds the content of the reading sequence, and that
-// every client is served.
+// written to each block. It runs random operations on one scheduler. After each operation, it CHECKs that the
+// invariants hold, that every read of the cache finds the content of the reading sequence, and that every
+// client is served.
 //
-// simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc use it; they differ in the source of random
-// choices.
+// simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc use the simulation with different sources of
+// random choices.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline Choose random_choices(std::uint64_t seed) {
   };
 }
 
-// Keeps only two bits of each hash, so that collisions are frequent.
+// Returns a hash with only two random bits, so that collisions are frequent.
 inline Hash128 colliding_hash(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed) {
   return {hash_bytes(algorithm, bytes, seed).low & 3, 0};
 }
@@ -44,7 +44,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.groups = kGroups[static_cast<std::size_t>(choose(static_cast<int>(kGroups.size())))];
   o.enable_prefix_caching = choose(8) != 0;
   o.prefix_hash.seed = static_cast<std::uint64_t>(choose(1000));
-  // If no group has full attention, the hash alone identifies tokens before the window (find_prefix).
+  // If no group has full attention, only the hash identifies tokens before the window (find_prefix).
   const bool proven = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window == 0; });
   if (choose(4) == 0 && proven) o.prefix_hash.hash = &colliding_hash;
   if (choose(16) == 0) o.prefix_hash.algorithm = HashAlgorithm::sha256;
@@ -64,7 +64,8 @@ inline SchedulerOptions random_options(const Choose& choose) {
   // Rejected draft tokens can be undone only if there are state slots for them.
   if (o.enable_prefix_caching && (o.max_draft_tokens == 0 || o.draft_states > 0))
     o.saved_states = choose(2) == 0 ? choose(12) : 0;
-  if (o.draft_states > 0 && o.saved_states == 0) o.enable_prefix_caching = false;  // no state is found there
+  // no prefix can be found without saved states
+  if (o.draft_states > 0 && o.saved_states == 0) o.enable_prefix_caching = false;
   o.mamba_block_size = o.block_size * (1 + choose(4));
   o.policy = static_cast<Policy>(choose(3));
   o.max_sequences = o.max_num_seqs + choose(40);
@@ -99,7 +100,7 @@ class Simulation {
     verify();
   }
 
-  // Adds no more clients: all clients must finish, and no blocks may stay in use.
+  // Adds no more clients: all clients must finish, and afterwards no blocks may be in use.
   void drain() {
     while (!clients_.empty() || !flights_.empty()) {
       step();
@@ -118,19 +119,20 @@ class Simulation {
   std::int64_t steps() const { return steps_; }
 
  private:
-  // A client's whole output is known at the start: each token is a function of all tokens before it, as
-  // with a greedy model.
+  // A client, whose complete output is known at the start: each token is a function of all tokens before it,
+  // as with a greedy model.
   struct Client {
     SequenceId id{};
     int prompt = 0;
-    int ends_at = 0;  // length after its last token
+    int ends_at = 0;  // number of tokens after its last one
     std::vector<TokenId> tokens;
-    std::vector<std::uint64_t> past;  // [position]: represents its keys and values
-    std::int64_t work_before = 0;     // see work_
+    std::vector<std::uint64_t> past;  // [position]: number that represents the keys and values of the
+                                      // position
+    std::int64_t work_before = 0;     // value of work_ at arrival
     std::int64_t first_step = 0;
     int max_total = 0;
     Hash128 identity;
-    bool appended = false;  // true: received tokens that were not sampled
+    bool appended = false;  // whether the client received tokens that were not sampled
     std::int64_t planned_tokens = 0;
   };
 
@@ -210,7 +212,7 @@ class Simulation {
            o.num_blocks < static_cast<int>(o.groups.size()) * ((c.max_total - 2) / o.block_size + 1);
   }
 
-  // Maximum number of tokens that may be computed for a client, given the limit on preemptions.
+  // Returns the maximum number of tokens that may be computed for a client within the limit on preemptions.
   std::int64_t most_work(const Client& c) const {
     return std::int64_t{1 + scheduler_->options().max_preemptions} * c.max_total;
   }
@@ -223,8 +225,8 @@ class Simulation {
     clients_.erase(it);
   }
 
-  // Holds the start of a client's prompt: either only the cached blocks, or all blocks, where the
-  // missing ones are loaded from elsewhere.
+  // Holds the start of a client's prompt: either only the cached blocks, or all blocks, of which the missing
+  // ones are loaded from another engine or tier.
   void hold_or_let_go() {
     const auto& o = scheduler_->options();
     if (choose_(2) == 0 && let_go()) return;
@@ -272,7 +274,7 @@ class Simulation {
     CHECK(!scheduler_->finish(client.id) && !scheduler_->commit(client.id, 0));
   }
 
-  // Launches a step or collects one; chooses randomly if both are possible.
+  // Launches a step or collects one, at random if both are possible.
   void step() {
     const bool full = static_cast<int>(flights_.size()) == scheduler_->options().max_steps_in_flight;
     if (full || (!flights_.empty() && choose_(4) == 0)) {
@@ -334,7 +336,7 @@ class Simulation {
     return row;
   }
 
-  // True if a step of another client uses the block.
+  // Returns true if a step of another client uses the block.
   bool touched_in_flight(BlockId block, int group, const Client& client) const {
     const KvCache& cache = scheduler_->cache();
     for (const Flight& flight : flights_)
@@ -354,7 +356,7 @@ class Simulation {
     return device_[static_cast<std::size_t>(block * size + position % size)];
   }
 
-  // Number of draft tokens that will be accepted.
+  // Returns the number of draft tokens that will be accepted.
   static int true_drafts(const Row& row) {
     const auto known = row.client->tokens.begin() + row.first + row.count;
     return static_cast<int>(
@@ -362,14 +364,14 @@ class Simulation {
         row.drafts.begin());
   }
 
-  // The content that a group's layers compute for a position; different after a wrong draft token.
+  // Returns the content that a group's layers compute for a position; it differs after a wrong draft token.
   static std::uint64_t content(const Row& row, std::size_t group, int position) {
     const bool rejected = position >= row.first + row.count + true_drafts(row);
     return mix(row.client->past[static_cast<std::size_t>(position)], rejected ? ~group : group);
   }
 
-  // Runs the oldest step in flight, as late as allowed and also for clients that have left: first all
-  // writes, then all reads.
+  // Runs the oldest step in flight, as late as allowed, also for clients that have left: first all writes,
+  // then all reads.
   void land() {
     const Flight flight = std::move(flights_.front());
     flights_.pop_front();
@@ -389,8 +391,8 @@ class Simulation {
       if (row.samples) commit(row);
   }
 
-  // A state represents all tokens up to a position. First all states are restored, then all sequences
-  // run, then all states are saved.
+  // Moves states; a state represents all tokens up to a position. First all states are restored, then all
+  // sequences run, then all states are saved.
   void pass_states(const Flight& flight) {
     for (const Row& row : flight.rows)
       if (row.state_from != kNoState) state(row.state_slot) = state(row.state_from);
@@ -408,7 +410,7 @@ class Simulation {
       if (row.state_to != kNoState)
         state(row.state_to) = state(row.drafts.empty() ? row.state_slot : row.draft_states[0]);
   }
-  // Number that represents the past up to a position; different after a wrong draft token.
+  // Returns a number that represents all tokens up to a position; it differs after a wrong draft token.
   static std::uint64_t past(const Row& row, int position) {
     const std::uint64_t right = row.client->past[static_cast<std::size_t>(position)];
     return position < row.first + row.count + true_drafts(row) ? right : ~right;
@@ -428,7 +430,7 @@ class Simulation {
       if (s->sampling == 0) add_drafts(client, *s);
       return;
     }
-    // Each step computed a token for some client, and no client exceeded most_work.
+    // each step computed a token for some client, and no client exceeded most_work
     CHECK(client.planned_tokens <= most_work(client));
     CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
           steps_ - client.first_step, work_ - client.work_before);
@@ -473,11 +475,11 @@ class Simulation {
   StepPlan plan_;
   std::vector<std::uint64_t> device_;                         // [block, offset]
   std::vector<std::uint64_t> states_;                         // [slot]
-  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // key: tag
+  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
   std::deque<Flight> flights_;
   std::vector<PrefixHold*> holds_;
   std::int64_t steps_ = 0;
-  std::int64_t work_ = 0;  // sum of most_work over all clients that ever arrived
+  std::int64_t work_ = 0;  // sum of most_work over all clients so far
   std::uint64_t arrivals_ = 0;
   int finished_ = 0;
   int refused_ = 0;

@@ -1,4 +1,4 @@
-// Peers that die, hang or send wrong bytes while blocks are fetched.
+// Tests peers that die, hang or send wrong bytes while blocks are fetched.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ std::vector<std::byte> packed_block(int number, std::int32_t block) {
   return packed;
 }
 
-// Sends `good` blocks of the first piece, then sends `last` in place of the next block.
+// Sends `good` blocks of the first piece, then sends `last` instead of the next block.
 void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> last) {
   (void)receive_message(socket);
   (void)send_message(socket, Ready{.blocks = kBlocks, .shared_memory = false});
@@ -50,7 +50,7 @@ void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> la
   if (!last) return;
   (void)socket.send(*last);
   for (int i = good + 1; i < get.count; ++i) (void)socket.send(packed_block(i, 100 + i));
-  std::byte rest;  // if unread data remained, closing would discard the sent data
+  std::byte rest;  // reads everything, because closing with unread data would discard the sent data
   while (socket.receive(std::span(&rest, 1))) {
   }
 }
@@ -75,11 +75,11 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
   }
 }
 
-// The peer sends bytes all the time, but never completes its message.
+// The peer continuously sends bytes, but never completes its message.
 TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
   BadPeer peer([](PeerSocket& s) {
     (void)receive_message(s);
-    const std::uint32_t size = 60'000;  // bytes of a message that is sent byte by byte
+    const std::uint32_t size = 60'000;  // size of a message that is sent byte by byte
     (void)s.send(std::as_bytes(std::span(&size, 1)));
     const std::byte letter{'{'};
     while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -127,7 +127,7 @@ TEST(Transfer, WrongBytesInPlaceAreNotTakenEither) {
   EXPECT_EQ(result.loaded, 0);
 }
 
-// A channel; null: UCX is not installed.
+// Returns a channel, or null if UCX is not installed.
 std::unique_ptr<UcxChannel> ucx_channel() {
   auto channel = open_ucx_channel();
   return channel ? *std::move(channel) : nullptr;
@@ -174,7 +174,7 @@ TEST(Transfer, AConsumerThatDiesWhileItIsSentToOverUcxIsNoticed) {
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port()), way).failure, std::nullopt);
 }
 
-// Failure of a fetch if the peer calls `answer` in place of sending Ready.
+// Returns the failure of a fetch if the peer calls `answer` instead of sending Ready.
 KvTransferFailure failure_after(const std::function<void(PeerSocket&)>& answer) {
   BadPeer peer([&](PeerSocket& s) {
     (void)receive_message(s);
@@ -198,7 +198,7 @@ TEST(Transfer, NonsenseIsAnError) {
   for (const TransferMessage& message : out_of_range)
     EXPECT_EQ(failure_after([&](PeerSocket& s) { (void)send_message(s, message); }),
               KvTransferFailure::corrupt);
-  // A server receives the same bytes and continues to work.
+  // A server that receives such bytes continues to work.
   Producer producer;
   for (const std::uint32_t size : {0u, 3u, 1u << 31}) {
     PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();

@@ -41,12 +41,12 @@ void BlockFetcher::post(LoadTask task) {
 }
 
 void BlockFetcher::run(Worker& worker) {
-  lower_priority(kMoves);  // steps have priority, so that running streams do not slow down
+  lower_priority(kMoves);  // low priority, so that steps of running requests are not slowed down
   std::unique_lock lock(mutex_);
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    // Loads that a request waits for come first. A lease that is not ended expires by itself.
+    // Loads for which requests wait come first. A lease that is not ended expires by itself.
     auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
     if (next == tasks_.end()) next = tasks_.begin();
     const LoadTask task = std::move(*next);
@@ -65,7 +65,7 @@ void BlockFetcher::run(Worker& worker) {
   }
 }
 
-// False: the fetcher is stopping.
+// Returns false if the fetcher is stopping.
 bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
   const std::lock_guard lock(mutex_);
   worker.socket = socket;
@@ -78,7 +78,7 @@ Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& r
   Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
                                          : fetch_over(worker, socket, task, result);
   set_socket(worker, nullptr);
-  // The producer may still write to the offered memory, so this memory must not be read again.
+  // The producer may still write to the offered memory, so this memory must not be used again.
   if (!task.blocks.empty() && (!fetched || *task.cancelled)) {
     worker.slots.reset();
     worker.ucx.reset();
@@ -146,12 +146,12 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     at += count;
     TRY_VOID(ask(slot));
   }
-  (void)send_message(socket, Done{task.from.remote_request_id});  // else the lease expires
+  (void)send_message(socket, Done{task.from.remote_request_id});  // if sending fails, the lease expires
   return {};
 }
 
-// Over shared memory, converting the layout is as fast as the copy that it replaces. Over a socket, it
-// would be an additional copy.
+// Selects native or packed blocks. Over shared memory, converting the layout is as fast as the copy that it
+// replaces. Over a socket, it would be an additional copy.
 BlockWay BlockFetcher::way_of(const Ready& ready) const {
   const bool alike = !native_.layout.empty() && native_.layout == ready.layout;
   return alike && !ready.shared_memory ? BlockWay::native : BlockWay::packed;
@@ -171,8 +171,8 @@ Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::by
   return {};
 }
 
-// Receives directly into the destination blocks. If the contents are invalid, no harm is done, because no
-// other request knows these blocks yet.
+// Receives directly into the destination blocks. Invalid contents cause no error, because no other request
+// uses these blocks yet.
 Result<> BlockFetcher::take_native(PeerSocket& socket, UcxChannel* ucx, int count, const LoadTask& task,
                                    LoadResult& result) {
   std::vector<BlockHeader> headers(static_cast<std::size_t>(count));

@@ -24,15 +24,16 @@ namespace octavo {
 
 class BlockFetcher {
  public:
-  // Called with (piece, contents): writes the contents into the cache. Any thread.
+  // Writes contents into the cache; called with (piece, contents). Any thread.
   using WriteBlock = std::function<void(KvPlace, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // done: called on a fetching thread, once for each task that has blocks. one_host: if false, use TCP even
-  // between processes of one host. ucx: if true, use UCX for native blocks if the producer supports it.
+  // done: called on a fetching thread, once for each task that has blocks. one_host: whether shared memory
+  // may be used between processes of one host; otherwise TCP. ucx: whether UCX is used for native blocks if
+  // the producer supports it.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
-  // Ends running fetches and drops waiting ones without calling `done`.
+  // Ends running fetches and removes waiting ones, without calling `done`.
   ~BlockFetcher();
 
   void post(LoadTask task);  // never waits; a task without blocks only ends the lease
@@ -41,9 +42,9 @@ class BlockFetcher {
   static constexpr int kThreads = 4;
 
   struct Worker {
-    std::optional<TransferSlots> slots;  // used only by its thread
-    std::unique_ptr<UcxChannel> ucx;     // used only by its thread
-    const PeerSocket* socket = nullptr;  // set while connected; guarded by mutex_
+    std::optional<TransferSlots> slots;  // used only by this worker's thread
+    std::unique_ptr<UcxChannel> ucx;     // used only by this worker's thread
+    const PeerSocket* socket = nullptr;  // socket of the current connection, or null; guarded by mutex_
     std::thread thread;
   };
 
@@ -57,7 +58,7 @@ class BlockFetcher {
   bool set_socket(Worker& worker, const PeerSocket* socket);
 
   const BlockFormat format_;
-  const Hash128 digest_;  // digest of the format
+  const Hash128 digest_;  // digest of format_
   const bool one_host_, ucx_;
   const PeerTimes times_;
   const WriteBlock write_;

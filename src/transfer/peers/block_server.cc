@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kConnectionsMax = 64;
 
-// Null: UCX cannot be used, so another transport is needed.
+// Returns null if UCX cannot be used, so that another transport is needed.
 std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   if (address.empty()) return nullptr;
   auto channel = open_ucx_channel();
@@ -30,8 +30,8 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   return nullptr;
 }
 
-// Keys of the requested pieces in the other engine's format, including pieces that this engine does not
-// have.
+// Returns the keys of the requested pieces in the other engine's format, including pieces that this engine
+// does not have.
 std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
   const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
   if (held || own.planes.empty()) return lease.keys;
@@ -81,12 +81,12 @@ void BlockServer::accept_all() {
       return;
     }
     if (fd < 0) {
-      // No descriptor or memory is available at the moment, so try again later.
+      // descriptors or memory are exhausted at the moment: tries again later
       if (errno != ECONNABORTED && errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     if (connections_.size() >= kConnectionsMax) {
-      close(fd);  // the consumer computes the prompt itself
+      close(fd);  // too many connections: the consumer computes the prompt itself
       continue;
     }
     Connection& connection = connections_.emplace_back(fd);
@@ -113,7 +113,7 @@ void BlockServer::drop_ended() {
 
 void BlockServer::serve(PeerSocket& socket) {
   const Result<> served = answer(socket);
-  socket.interrupt();  // the object exists until the next accept()
+  socket.interrupt();  // the socket exists until the next accept()
   if (!served && served.error().code != ErrorCode::io) log_warning("KV transfer: {}", served.error().message);
 }
 
@@ -143,7 +143,7 @@ Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
   }
 }
 
-// Reason to refuse the request; "": it is accepted.
+// Returns the reason to reject the request; "": the request is accepted.
 std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
   reason = KvTransferFailure::mismatch;
   if (std::string what = difference(options_.format, pull.format);
@@ -163,7 +163,7 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
 
 Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   Result<> given;
-  // While the blocks may be read, the lease is in use.
+  // the lease is in use while its blocks may be read
   const bool leased = leases_.use(pull.request_id, now_us(),
                                   [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
   if (!leased)
@@ -172,7 +172,7 @@ Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   return given;
 }
 
-// Serves pieces until the other engine is done. Converts the blocks if its block size differs.
+// Sends pieces until the other engine is done. It converts the blocks if the block sizes differ.
 Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease) {
   const BlockFormat& own = options_.format;
   const bool regroups = pull.format.block_size != own.block_size;

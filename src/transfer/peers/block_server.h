@@ -1,7 +1,7 @@
-// Producer side: serves leased blocks to other engines.
+// Producer side: sends leased blocks to other engines.
 //
 // Each connection has a thread that runs the protocol (messages.h) step by step. There are few connections,
-// and each lasts for one fetch. These threads read the blocks; no step writes leased blocks.
+// and each lasts for one fetch. These threads read the blocks; steps do not write leased blocks.
 #pragma once
 
 #include <functional>
@@ -24,18 +24,18 @@ namespace octavo {
 
 struct BlockServerOptions {
   std::string host{};
-  int port = 0;  // 0: chosen by the operating system
+  int port = 0;  // port to listen on; 0: the operating system chooses
   std::string engine_id{};
   BlockFormat format{};
 };
 
 class BlockServer {
  public:
-  // Called with (piece, out): writes the piece's contents in BlockFormat to `out`. Any thread.
+  // Writes the contents of a piece in BlockFormat to `out`; called with (piece, out). Any thread.
   using ReadBlock = std::function<void(KvPlace, std::span<std::byte>)>;
 
-  // Starts to listen. on_finished: called on any thread when the blocks of a lease have been fetched.
-  // Errors: the address is not available.
+  // Starts to listen. on_finished: called on any thread when the blocks of a lease have been fetched. Returns
+  // an error if the address is not available.
   static Result<std::unique_ptr<BlockServer>> start(BlockServerOptions options, LeaseTable& leases,
                                                     ReadBlock read, NativeBlocks native,
                                                     std::function<void()> on_finished);

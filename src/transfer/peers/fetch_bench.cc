@@ -1,4 +1,4 @@
-// Measures a fetch of KV blocks: the time of each step and the total time. For comparison, also measures a
+// Measures a fetch of KV blocks: the time of each step and the total time. For comparison, it also measures a
 // plain copy and a plain loopback socket with the same number of bytes. The blocks are those of the demo
 // model (12 MB, a prompt of 4,096 tokens) and of a 1B model (134 MB).
 #include <benchmark/benchmark.h>

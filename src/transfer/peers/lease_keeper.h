@@ -1,5 +1,5 @@
-// Consumer side: renews the leases of blocks that the consumer cannot use yet. It sends several messages
-// per lease duration to their producers (vLLM's heartbeats).
+// Consumer side: renews the leases of blocks that the consumer cannot use yet. It sends several messages per
+// lease duration to the producers (vLLM's heartbeats).
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ namespace octavo {
 
 class LeaseKeeper {
  public:
-  // lease: duration of a lease; a message is sent six times in this duration.
+  // lease: duration of a lease, in which six messages are sent.
   explicit LeaseKeeper(std::chrono::milliseconds lease);
 
-  // Any thread; keep() and let_go() return at once.
+  // Any thread. keep() and let_go() do not wait.
   void keep(RequestId id, const KvTransferParams& from);
   void let_go(RequestId id);
 

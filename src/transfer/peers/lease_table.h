@@ -1,5 +1,4 @@
-// The blocks of prompts that an engine keeps for other engines. It keeps them until they are fetched or
-// their lease expires.
+// Blocks of prompts that an engine keeps for other engines, until they are fetched or their lease expires.
 //
 // The engine's thread adds leases and takes ended ones. Any thread may read the blocks of an active lease.
 // The time is an argument.
@@ -22,9 +21,8 @@ namespace octavo {
 struct Lease {
   std::vector<KvPlace> blocks{};
   std::vector<Hash128> keys{};
-  std::uint64_t owner = 0;  // chosen by the engine
-  // Fields of the prompt, as in KvPrompt. Engines with another block size need them, because their keys
-  // differ.
+  std::uint64_t owner = 0;  // id that the engine has chosen
+  // Fields of the prompt, see KvPrompt. Engines with another block size need them, because their keys differ.
   std::vector<TokenId> text{};
   Hash128 identity{};
 };
@@ -33,19 +31,19 @@ class LeaseTable {
  public:
   explicit LeaseTable(int seconds) : duration_us_(std::int64_t{seconds} * 1'000'000) {}
 
-  // Only on the engine's thread.
+  // Adds a lease; only on the engine's thread.
   void add(std::string id, Lease lease, std::int64_t now_us);
   // Returns the owners of ended leases whose blocks are not being read.
   std::vector<std::uint64_t> take_ended(std::int64_t now_us);
-  // Ends the lease that would expire first, because the engine needs its blocks. Returns its owner.
-  // nullopt: there is no lease, or all are being read.
+  // Ends the lease that would expire first, because the engine needs its blocks. Returns its owner, or
+  // nullopt if there is no lease or all leases are being read.
   std::optional<std::uint64_t> end_first();
-  // Time at which take_ended() will have a result; INT64_MAX: never.
+  // Returns the time at which take_ended() will have a result; INT64_MAX: never.
   std::int64_t next_end_us() const;
-  // Number of leases that expired before they were fetched.
+  // Returns the number of leases that expired before they were fetched.
   std::int64_t expired() const;
 
-  // Any thread. Calls read(lease) and renews the lease. False: the lease is unknown or has ended.
+  // Calls read(lease) and renews the lease. Returns false if the lease is unknown or has ended. Any thread.
   template <class Read>
   bool use(const std::string& id, std::int64_t now_us, Read&& read) {
     std::unique_lock lock(mutex_);
@@ -66,7 +64,7 @@ class LeaseTable {
  private:
   struct Entry {
     Lease lease;
-    std::int64_t end_us = 0;  // time of expiry; 0: the blocks are fetched
+    std::int64_t end_us = 0;  // time of expiry in microseconds; 0: the blocks are fetched
     int readers = 0;          // number of running reads; an entry with readers is not removed
   };
 

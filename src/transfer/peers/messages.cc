@@ -11,8 +11,7 @@ namespace {
 constexpr std::uint32_t kFrameBytesMax = 64 << 10;
 constexpr std::uint64_t kVersion = layout_hash<TransferMessage>();
 
-// Another engine may send any bytes, so this checks that counts are not negative and that enum values
-// exist.
+// Checks that counts are not negative and that enum values exist, because another engine may send any bytes.
 template <class T>
 bool in_range(const T& value) {
   if constexpr (std::is_same_v<T, BlockWay>) {

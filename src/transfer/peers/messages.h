@@ -9,8 +9,9 @@
 //
 // A connection may also contain only Done, if no block is needed, or only Keep messages, one for each lease
 // to renew. Packed blocks (block_format.h) are written to the slot that Get names, or follow the Piece
-// (transport.h). If blocks are native (native_blocks.h), their headers follow the Piece. Their contents
-// come next, on the connection or over UCX. The lease lasts while the connection is open.
+// message (transport.h). If blocks are native (native_blocks.h), their headers follow the Piece message;
+// their contents come next, on the connection or over UCX. The lease does not expire while the connection is
+// open.
 //
 // The producer may send Refused at any time, and then closes the connection. A frame consists of its number
 // of bytes (u32), a hash of the types of all fields below (u64, the version) and a TransferMessage
@@ -29,7 +30,8 @@
 
 namespace octavo {
 
-// Memory of the consumer, which a process of the same host can open. slot_bytes 0: no memory is offered.
+// Memory of the consumer that a process on the same host can open. slot_bytes 0: the consumer offers no
+// memory.
 struct SegmentOffer {
   std::int64_t process = 0;
   std::int64_t descriptor = 0;
@@ -41,16 +43,16 @@ struct Pull {
   BlockFormat format{};
   std::string engine_id{};
   std::string request_id{};
-  int blocks = 0;  // number of leading pieces of the prompt (kv_pieces.h), in this format
-  Hash128 key{};   // key of the last one of these pieces
+  int blocks = 0;  // number of pieces of the prompt (kv_pieces.h), from the first on, in this format
+  Hash128 key{};   // key of the last of these pieces
   SegmentOffer segment{};
   std::string ucx{};  // address of the consumer's UCX channel; "": UCX is not used
 };
 struct Ready {
-  int blocks = 0;              // number of leading pieces, of those requested, that are available
-  bool shared_memory = false;  // true: packed blocks are written to the offered slots
+  int blocks = 0;              // number of requested pieces, from the first on, that are available
+  bool shared_memory = false;  // whether packed blocks are written to the offered slots
   std::string layout{};        // layout of native blocks; "": blocks are packed
-  bool ucx = false;            // true: contents of native blocks are sent over UCX, to the offered channel
+  bool ucx = false;            // whether contents of native blocks are sent over UCX, to the offered channel
 };
 enum class BlockWay : std::uint8_t { packed, native };
 inline constexpr std::string_view kBlockWayNames[] = {"packed", "native"};
@@ -76,9 +78,9 @@ struct Refused {
 };
 using TransferMessage = std::variant<Pull, Ready, Get, Piece, Done, Keep, Refused>;
 
-// Errors: those of the socket (io).
+// Sends a message. Returns the errors of the socket (io).
 Result<> send_message(PeerSocket& socket, const TransferMessage& message);
-// Errors: those of the socket (io); an invalid message (corrupt).
+// Receives a message. Returns the errors of the socket (io), or corrupt if the message is invalid.
 Result<TransferMessage> receive_message(PeerSocket& socket);
 
 }  // namespace octavo

@@ -1,6 +1,6 @@
-// Prefill and decode on two engines. It keeps blocks of prompts until other engines fetch them, and fetches
-// blocks from other engines. As in vLLM's NixlConnector, the kv_transfer_params of a request name the
-// engine that has its blocks.
+// Connector for prefill and decode on two engines. It keeps blocks of prompts until other engines fetch them,
+// and fetches blocks from other engines. As in vLLM's NixlConnector, the kv_transfer_params of a request name
+// the engine that has its blocks.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace octavo {
 
 class PeerConnector final : public KvConnector {
  public:
-  // Starts, and listens if the engine is a producer. engine: index of the engine, which is added to the
-  // port. Errors: invalid options, or the address is in use.
+  // Starts the connector, and listens if the engine is a producer. engine: index of the engine, which is
+  // added to the port. Returns an error if options are invalid, or if the address is in use.
   static Result<std::unique_ptr<KvConnector>> start(KvTransferOptions options, BlockFormat format, int engine,
                                                     CacheAccess cache);
 
@@ -51,9 +51,9 @@ class PeerConnector final : public KvConnector {
   KvTransferStats loads_;  // guarded by mutex_; only the histograms are used
 
   LeaseTable leases_;
-  std::unique_ptr<BlockServer> server_;    // producers only
-  std::unique_ptr<LeaseKeeper> keeper_;    // consumers only
-  std::unique_ptr<BlockFetcher> fetcher_;  // consumers only
+  std::unique_ptr<BlockServer> server_;    // set for producers
+  std::unique_ptr<LeaseKeeper> keeper_;    // set for consumers
+  std::unique_ptr<BlockFetcher> fetcher_;  // set for consumers
 };
 
 }  // namespace octavo

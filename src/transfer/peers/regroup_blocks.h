@@ -1,4 +1,4 @@
-// Makes blocks of one size from blocks of another size, for engines with different block sizes.
+// Converts blocks of one size to blocks of another size, for engines with different block sizes.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace octavo {
 
-// kRegroupMost: maximum ratio of the block sizes. can_regroup: true if blocks of `to` can be made from
-// blocks of `from`. The formats may differ only in block_size. False if a cache group has a window or the
-// model has states, because these belong to the end of a block.
+// kRegroupMost: maximum ratio of the block sizes. can_regroup: returns true if blocks of `to` can be made
+// from blocks of `from`. The formats may differ only in block_size. It returns false if a cache group has a
+// window or the model has states, because these belong to the end of a block.
 inline constexpr int kRegroupMost = 16;
 bool can_regroup(const BlockFormat& from, const BlockFormat& to);
 
 class BlockRegrouper {
  public:
-  // Called with (index of a block of `from` in its prompt, out): writes the block's contents to `out`.
+  // Writes the contents of a block to `out`; called with (index of a block of `from` in its prompt, out).
   using ReadBlock = std::function<void(std::size_t, std::span<std::byte>)>;
 
   // Requires can_regroup(from, to). Both formats must outlive this object.

@@ -1,8 +1,8 @@
 // Transport in which the producer writes into the consumer's memory.
 //
-// The consumer offers the memory as (process, descriptor, secret). A process on the same host, with the
-// same user and process namespace, can open it in /proc. The secret at the beginning of the memory proves
-// that it is the right memory.
+// The consumer offers the memory as (process, descriptor, secret). A process on the same host, with the same
+// user and process namespace, can open it in /proc. The secret at the beginning of the memory proves that it
+// is the right memory.
 #include <unistd.h>
 
 #include <cstring>

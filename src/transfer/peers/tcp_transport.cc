@@ -10,7 +10,7 @@ class TcpSender final : public BlockSender {
  public:
   explicit TcpSender(PeerSocket& socket) : socket_(socket) {}
 
-  // One slot is enough, because it is free again after the send.
+  // One slot suffices, because it is free again after the send.
   std::span<std::byte> slot(int, std::size_t bytes) override {
     bytes_.resize(bytes);
     return bytes_;

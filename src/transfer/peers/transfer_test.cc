@@ -70,7 +70,7 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   LoadTask engine = task_for(port);
   engine.from.remote_engine_id = "another";
   EXPECT_EQ(failure(std::move(engine)), KvTransferFailure::expired);
-  // None of these failures ended the lease.
+  // none of these failures ended the lease
   EXPECT_EQ(Consumer().fetch(task_for(port), GetParam()).failure, std::nullopt);
 }
 
@@ -109,7 +109,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
     task.first = 1;
     task.blocks.clear();
     for (int b = 1; b < std::ssize(task.keys); ++b) task.blocks.push_back({.number = b});
-    std::array<std::promise<LoadResult>, 2> results;  // index: the task's id
+    std::array<std::promise<LoadResult>, 2> results;  // by id of the task
     bool right = true;
     BlockFetcher fetcher(
         other, one_host, false,

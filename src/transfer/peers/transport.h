@@ -1,6 +1,6 @@
-// Transports for the bytes of blocks. Two engines first agree on one over their connection. Each transport
-// is one file. The consumer owns the memory. It has a few slots, so that one can be filled while another is
-// read.
+// Transports for the bytes of blocks. Two engines first agree on one transport over their connection. Each
+// transport is one file. The consumer owns the memory, which has a few slots, so that one slot can be filled
+// while another is read.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,9 @@
 namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
-inline constexpr std::size_t kPieceBytes = std::size_t{512}
-                                           << 10;  // fits into a CPU cache; more if one block is larger
+inline constexpr std::size_t kPieceBytes = std::size_t{512}  // slot size that fits into a CPU cache; larger
+                                                             // if one block is larger
+                                           << 10;
 
 inline int piece_blocks(const BlockFormat& format) {
   return static_cast<int>(std::max<std::size_t>(1, kPieceBytes / format.stride()));
@@ -31,24 +32,24 @@ inline std::size_t slot_bytes(const BlockFormat& format) {
 class BlockSender {
  public:
   virtual ~BlockSender() = default;
-  // Memory of slot `number`, for blocks.
+  // Returns the memory of slot `number`, for blocks.
   virtual std::span<std::byte> slot(int number, std::size_t bytes) = 0;
-  // Sends or announces a slot that was written. Errors: io.
+  // Sends or announces a slot that was written. Returns io if the connection fails.
   virtual Result<> send(std::span<const std::byte> slot) = 0;
 };
 
-// Consumer side.
+// Consumer side of one connection.
 class BlockReceiver {
  public:
   virtual ~BlockReceiver() = default;
-  // Returns the blocks that the producer has written to a slot. Errors: io.
+  // Returns the blocks that the producer has written to a slot, or io.
   virtual Result<std::span<const std::byte>> receive(int number, std::size_t bytes) = 0;
 };
 
-// The consumer's slots, in shared memory that the producer tries to open.
+// Slots of the consumer, in shared memory that the producer tries to open.
 class TransferSlots {
  public:
-  // Errors: io.
+  // Returns io if shared memory cannot be created.
   static Result<TransferSlots> create(std::size_t slot_bytes);
   std::span<std::byte> slot(int number, std::size_t bytes) const;
   SegmentOffer offer() const;
@@ -58,8 +59,8 @@ class TransferSlots {
   std::size_t slot_bytes_ = 0;
 };
 
-// Null: this process cannot open the memory, for example because it is on another host or in another
-// container.
+// Returns null if this process cannot open the memory, for example because it runs on another host or in
+// another container.
 std::unique_ptr<BlockSender> shared_memory_sender(const SegmentOffer& offer);
 std::unique_ptr<BlockReceiver> shared_memory_receiver(const TransferSlots& slots);
 

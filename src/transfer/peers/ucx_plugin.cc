@@ -8,12 +8,12 @@ namespace octavo {
 namespace {
 
 Result<OpenUcxChannel> load() {
-  // UCX reads these variables when it is loaded. It must neither handle signals nor intercept the memory
+  // Variables that UCX reads when it is loaded: it must neither handle signals nor intercept the memory
   // functions of the C library.
   setenv("UCX_HANDLE_ERRORS", "none", 0);
   setenv("UCX_ERROR_SIGNALS", "", 0);
   setenv("UCX_MEM_EVENTS", "no", 0);
-  setenv("UCX_LOG_LEVEL", "error", 0);  // otherwise UCX warns about data of cancelled fetches
+  setenv("UCX_LOG_LEVEL", "error", 0);  // without this, UCX warns about data of cancelled fetches
   const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
   if (!function) return failure(function.error().code, "UCX is not available: {}", function.error().message);
   return reinterpret_cast<OpenUcxChannel>(*function);

@@ -1,4 +1,4 @@
-// For tests: a Redis server in this process that can return errors and wrong data.
+// A Redis server in this process that can return errors and wrong data, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ class TestRedis {
     return parts;
   }
 
-  // Closes connections that are idle for longer than the limit, as real servers do.
+  // Serves a connection. It closes connections that are idle for longer than the limit, as real servers do.
   void serve(PeerSocket& socket) {
     for (;;) {
       const auto parts = command(socket);

@@ -1,4 +1,4 @@
-// For tests: an S3-style store in this process that checks signatures and can return errors and wrong data.
+// An S3-style store in this process that checks signatures and can return errors and wrong data, for tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests only: a tier connector with a vector of numbers as the cache.
+// A tier connector with a vector of numbers as the cache, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ struct Tier {
   explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }
   ~Tier() { slow = false; }
 
-  // Stores the cache's blocks first, first + 1, ... False: the tier wants none of them.
+  // Stores the cache's blocks first, first + 1, ... Returns false if the tier does not store them.
   bool post(const std::vector<Hash128>& keys, int first) {
     if (!connector->wants({.id = ++last_owner, .keys = keys})) return false;
     StoreTask task{.owner = last_owner, .keys = keys};
@@ -107,7 +107,7 @@ inline int matched(Tier& tier, const KvPrompt& prompt) {
   for (;;)
     if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
 }
-// The same for a prompt that has not been looked up before.
+// Same for a prompt that has not been looked up before.
 inline int matched(Tier& tier, const std::vector<Hash128>& keys) {
   tier.connector->decline({.id = 99});
   return matched(tier, {.id = 99, .keys = keys});

@@ -113,13 +113,13 @@ fs::path BlockFiles::path_of(Hash128 key) const {
   return folder_ / name.substr(0, 2) / (name + std::string(kSuffix));
 }
 
-// Path with a name that no other writer uses.
+// Returns a path that no other writer uses.
 fs::path BlockFiles::unfinished_path(Hash128 key) {
   const std::lock_guard lock(mutex_);
   return fmt::format("{}.{:x}-{:x}{}", path_of(key).string(), writer_, ++writes_, kUnfinished);
 }
 
-// Finds the files of all engines and orders them by use. Removes unfinished files that no engine will
+// Finds the files of all engines and orders them by last use. It removes unfinished files that no engine will
 // complete.
 Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   std::vector<std::pair<fs::file_time_type, Hash128>> found;
@@ -154,7 +154,7 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   for (const auto& [time, key] : found) {
     const bool is_new = !order_->contains(key);
     if (is_new) order_->add(key);
-    // ARC counts uses, and this engine's own uses are already counted.
+    // ARC counts uses, and the uses by this engine are already counted.
     if (is_new || policy_ == EvictionPolicy::lru) order_->use(key);
   }
   return {};
@@ -172,12 +172,12 @@ std::vector<Hash128> BlockFiles::take_gone() {
 
 // Evicts until the folder has at most `files` files. Returns the number of evicted files. The last evicted
 // file is renamed to `reuse`, unless a reader may have it open; if `reuse` is null, all are removed. The
-// engine's thread calls contains(), so the mutex is not locked during file operations.
+// mutex is not locked during file operations, because the engine's thread calls contains().
 std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
   const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };
   const std::int64_t others = locked.state.changes - changes_read_ - own_changes_;
   const bool stale = others > static_cast<std::int64_t>(most_ / kStaleShare);
-  // If the folder cannot be read, the order in memory stays valid.
+  // if the folder cannot be read, the order in memory stays valid
   if (too_many() && (stale || count() == 0)) (void)read_folder(locked);
   std::int64_t evicted = 0;
   while (too_many()) {
@@ -198,9 +198,9 @@ std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t fil
   return evicted;
 }
 
-// Removes a block's file. Returns true if the number of files falls. This is also the case if a program
-// other than an engine removed it. If an engine removed it and has ended since then, that engine has
-// updated the number.
+// Removes a block's file. Returns true if the number of files must be reduced: the file was removed now, or a
+// program other than an engine had removed it. If another engine had removed it, that engine has updated the
+// number.
 bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
   std::error_code stays;
   const bool others = locked.state.changes != changes_read_ + own_changes_;
@@ -231,7 +231,7 @@ void BlockFiles::remove(std::span<const Hash128> keys) {
   }
 }
 
-// Looks up a file that another engine may have written. True: it exists.
+// Looks up a file that another engine may have written. Returns true if it exists.
 bool BlockFiles::look_up(Hash128 key) {
   const bool exists = access(path_of(key).c_str(), R_OK) == 0;
   const std::lock_guard lock(mutex_);
@@ -255,7 +255,7 @@ std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   return there;
 }
 
-// Each file gets a later time than the file before, so that other engines read the same order.
+// Gives each file a later time than the file before, so that other engines read the same order.
 void BlockFiles::touch(std::span<const Hash128> keys) {
   timespec times[2]{};
   clock_gettime(CLOCK_REALTIME, &times[0]);
@@ -308,13 +308,13 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   return verify(format_, key, packed);
 }
 
-// Does not write a block that another engine has written already.
+// Skips a block that another engine has already written.
 Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   if (look_up(key)) return {};
   const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
-  // The buffer still contains bytes of an earlier file.
+  // overwrites bytes of an earlier file in the buffer
   std::ranges::fill(room.subspan(packed.size()), std::byte{});
   const fs::path path = path_of(key), unfinished = unfinished_path(key);
   std::error_code error;
@@ -333,7 +333,7 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   }
   if (written) written = write_all(file->fd(), room, unfinished);
   SharedFolder::Locked locked(*shared_);
-  const bool exists = access(path.c_str(), F_OK) == 0;  // another engine has written the block first
+  const bool exists = access(path.c_str(), F_OK) == 0;  // whether another engine has written the block first
   if (written && rename(unfinished.c_str(), path.c_str()) != 0) written = refused("rename", unfinished);
   if (!written) fs::remove(unfinished, error);
   if (!written || exists) --locked.state.files;

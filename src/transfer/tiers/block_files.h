@@ -3,14 +3,14 @@
 //   FOLDER/<digest of the format>/<first 2 digits of the key>/<key>.kv
 //
 // Several engines and processes may use a folder at the same time. They find each other's blocks, and the
-// limit applies to all of them together. A file is a packed block (block_format.h). It is written under
-// another name, and renamed when it is complete. Key and checksum detect files that a crash or a full disk
+// limit applies to all of them together. A file is a packed block (block_format.h). It is written under a
+// temporary name, and renamed when it is complete. Key and checksum detect files that a crash or a full disk
 // has left incomplete.
 //
 // The times of the files store the order of use, across restarts and engines. Each engine has this order in
-// memory. When an engine needs space, and other engines have used or written a certain share of the files,
-// it reads the folder again. If no other engine has the folder open, the evicted block's file is
-// overwritten. Creating and deleting files would take most of the time of small writes.
+// memory. When an engine needs space, and other engines have used or written a certain fraction of the files,
+// it reads the folder again. If no other engine has the folder open, the evicted block's file is overwritten.
+// Creating and deleting files would take most of the time of small writes.
 //
 // With direct I/O, a file is padded to the required alignment. Readers ignore the padding, so files can be
 // read with and without direct I/O. Any thread.
@@ -35,8 +35,9 @@ namespace octavo {
 
 class BlockFiles final : public BlockStore {
  public:
-  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Errors: bytes_max is less
-  // than one block; a system error; the file system has no direct I/O (field use_odirect, unsupported).
+  // Creates the folder, or reads its contents. direct_io: whether to bypass the page cache. Returns an error
+  // if bytes_max is less than one block, or after a system error; returns unsupported for the field
+  // use_odirect if the file system has no direct I/O.
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max,
                                                   EvictionPolicy policy = EvictionPolicy::lru,
@@ -48,7 +49,7 @@ class BlockFiles final : public BlockStore {
   void look_up(std::span<const Hash128> keys) override;
   void look_up_each(std::span<const Hash128> keys) override;
   void touch(std::span<const Hash128> keys) override;
-  // A full disk is an io error, too.
+  // Returns io also if the disk is full.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
@@ -82,12 +83,12 @@ class BlockFiles final : public BlockStore {
   const std::uint64_t writer_;  // random number in the names of files that are being written
 
   // Guarded by the lock of shared_.
-  std::int64_t changes_read_ = 0;  // SharedFolder::State::changes when the folder was read
+  std::int64_t changes_read_ = 0;  // SharedFolder::State::changes when the folder was last read
   std::int64_t own_changes_ = 0;   // number of changes by this engine since then
 
   mutable std::mutex mutex_;  // guards all members below
   std::unique_ptr<EvictionOrder> order_;
-  std::vector<Hash128> reading_;  // blocks being read, whose files must not be overwritten
+  std::vector<Hash128> reading_;  // keys of blocks being read, whose files must not be overwritten
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
   std::uint64_t writes_ = 0;

@@ -38,7 +38,7 @@ std::vector<std::byte> contents_of(int i, const BlockFormat& format = kFormat) {
   return std::vector<std::byte>(static_cast<std::size_t>(format.bytes), static_cast<std::byte>(i));
 }
 
-// The packed block, as it is in the file.
+// Returns the packed block, as it is in the file.
 std::vector<std::byte> block(int i) {
   std::vector<std::byte> packed(kFormat.stride(), static_cast<std::byte>(i));
   seal(kFormat, key(i), packed);
@@ -144,7 +144,8 @@ TEST_P(BothWays, FilesOfEvictedBlocksAreThoseOfTheNext) {
 
 TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
   Files f(4, GetParam());
-  const int turns = GetParam() ? 300 : 3000;  // with direct I/O every write goes to the disk and is slow
+  const int turns = GetParam() ? 300 : 3000;  // fewer rounds with direct I/O, because every write goes to the
+                                              // disk and is slow
   std::atomic<int> last = 0;
   int seen = 0;
   std::thread reader([&] {
@@ -204,7 +205,7 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   };
   EXPECT_EQ(spoil(8, half_of_another(0, 4096)), ErrorCode::invalid_argument);
   EXPECT_EQ(spoil(9, half_of_another(4096, kStride)), ErrorCode::corrupt);
-  // The file contains a valid block, but another block's.
+  // the file contains a valid block with another key
   EXPECT_EQ(spoil(6,
                   [&](std::fstream& file) {
                     const auto other = block(7);
@@ -234,7 +235,7 @@ TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
 TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   Files f(100, GetParam());
   ASSERT_TRUE(f.put(1));
-  // Limits the file size. As on a full disk, one write is cut short, and the next one fails.
+  // Limits the file size: as on a full disk, one write is cut short, and the next one fails.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -251,7 +252,7 @@ TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   EXPECT_TRUE(f.get(1));
 }
 
-// Number of the file's pages that are in the page cache.
+// Returns the number of the file's pages that are in the page cache.
 std::ptrdiff_t pages_in_memory(const fs::path& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   const std::size_t bytes = fs::file_size(path);
@@ -386,7 +387,7 @@ TEST(BlockFiles, TheMaximumIsForAllEnginesAndTheOrderOfUseIsTheirs) {
   EXPECT_TRUE(Shared::finds(*f.one.files, 0)) << "the other engine has used it";
   for (int i = 1; i < 5; ++i) EXPECT_FALSE(Shared::finds(*f.one.files, i)) << i;
   for (int i = 5; i < 12; ++i) EXPECT_TRUE(Shared::finds(*f.one.files, i)) << i;
-  // The first engine reads the folder, and finds the new files, when it needs space.
+  // When the first engine needs space, it reads the folder and finds the new files.
   for (int i = 12; i < 20; ++i) {
     ASSERT_TRUE(f.one.put(i));
     EXPECT_EQ(f.one.count_on_disk(), 8);
@@ -395,7 +396,8 @@ TEST(BlockFiles, TheMaximumIsForAllEnginesAndTheOrderOfUseIsTheirs) {
 }
 
 TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
-  constexpr int kMost = 64;  // the other engine changes too few files for the first one to read the folder
+  constexpr int kMost = 64;  // maximum number of files; the other engine changes too few of them for the
+                             // first one to read the folder
   Files one(kMost);
   for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
   auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();
@@ -406,7 +408,7 @@ TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
 }
 
 TEST(BlockFiles, AFileThatMadeRoomForAFailedWriteIsCountedOnce) {
-  constexpr int kMost = 64;  // as in the test before
+  constexpr int kMost = 64;  // same as in the test before
   Files one(kMost);
   for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
   auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();

@@ -44,7 +44,7 @@ Number rounded(float x) {
   }
 }
 
-// Converts each vector to a scale, and each of its numbers to a code. numbers: scratch memory.
+// Converts each vector to a scale and one code per number. numbers: scratch memory.
 template <class Number, class Code>
 void compress(std::span<const std::byte> plain, std::span<float> numbers, std::span<std::byte> out) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -53,7 +53,7 @@ void compress(std::span<const std::byte> plain, std::span<float> numbers, std::s
     numbers[i] = to_f32(number);
   }
   float scale = kv_scale(std::span<const float>(numbers), Code::kLargest);
-  if (scale < std::numeric_limits<float>::min()) scale = 0;  // a denormal scale is too inexact
+  if (scale < std::numeric_limits<float>::min()) scale = 0;  // denormal scales are too inexact
   std::memcpy(out.data(), &scale, sizeof scale);
   for (std::size_t i = 0; i < numbers.size(); ++i) out[sizeof scale + i] = Code::code(numbers[i], scale);
 }
@@ -63,7 +63,8 @@ void expand(std::span<const std::byte> packed, std::span<std::byte> out) {
   float scale = 0;
   std::memcpy(&scale, packed.data(), sizeof scale);
   const std::span codes = packed.subspan(sizeof scale);
-  constexpr float kMost = std::numeric_limits<float>::max();  // a scale that was rounded up could exceed it
+  // a scale that was rounded up could exceed the largest number
+  constexpr float kMost = std::numeric_limits<float>::max();
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto number = rounded<Number>(std::clamp(Code::number(codes[i]) * scale, -kMost, kMost));
     std::memcpy(&out[i * sizeof number], &number, sizeof number);
@@ -88,7 +89,7 @@ const Codec* codec_of(const BlockFormat& format, BlockCompression by) {
   return found == kCodecs.end() ? nullptr : &*found;
 }
 
-// Positions and sizes of a vector in a plain block and in a compressed block.
+// Offset and size of a vector in a plain block and in a compressed block.
 struct Extent {
   std::size_t begin = 0, bytes = 0;
 };
@@ -106,8 +107,8 @@ void for_each_vector(const BlockFormat& format, std::size_t number_bytes, Do&& a
   }
 }
 
-// Buffer for a plain block. It belongs to the calling thread and is valid until the thread's next call.
-// packed_block() cannot be used here, because the other store uses it at the same time.
+// Returns a buffer for a plain block. It belongs to the calling thread and is valid until the thread's next
+// call. packed_block() cannot be used here, because the other store uses it at the same time.
 std::span<std::byte> plain_block(const BlockFormat& format) {
   thread_local std::vector<std::byte> room;
   const auto bytes = static_cast<std::size_t>(format.bytes);

@@ -6,10 +6,10 @@
 //   int8   1/254 of the vector's largest magnitude
 //   fp8    1/16 of the number, or 1/458,752 of the largest magnitude if that is more
 //
-// plus the rounding of f32, before rounding to the cache's format; for bf16 and f16 this at most doubles
-// the error. If the largest magnitude is below 5.3e-36 (int8: 1.5e-36), all numbers become 0. A vector that
-// contains infinity or NaN becomes NaN. Compressed blocks have another BlockFormat, so they are never read
-// as plain blocks. Any thread.
+// plus the rounding of f32, before rounding to the cache's format; for bf16 and f16 this at most doubles the
+// error. If the largest magnitude is below 5.3e-36 (int8: 1.5e-36), all numbers become 0. A vector that
+// contains infinity or NaN becomes NaN. Compressed blocks have another BlockFormat, so they are never read as
+// plain blocks. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,12 @@
 namespace octavo {
 
 enum class BlockCompression : std::uint8_t { none, int8, fp8 };
-// Names in options; no compression has no name.
+// names in options
 inline constexpr std::string_view kBlockCompressionNames[] = {"none", "int8", "fp8"};
 
-// Format of the compressed blocks of `format`. Errors (unsupported): the cache already has 8 bits per
-// number; blocks contain more than vectors of numbers (windows, states, entries for several tokens).
+// Returns the format of the compressed blocks of `format`. Returns unsupported if the cache already has 8
+// bits per number, or if blocks contain more than vectors of numbers (windows, states, entries for several
+// tokens).
 Result<BlockFormat> compressed(const BlockFormat& format, BlockCompression by);
 
 class CompressedBlocks final : public BlockStore {
@@ -43,7 +44,7 @@ class CompressedBlocks final : public BlockStore {
   bool reachable() const override { return store_->reachable(); }
   std::size_t most() const override { return store_->most(); }
   void forget_all() override { store_->forget_all(); }
-  // Only for counts and events, not for reading blocks.
+  // The result is used only for counts and events, not for reading blocks.
   BlockStore* own(KvMedium medium) override { return store_->own(medium); }
 
   void look_up(std::span<const Hash128> keys) override { store_->look_up(keys); }

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHeadDim = 24, kTokens = 4, kVectors = 3, kLayers = 2;
-constexpr int kAll = kLayers * kVectors * kTokens;  // vectors of a block
+constexpr int kAll = kLayers * kVectors * kTokens;  // number of vectors of a block
 constexpr Hash128 kKey{1, 2};
 
 BlockFormat format_of(DType dtype) {
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
              std::string(kBlockCompressionNames[static_cast<std::size_t>(std::get<1>(each.param))]);
     });
 
-// Vectors with magnitudes from the smallest to the largest number; some constant, some with mixed
+// Returns vectors with magnitudes from the smallest to the largest number, some constant, some with mixed
 // magnitudes.
 std::vector<float> some_numbers(DType dtype, unsigned seed) {
   std::mt19937 random(seed);
@@ -236,7 +236,7 @@ TEST_P(CompressedBlocksOf, PlainAndCompressedOnesAreNotTakenForEachOther) {
   ASSERT_TRUE(files->write(Hash128{3, 4}, [](std::span<std::byte>) {}));
   EXPECT_FALSE(c.blocks->contains(Hash128{3, 4}));
 
-  // A block of the same size and name has another format, which its header shows.
+  // A block of the same size and name has another format; its header shows this.
   BlockFormat same = plain;
   same.bytes = small.bytes;
   std::vector<std::byte> packed(small.stride());

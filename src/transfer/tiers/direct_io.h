@@ -8,8 +8,9 @@
 
 namespace octavo {
 
-// Required alignment of addresses, offsets and sizes for files in this folder: the value of statx, or 4096
-// if statx reports none. Errors: unsupported, no direct I/O; io, a system error.
+// Returns the required alignment of addresses, offsets and sizes for files in this folder: the value of
+// statx, or 4096 if statx reports no value. Returns unsupported if the folder has no direct I/O, or io after
+// a system error.
 Result<std::size_t> direct_io_alignment(const std::filesystem::path& folder);
 
 }  // namespace octavo

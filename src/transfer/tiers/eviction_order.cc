@@ -43,8 +43,9 @@ class Lru final : public EvictionOrder {
 };
 
 // ARC (Megiddo and Modha, FAST 2003). ARC separates blocks that one prompt used from blocks that several
-// prompts used. For each part it also remembers the same number of evicted keys. If an evicted key returns,
-// its part was too small and grows. So prompts that occur once do not evict common prefixes.
+// prompts used. For each of the two parts, it also remembers the same number of evicted keys. If an evicted
+// key is needed again, its part was too small and grows. So prompts that occur once do not evict common
+// prefixes.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}
@@ -97,7 +98,7 @@ class Arc final : public EvictionOrder {
   enum List : std::uint8_t { kOnce, kOften, kOnceGone, kOftenGone };
   struct Place {
     List list;
-    bool used = false;  // true: the prompt that it was written for has used it
+    bool used = false;  // whether the prompt for which the block was written has used it
     Keys::iterator at{};
   };
 
@@ -118,7 +119,7 @@ class Arc final : public EvictionOrder {
   }
 
   const std::size_t most_;
-  std::size_t share_once_ = 0;  // target size of the part with one use, at most most_
+  std::size_t share_once_ = 0;  // target number of blocks with one use, at most most_
   std::array<Keys, 4> keys_;
   std::unordered_map<Hash128, Place, HashOfHash> places_;
 };

@@ -1,4 +1,4 @@
-// Eviction policies: they choose the block that is evicted next.
+// Eviction policies, which choose the next block to evict.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ class EvictionOrder {
 
   // Adds a new, unused block.
   virtual void add(Hash128 key) = 0;
-  // Call when a prompt that the block was written or loaded for uses it. Unknown blocks are ignored.
+  // Called when a prompt uses a block that was written or loaded for it. Unknown blocks are ignored.
   virtual void use(Hash128 key) = 0;
-  // Removes and returns the block to evict. There must be a block.
+  // Removes and returns the block to evict. The order must not be empty.
   virtual Hash128 evict() = 0;
-  // False: unknown block.
+  // Removes a block; returns false if the block is unknown.
   virtual bool remove(Hash128 key) = 0;
 
   virtual bool contains(Hash128 key) const = 0;

@@ -29,14 +29,14 @@ std::span<std::byte> HostBlocks::bytes_of(std::size_t place) const {
   return {static_cast<std::byte*>(memory_.data()) + place * block_bytes_, block_bytes_};
 }
 
-// Requires that mutex_ is locked.
+// mutex_ must be locked.
 void HostBlocks::free_place(std::size_t place) {
   places_[place] = {};
   free_.push_back(place);
   freed_.notify_one();
 }
 
-// Requires that mutex_ is locked. The block must not be in order_ any more.
+// mutex_ must be locked. The block must not be in order_ any more.
 void HostBlocks::leave_place(Hash128 key) {
   const std::size_t place = place_of_.extract(key).mapped();
   gone_.push_back(key);
@@ -89,7 +89,7 @@ Result<> HostBlocks::read(Hash128 key, const TakeBlock& take) {
   return {};
 }
 
-// Returns a free place. Waits while all places are being read or written.
+// Returns a free slot; waits while all slots are being read or written.
 std::size_t HostBlocks::take_place() {
   std::unique_lock lock(mutex_);
   while (free_.empty() && used_ == places_.size()) {
@@ -112,10 +112,10 @@ Result<> HostBlocks::write(Hash128 key, const FillBlock& fill) {
   fill(bytes_of(place));
   const std::lock_guard lock(mutex_);
   if (!place_of_.try_emplace(key, place).second) {
-    free_place(place);  // another thread has written the block meanwhile
+    free_place(place);  // another thread has written the block in the meantime
   } else {
     order_->add(key);
-    freed_.notify_one();  // a thread that waits for a place may evict this block
+    freed_.notify_one();  // a thread that waits for a slot may now evict this block
   }
   return {};
 }

@@ -35,7 +35,7 @@ struct Host {
       std::ranges::fill(contents, static_cast<std::byte>(i));
     }));
   }
-  // True if the block is stored; also checks its contents.
+  // Returns true if the block is stored, and checks its contents.
   bool get(int i) {
     return blocks
         ->read(key(i),
@@ -108,7 +108,7 @@ TEST(HostBlocks, WhatIsRemovedMakesRoom) {
   EXPECT_TRUE(host.get(4));
 }
 
-// A writer needs the place of the block while it is read.
+// A writer needs the slot of the block while the block is read.
 TEST(HostBlocks, ABlockThatIsEvictedWhileItIsReadStaysWhatItIs) {
   Host host(2 * kBytes);
   host.put(1);
@@ -153,7 +153,7 @@ TEST(HostBlocks, WhereAllIsBeingWrittenAWriterWaitsForTheFirst) {
   go_on.set_value();
   one.join();
   EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  host.blocks->forget_all();  // frees places, because the writer may wait for one
+  host.blocks->forget_all();  // frees slots, because the writer may wait for one
   other.wait();
   EXPECT_EQ(host.blocks->evicted(), 1);
 }

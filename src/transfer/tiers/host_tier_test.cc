@@ -1,4 +1,4 @@
-// The tier connector with host memory: alone, and above a disk or a store.
+// Tests the tier connector with host memory: without a lower tier, and above a disk or a store.
 #include <gtest/gtest.h>
 
 #include "base/testing/eventually.h"

@@ -11,7 +11,8 @@ namespace octavo {
 std::string library_url(std::string_view path, std::string_view config);
 bool is_library_url(std::string_view text);
 
-// Errors (invalid_argument): the library cannot be loaded, or its interface has another version.
+// Loads the library. Returns invalid_argument if it cannot be loaded, or if its interface has another
+// version.
 Result<ConnectStore> library_store_at(std::string_view url);
 
 }  // namespace octavo

@@ -9,7 +9,8 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup
+constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup, in
+                                               // microseconds
 
 }  // namespace
 
@@ -45,7 +46,7 @@ std::int64_t PromptLookUps::wake_at_us() const {
   return first;
 }
 
-// Looks up prompts, the oldest first. Skips prompts that no longer wait.
+// Looks up prompts, the oldest first. It skips prompts that no longer wait.
 void PromptLookUps::loop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -17,14 +17,16 @@ namespace octavo {
 
 class PromptLookUps {
  public:
-  // look_up: looks up these block keys in the store; called on the thread. wake: called after each lookup.
+  // look_up: looks up these block keys in the store; called on the separate thread. wake: called after each
+  // lookup.
   PromptLookUps(std::function<void(std::span<const Hash128>)> look_up, std::function<void()> wake);
 
-  // Starts the lookup of a new prompt. True: the prompt has been looked up, or its time limit is over.
+  // Starts the lookup of a new prompt. Returns true if the prompt has been looked up, or if its time limit is
+  // over.
   bool done(const KvPrompt& prompt);
-  // Call when the prompt no longer waits.
+  // Called when the prompt no longer waits.
   void forget(RequestId id);
-  // Time at which done() changes without a call of wake.
+  // Returns the time, in microseconds, at which done() changes without a call of wake.
   std::int64_t wake_at_us() const;
 
  private:

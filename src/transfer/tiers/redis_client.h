@@ -19,20 +19,20 @@ namespace octavo {
 struct RedisAddress {
   std::string host{};
   int port = 6379;
-  std::string user{}, password{};  // "": none
+  std::string user{}, password{};  // "": no authentication
   int database = 0;
-  int silence_ms = 5'000;  // maximum time without a byte from the server before an error
+  int silence_ms = 5'000;  // maximum time in ms without a byte from the server
 };
 
 // Parses redis://[[user]:password@]host[:port][/database], or the same with valkey://. Errors explain what
 // is invalid.
 Result<RedisAddress> parse_redis_url(std::string_view url);
-// True if the text has the scheme of such a URL.
+// Returns true if the text has the scheme of such a URL.
 bool is_redis_url(std::string_view text);
 
 class RedisClient final : public StoreClient {
  public:
-  // Errors: those of StoreClient.
+  // Connects. Returns the errors of StoreClient.
   static Result<std::unique_ptr<StoreClient>> connect(const RedisAddress& address);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;

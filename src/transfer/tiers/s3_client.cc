@@ -16,7 +16,8 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSchemes{"http://", "https://"};
-constexpr std::int64_t kHungUpUs = 1'000'000;  // after this time, a failed request is not retried
+constexpr std::int64_t kHungUpUs = 1'000'000;  // duration in microseconds above which a failed request is not
+                                               // retried
 constexpr std::size_t kErrorBytesMax = 64 << 10;
 
 Result<http::Client> connected(const S3Address& address) {
@@ -65,7 +66,7 @@ Result<std::unique_ptr<StoreClient>> S3Client::connect(const S3Address& address,
   return std::unique_ptr<StoreClient>(new S3Client(address, keys, std::move(client)));
 }
 
-// Sends a request and reads the head of the response. If the server has closed the idle connection, tries
+// Sends a request and reads the head of the response. If the server has closed the idle connection, it tries
 // again with a new one.
 Result<http::Response> S3Client::open(std::string_view method, std::string_view key,
                                       std::span<const std::byte> body) {
@@ -88,7 +89,7 @@ Result<http::Response> S3Client::open(std::string_view method, std::string_view 
   return failure(ErrorCode::io, "{}", head.error().message);
 }
 
-// Reads the rest of a response's body that is not a value.
+// Reads the rest of a response whose body is not a value.
 Result<std::string> S3Client::rest() {
   std::string body;
   for (;;) {
@@ -100,7 +101,7 @@ Result<std::string> S3Client::rest() {
   }
 }
 
-// True: the object exists, or the operation succeeded.
+// Returns true if the object exists, or if the operation succeeded.
 Result<bool> S3Client::ask(std::string_view method, std::string_view key, std::span<const std::byte> body) {
   TRY(const http::Response head, open(method, key, body));
   TRY(const std::string text, rest());

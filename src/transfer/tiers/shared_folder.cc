@@ -25,7 +25,7 @@ Result<std::unique_ptr<SharedFolder>> SharedFolder::open(const std::filesystem::
   std::unique_ptr<SharedFolder> shared(new SharedFolder(state, users));
   if (state < 0 || users < 0)
     return failure(ErrorCode::io, "cannot open files in {}: {}", folder.string(), std::strerror(errno));
-  const Locked locked(*shared);  // so that alone() never finds this engine between its two steps
+  const Locked locked(*shared);  // locked, so that alone() never finds this engine between its two steps
   lock_file(users, LOCK_SH);
   return shared;
 }

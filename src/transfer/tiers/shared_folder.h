@@ -18,7 +18,7 @@ class SharedFolder {
     std::int64_t changes = 0;  // number of files written, used or removed so far, by all engines
   };
 
-  // Creates the file `state` if it is missing. Errors: io.
+  // Creates the file `state` if it is missing. Returns io after a system error.
   static Result<std::unique_ptr<SharedFolder>> open(const std::filesystem::path& folder);
   ~SharedFolder();
   SharedFolder(const SharedFolder&) = delete;
@@ -32,7 +32,7 @@ class SharedFolder {
     Locked(const Locked&) = delete;
     Locked& operator=(const Locked&) = delete;
 
-    // True: no other engine has the folder open.
+    // Returns true if no other engine has the folder open.
     bool alone() const;
 
     State state{};

@@ -12,7 +12,8 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kAwayUs = 10'000'000;
-constexpr std::int64_t kIdleUs = 60'000'000;  // the server may have closed an older connection
+constexpr std::int64_t kIdleUs = 60'000'000;  // time in microseconds after which the server may have closed
+                                              // an idle connection
 constexpr std::size_t kAtOnce = 128;          // maximum number of keys per lookup
 
 std::string key_text(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
@@ -77,7 +78,7 @@ Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
   return connect_();
 }
 
-// Runs `act` with a connection that no other thread uses. If a response is invalid, the connection is
+// Runs `act` with a connection that no other thread uses. After an invalid response, the connection is
 // closed. Other failures do not depend on the block and are returned as `unavailable`.
 template <class Do>
 auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {

@@ -1,11 +1,11 @@
-// KV blocks on a server that several engines share, with the Redis protocol or S3-style. Each engine can
-// load what another one has computed.
+// KV blocks on a server that several engines share, with the Redis protocol or in S3 style. Each engine can
+// load blocks that another engine has computed.
 //
 //   octavo:kv:<digest of the format>:<key>    a packed block (block_format.h)
 //
-// The server decides which blocks to keep (maxmemory-policy, a rule for old objects). Header and checksum
-// of a block are always verified. If the server fails or sends nothing, it is not used for a while. Its
-// failures cost only time. Any thread.
+// The server decides which blocks to keep (maxmemory-policy, a rule for old objects). Header and checksum of
+// a block are always verified. A server that fails or sends nothing is not used for a while; its failures
+// cost only time. Any thread.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ namespace octavo {
 
 class StoreBlocks final : public BlockStore {
  public:
-  // Errors: the URL is invalid. A server that cannot be reached is tried again later. silence_ms: maximum
-  // time without a byte before the server counts as failed.
+  // Opens the store. Returns an error if the URL is invalid. A server that cannot be reached is tried again
+  // later. silence_ms: maximum time in ms without a byte before the server counts as failed.
   static Result<std::unique_ptr<BlockStore>> open(const std::string& url, const StoreKeys& keys,
                                                   BlockFormat format, int silence_ms = 5'000);
 
@@ -37,7 +37,7 @@ class StoreBlocks final : public BlockStore {
 
   void look_up(std::span<const Hash128> keys) override;
   void look_up_each(std::span<const Hash128> keys) override;
-  void touch(std::span<const Hash128>) override {}  // the server itself tracks the use
+  void touch(std::span<const Hash128>) override {}  // does nothing, because the server itself tracks uses
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
@@ -65,7 +65,7 @@ class StoreBlocks final : public BlockStore {
 
   mutable std::mutex mutex_;                       // guards all members below
   std::vector<Idle> idle_;                         // most recently used last
-  std::unordered_set<Hash128, HashOfHash> known_;  // keys that were stored at the last contact
+  std::unordered_set<Hash128, HashOfHash> known_;  // keys that were stored when the server last reported them
   std::deque<Hash128> order_;  // keys in order of arrival; may contain duplicates and removed keys
 };
 

@@ -188,7 +188,7 @@ TEST(StoreBlocks, NobodyIsThereYet) {
   EXPECT_FALSE(blocks->reachable());
 }
 
-// The library is in the folder of the test program, or in a folder above it.
+// Returns the path of the library, which is in the folder of the test program or in a folder above it.
 std::string memory_store() {
   std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   while (!std::filesystem::exists(folder / "libkv_memory_store.so") && folder.has_relative_path())

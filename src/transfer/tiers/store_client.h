@@ -14,17 +14,17 @@
 
 namespace octavo {
 
-// Errors of all calls: unavailable, the server refused the request (with its message); io, the connection
-// broke; corrupt, the response is invalid. After an error the connection is unusable.
+// All calls return unavailable if the server rejected the request (with its message), io if the connection
+// broke, or corrupt if the response is invalid. After an error, the connection is unusable.
 class StoreClient {
  public:
   virtual ~StoreClient() = default;
 
-  // Number of leading keys that exist.
+  // Returns the number of keys, from the first on, that exist.
   virtual Result<std::size_t> leading(std::span<const std::string> keys) = 0;
   virtual Result<std::vector<bool>> contains(std::span<const std::string> keys) = 0;
-  // Reads a value of exactly value.size() bytes. False: the key is missing. Error: corrupt, the value has
-  // another size.
+  // Reads a value of exactly value.size() bytes. Returns false if the key is missing, or corrupt if the value
+  // has another size.
   virtual Result<bool> get(std::string_view key, std::span<std::byte> value) = 0;
   virtual Result<> set(std::string_view key, std::span<const std::byte> value) = 0;
   virtual Result<> remove(std::span<const std::string> keys) = 0;
@@ -32,10 +32,10 @@ class StoreClient {
 
 using ConnectStore = std::function<Result<std::unique_ptr<StoreClient>>()>;
 
-// True if the text has the URL scheme of a store: redis://, valkey://, http://, https://, library:
+// Returns true if the text has the URL scheme of a store: redis://, valkey://, http://, https://, library:
 bool is_store_url(std::string_view text);
 // Returns a function that connects to the store at this URL. keys: credentials, if the store needs them.
-// silence_ms: maximum time without a byte before an error. Errors explain what is invalid.
+// silence_ms: maximum time in ms without a byte before an error. Errors explain what is invalid.
 Result<ConnectStore> store_at(std::string_view url, const StoreKeys& keys, int silence_ms = 5'000);
 
 }  // namespace octavo

@@ -21,14 +21,14 @@ class StoreWriter {
   // maximum number of waiting blocks; a single task may have more. wake: called after each task.
   StoreWriter(std::size_t blocks_max, std::function<void(const StoreTask&)> write,
               std::function<void()> wake);
-  // First writes the pending tasks, for at most FlushLimit::kUs.
+  // Writes the pending tasks, for at most FlushLimit::kUs microseconds.
   ~StoreWriter();
 
-  // False: too many blocks wait; the task is completed without being written.
+  // Queues a task. If too many blocks wait, it completes the task without writing it, and returns false.
   bool post(StoreTask task);
   std::vector<std::uint64_t> take_stored();
-  // Completes the waiting tasks without writing them, and ends the running task after its next block.
-  // False: no task waits or runs.
+  // Completes the waiting tasks without writing them, and ends the running task after its next block. Returns
+  // false if no task waits or runs.
   bool give_way();
   bool gives_up() const { return give_up_ || flush_.is_over(); }
 
@@ -38,7 +38,7 @@ class StoreWriter {
   const std::size_t blocks_max_;
   const std::function<void(const StoreTask&)> write_;
   const std::function<void()> wake_;
-  std::atomic<bool> give_up_ = false;  // true: the running task must end
+  std::atomic<bool> give_up_ = false;  // whether the running task must end
   FlushLimit flush_;
 
   std::mutex mutex_;  // guards all members below

@@ -17,9 +17,9 @@ namespace octavo {
 namespace {
 
 constexpr double kNewest = 0.2;  // weight of the last load in the running mean
-constexpr int kProbeEvery =
-    32;  // every 32nd load that is not worth its time runs anyway, to measure the time again
-// A load that takes longer is given up, and the engine computes the prompt.
+constexpr int kProbeEvery = 32;  // Number of loads after which one load runs although computing seems faster,
+                                 // to measure the time again.
+// time in microseconds after which a load is given up, and the engine computes the prompt
 constexpr std::int64_t kLoadUs = 20'000'000;
 
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format) {
@@ -120,8 +120,8 @@ void TierConnector::decline(const KvPrompt& prompt) {
   if (look_ups_) look_ups_->forget(prompt.id);
 }
 
-// Cache groups without a window need all blocks. Windows and states only need the last blocks of a prefix,
-// so every position must be looked up.
+// Cache groups without a window need all blocks. Windows and states only need the last blocks of a prefix, so
+// every position must be looked up.
 void TierConnector::look_up(std::span<const Hash128> keys) {
   std::vector<KvPiece> whole, ends;
   for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
@@ -149,7 +149,7 @@ bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
   return since != 0 && now_us - since > options_.stuck_us;
 }
 
-// If all readers hang, the waiting loads are also given up.
+// If all readers hang, the waiting loads are given up, too.
 std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
   std::vector<RequestId> stuck;
   std::deque<Load> waiting;
@@ -232,12 +232,13 @@ void TierConnector::read_loop(Reader& me) {
     lock.unlock();
     const auto there = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
-    store_->touch(std::span(task.keys).first(there));  // after the result: no request waits for it
+    // after the result, because requests do not wait for this
+    store_->touch(std::span(task.keys).first(there));
     lock.lock();
   }
 }
 
-// After an invalid block, also removes the following blocks, because they may be invalid, too. The engine
+// After an invalid block, it also removes the following blocks, because they may be invalid, too. The engine
 // then computes the prompt, and all its blocks are stored again.
 void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from) {
   const std::span keys =
@@ -269,12 +270,13 @@ void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, L
   }
 }
 
-// Number of leading keys that contain all pieces to store.
+// Returns the number of keys, from the first on, that contain all pieces to store.
 std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
     return options_.store_threshold <= 1 || uses_.of(key) >= options_.store_threshold;
   };
-  std::size_t count = std::min(keys.size(), store_->most());  // more would evict the prompt's first blocks
+  // more blocks would evict the prompt's first blocks
+  std::size_t count = std::min(keys.size(), store_->most());
   const std::vector<bool> there = store_->contains(keys.first(count));
   while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;
@@ -336,7 +338,7 @@ std::vector<Hash128> TierConnector::take_gone(KvMedium medium) {
   return own == nullptr ? std::vector<Hash128>() : own->take_gone();
 }
 
-// Counts the copies between the cache and the nearest tier. The store itself counts the others.
+// Counts the copies between the cache and the nearest tier. The store itself counts the other copies.
 void TierConnector::add_stats(EngineStats& stats) const {
   const bool has_host = options_.host_bytes > 0, has_below = !options_.place.empty();
   {

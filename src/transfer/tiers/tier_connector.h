@@ -2,9 +2,9 @@
 // computed prompts are written in the background. They are loaded when a later prompt begins with them and
 // the cache has evicted them.
 //
-// The duration of loads is measured, separately for host memory. If computing is faster, nothing is loaded.
-// A system error disables a disk; an invalid block is only ignored. Other engines also write to a folder or
-// a store. So a separate thread looks up each prompt first, with a short time limit.
+// The duration of loads is measured, separately for host memory. If computing is faster, blocks are not
+// loaded. A system error disables a disk; an invalid block is only ignored. Other engines also write to a
+// folder or a store, so a separate thread looks up each prompt first, with a short time limit.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace octavo {
 class TierConnector final : public KvConnector {
  public:
   // cache_blocks: number of blocks in the engine's cache; pending writes reserve at most an eighth of them.
-  // Errors: see HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
+  // Returns the errors of HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
   static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
                                                    int cache_blocks, CacheAccess cache);
   ~TierConnector() override;
@@ -59,15 +59,16 @@ class TierConnector final : public KvConnector {
 
   struct Load {
     LoadTask task;
-    double seconds;  // expected duration
+    double seconds;  // expected duration in seconds
   };
   struct Reader {
     std::thread thread;
-    std::atomic<std::int64_t> since_us = 0;  // time at which the read of a piece began; 0: idle
-    RequestId id = 0;                        // request of that piece; this and `told` are guarded by mutex_
-    bool told = false;                       // true: take_stuck() has returned the request
+    std::atomic<std::int64_t> since_us = 0;  // time in microseconds at which the read of a piece began; 0:
+                                             // the reader is idle
+    RequestId id = 0;   // request of that piece; this field and `told` are guarded by mutex_
+    bool told = false;  // whether take_stuck() has returned the request
   };
-  // Pieces of a load that came from one tier.
+  // Pieces of a load that came from the same tier.
   struct Loaded {
     int pieces = 0;
     double seconds = 0;
@@ -90,15 +91,15 @@ class TierConnector final : public KvConnector {
   const KvTierOptions options_;
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
-  const BlockStore* const host_;  // part of store_; null: no host memory
+  const BlockStore* const host_;  // part of store_; null if there is no host memory
   const std::size_t below_stride_;
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
 
-  // Used only on the engine's thread.
+  // used only on the engine's thread
   UseCounts uses_;
   int skipped_in_a_row_ = 0;
-  bool all_stuck_ = false;  // true: all readers hang, so nothing is loaded
+  bool all_stuck_ = false;  // whether all readers hang, so that no blocks are loaded
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable load_came_;

@@ -1,4 +1,4 @@
-// The tier connector, with a vector of numbers as the cache.
+// Tests the tier connector, with a vector of numbers as the cache.
 #include "transfer/tiers/tier_connector.h"
 
 #include <gtest/gtest.h>
@@ -213,7 +213,7 @@ TEST(TierConnector, CountsOfFewBlocksAreKept) {
   tier.options.max_tracker_size = 4;
   tier.open();
   EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
-  EXPECT_FALSE(tier.post(some_keys(4, 2), 0));  // the oldest counts are dropped
+  EXPECT_FALSE(tier.post(some_keys(4, 2), 0));  // the oldest counts are removed
   EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
   EXPECT_TRUE(tier.store(some_keys(4, 1), 0));
 }
@@ -243,7 +243,7 @@ TEST(TierConnector, WhatWaitsGivesWay) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(20, 1), 0));
-  // Waits until the first store has begun, which is when only the second one can be ended.
+  // Waits until the first store has begun; from then on, only the second one can be ended.
   ASSERT_TRUE(tier.post(some_keys(20, 2), 0));
   EXPECT_TRUE(tier.connector->give_way());
   EXPECT_FALSE(tier.connector->give_way());

@@ -61,9 +61,9 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
   return std::exchange(written_, {});
 }
 
-// Called when a prompt's blocks were written to host memory or read. Queues the blocks that the tier below
-// does not have. The queue is limited to the capacity of host memory, because older blocks have been
-// evicted. A prompt without missing blocks only updates the order of use; it is not queued.
+// Called when a prompt's blocks were written to host memory or read. It queues the blocks that the tier below
+// does not have. The queue is limited to the capacity of host memory, because older blocks have been evicted.
+// A prompt without missing blocks is not queued; it only updates the order of use.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;
@@ -87,7 +87,7 @@ void TieredBlocks::touch(std::span<const Hash128> keys) {
   came_.notify_one();
 }
 
-// Requires that mutex_ is locked.
+// mutex_ must be locked.
 std::vector<Hash128> TieredBlocks::take_waiting() {
   std::vector<Hash128> first = std::move(waiting_.front());
   waiting_.pop_front();
@@ -121,7 +121,7 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
             below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
       });
     if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
-    if (off_) return below_->forget_all();  // a reader has disabled the tier meanwhile
+    if (off_) return below_->forget_all();  // a reader has disabled the tier in the meantime
     const std::lock_guard lock(mutex_);
     if (!read || !written) {
       ++moved_.dropped_stores;

@@ -1,9 +1,9 @@
 // Two tiers as one store: host memory, and below it a disk or a store that several engines share.
 //
 // Blocks are written to host memory, and a separate thread copies them to the tier below. This has three
-// effects. The cache waits only for memory. A block that host memory evicts is still in the tier below, if
-// it was copied before. After a restart, the blocks are still on the disk. A block that is only in the tier
-// below is put into host memory when it is read. The tiers of vLLM's TieringOffloadingSpec work in the same
+// effects. The cache waits only for memory. A block that host memory evicts is still in the tier below, if it
+// was copied before. After a restart, the blocks are still on the disk. When a block that is only in the tier
+// below is read, it is also put into host memory. The tiers of vLLM's TieringOffloadingSpec work in the same
 // way.
 #pragma once
 
@@ -30,12 +30,13 @@ class TieredBlocks final : public BlockStore {
   // result.
   TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore> host, std::unique_ptr<BlockStore> below,
                std::function<void()> wake);
-  // First copies the waiting blocks to the tier below, for at most kFlushUs.
+  // Copies the waiting blocks to the tier below, for at most kFlushUs microseconds.
   ~TieredBlocks() override;
 
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   bool must_look_up() const override { return !off_ && below_->must_look_up(); }
-  std::size_t most() const override { return host_->most(); }  // every block is first in host memory
+  // blocks are always written to host memory first
+  std::size_t most() const override { return host_->most(); }
   void forget_all() override;
   BlockStore* own(KvMedium medium) override {
     return medium == KvMedium::host ? host_.get() : below_->own(medium);
@@ -61,12 +62,12 @@ class TieredBlocks final : public BlockStore {
   const std::int64_t block_bytes_;
   const std::unique_ptr<BlockStore> host_, below_;
   const std::function<void()> wake_;
-  std::atomic<bool> off_ = false;  // true: the tier below is disabled
+  std::atomic<bool> off_ = false;  // whether the tier below is disabled
   FlushLimit flush_;
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
-  // Prompts whose blocks will be copied to the tier below, unless they are there already.
+  // Prompts whose blocks will be copied to the tier below, unless it has them already.
   std::deque<std::vector<Hash128>> waiting_;
   std::unordered_set<Hash128, HashOfHash> to_write_;  // all blocks in waiting_
   KvTierStats moved_;

@@ -163,7 +163,7 @@ TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   EXPECT_EQ(tiers.get(0).error().code, ErrorCode::unavailable);
 }
 
-// If a prompt is repeated while it is queued or stored, nothing is added to the queue.
+// A prompt that is repeated while it is queued or stored adds no blocks to the queue.
 TEST(TieredBlocks, PromptsThatComeAgainDriveNoneOutThatWait) {
   auto below = std::make_unique<BadDisk>();
   BadDisk& disk = *below;

@@ -1,4 +1,4 @@
-// For each of the latest blocks, the number of prompts that contained it.
+// Counts the prompts that contained each of the latest blocks.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace octavo {
 
 class UseCounts {
  public:
-  // most: maximum number of blocks that have a count; the oldest counts are dropped.
+  // most: maximum number of blocks that have a count; the oldest counts are removed.
   explicit UseCounts(std::size_t most) : most_(most) {}
 
   // Counts a use of these blocks. Several answers of a request count once, unless another request with the

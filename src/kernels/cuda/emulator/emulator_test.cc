@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 64;
 
-// Each block reads the static variable before it writes to it.
+// Each thread block reads the static variable before writing it.
 __global__ void look(float* out) {
   wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
@@ -20,7 +20,7 @@ __global__ void look(float* out) {
   numbers[thread()] = 1;
 }
 
-// Every thread reads its neighbour's number, with or without a barrier before.
+// Each thread reads its neighbour's number, with or without a barrier before the read.
 __global__ void pass(float* out, bool barrier) {
   wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
@@ -34,7 +34,7 @@ __global__ void overwrite(float* out) {
   *out = static_cast<float>(block_x());
 }
 
-// Half of the threads do not wait for the previous kernels.
+// Half of the threads do not call wait_for_kernels().
 __global__ void hurry(float* out) {
   if (thread() % 2 == 0) wait_for_kernels();
   out[thread()] = 0;
@@ -56,7 +56,7 @@ class CudaEmulator : public testing::Test {
     runtime::synchronize(stream_);
     return list;
   }
-  // Launches so often that some launches run twice.
+  // Launches often enough that the emulator runs some launches twice.
   template <class... Args>
   void run(unsigned blocks, void (*kernel)(float*, Args...), Args... args) {
     for (int i = 0; i < 10; ++i) launch(stream_, {blocks}, kThreads, 0, kernel, memory_, args...);

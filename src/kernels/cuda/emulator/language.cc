@@ -24,11 +24,11 @@ constexpr std::size_t kStackBytes = 128 << 10;
 constexpr std::size_t kSharedAlignment = 1024;
 constexpr std::size_t kLanes = 32;
 
-// Every kCheckedEvery-th launch runs twice, if memory is so small that saving it takes little time.
+// Every kCheckedEvery-th launch runs twice, if device memory is small enough to save it quickly.
 constexpr std::uint64_t kCheckedEvery = 7;
 constexpr std::size_t kCheckedBytes = std::size_t{4} << 20;
 
-// A barrier of threads: counts arrivals; the last one releases all.
+// Barrier of threads: counts arrivals; the last arrival releases all threads.
 struct Barrier {
   int members = 0;
   int arrived = 0;
@@ -41,13 +41,13 @@ struct Barrier {
   }
 };
 
-// A barrier in shared memory. `phase` increases when all threads and all bytes have arrived.
+// Barrier in shared memory. `phase` increases when all expected threads and bytes have arrived.
 struct CountingBarrier {
   Barrier phase;
   int arrivals = 0, missing = 0;
   std::int64_t bytes = 0;
-  std::vector<std::pair<std::int64_t, std::function<void()>>> copies;  // copies for which no thread has
-                                                                       // waited yet
+  // copies that have not been made yet, because no thread has waited for them
+  std::vector<std::pair<std::int64_t, std::function<void()>>> copies;
   int waiting = 0;
 
   void pass_if_complete() {
@@ -66,15 +66,15 @@ struct CountingBarrier {
 
 struct Warp {
   Barrier barrier;
-  // Two sets of slots, used in turn: a thread that is in the next exchange has read the previous set.
+  // Two sets of slots, used alternately. A thread in the next exchange has finished reading the previous set.
   alignas(16) std::byte slots[2][kLanes * kExchangeBytes];
 };
 
-// Deferred work, in committed groups; the last group is still open.
+// Deferred work in committed groups; the last group is still open.
 using Groups = std::deque<std::vector<std::function<void()>>>;
 
 // A stack on which threads run one after the other. A thread that waits keeps its stack, and the next thread
-// uses another one.
+// uses another stack.
 struct Fiber {
   jmp_buf context;
   std::unique_ptr<std::byte[]> stack;
@@ -83,10 +83,10 @@ struct Fiber {
 struct Thread {
   unsigned index = 0;
   Warp* warp = nullptr;
-  Fiber* fiber = nullptr;  // set while the thread has started and not ended
+  Fiber* fiber = nullptr;  // fiber of the thread; null before the thread starts and after it ends
   unsigned exchanges = 0;
   bool ended = false;
-  bool has_waited = false;         // it has waited for the previous kernels
+  bool has_waited = false;         // whether the thread has waited for previous kernels
   const Barrier* waits = nullptr;  // the thread waits until waits->passed > seen
   std::uint64_t seen = 0;
   std::array<Groups, 2> later{Groups(1), Groups(1)};
@@ -96,9 +96,9 @@ struct Thread {
 
 struct Machine {
   std::mutex busy;
-  jmp_buf host;  // the host thread that runs the block
+  jmp_buf host;  // context of the host thread that runs the thread block
   std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<Fiber*> idle;  // fibers without a thread
+  std::vector<Fiber*> idle;  // fibers that run no thread
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   Barrier block;
@@ -108,12 +108,12 @@ struct Machine {
   const std::function<void()>* body = nullptr;
   std::unique_ptr<std::byte[]> shared;
   unsigned char* shared_begin = nullptr;
-  std::vector<void*> entered;      // static variables that some thread of the block has reached
-  std::vector<std::size_t> order;  // order of threads; the threads of a warp are neighbours
+  std::vector<void*> entered;      // static variables that a thread of the block has reached
+  std::vector<std::size_t> order;  // order in which threads run; the threads of a warp are adjacent
   std::size_t turn = 0;            // index in `order` of the next thread
   int left = 0;                    // number of threads that have not ended
   std::uint64_t launches = 0;
-  std::vector<std::byte> before, after;  // memory before and after a launch that runs twice
+  std::vector<std::byte> before, after;  // contents of memory before and after a launch that runs twice
 };
 Machine& machine() {
   static Machine m;
@@ -122,8 +122,8 @@ Machine& machine() {
 
 [[noreturn]] void go_on();
 
-// Selects the next thread in order that can run. Threads of the same warp come first, because their memory
-// is near. Selects none if all have ended.
+// Selects the next thread that can run; none if all have ended. Threads of the same warp come first, because
+// their memory is close.
 void take_turn() {
   Machine& m = machine();
   m.current = nullptr;
@@ -144,7 +144,7 @@ void take_turn() {
   running.lane = static_cast<int>(m.current->index % kLanes);
 }
 
-// Main function of a fiber: runs threads that start on it, one after the other.
+// Main function of a fiber: runs the threads that start on it, one after the other.
 void live() {
   Machine& m = machine();
   for (;;) {
@@ -155,7 +155,7 @@ void live() {
     CHECK(thread.has_waited, "a thread that has not waited for the kernels before its own");
     thread.ended = true;
     --m.left;
-    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // the other threads no longer wait for one
+    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // other threads do not wait for a thread
                                                                   // that has ended
       --barrier->members;
       barrier->release_if_full();
@@ -171,7 +171,7 @@ void live() {
   }
 }
 
-// Switches to the current thread, on its fiber or on an idle one; to the host if all threads have ended.
+// Switches to the current thread, on its fiber or on an idle fiber; to the host if all threads have ended.
 [[noreturn]] void go_on() {
   Machine& m = machine();
   if (m.current == nullptr) _longjmp(m.host, 1);
@@ -194,7 +194,7 @@ void live() {
   std::abort();
 }
 
-// Runs other threads until the barrier has been passed more than `seen` times.
+// Runs other threads until the barrier has completed more than `seen` times.
 void wait_until_passed(const Barrier& barrier, std::uint64_t seen) {
   Thread& thread = *machine().current;
   thread.waits = &barrier;
@@ -219,7 +219,7 @@ Barrier& named(int id, int threads) {
   return barrier;
 }
 
-// Random order of the warps, and of the threads within each.
+// Returns a random order of the warps, and of the threads within each warp.
 std::vector<std::size_t> order_of_chance(std::size_t warps, unsigned seed) {
   std::minstd_rand random(seed);
   std::vector<std::size_t> first(warps), order;
@@ -281,7 +281,7 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
   }
   m.body = &body;
   running.block_size = dim3(static_cast<unsigned>(threads));
-  // Shared memory ends at the end of an allocation, so that a sanitizer detects accesses after it.
+  // The shared memory ends at the end of an allocation, so that a sanitizer detects accesses beyond its end.
   const std::size_t room = (shared_bytes + 15) / 16 * 16;
   m.shared = std::make_unique_for_overwrite<std::byte[]>(room + kSharedAlignment + 16);
   const auto address = reinterpret_cast<std::uintptr_t>(m.shared.get());

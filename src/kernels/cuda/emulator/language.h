@@ -1,16 +1,17 @@
-// CUDA's language on the host, as far as Octavo's kernels use it, so that tests of their logic need no
-// device. Blocks run one after the other; their threads are fibers that switch at barriers.
+// The part of CUDA's language that the kernels use, on the host, so that tests of kernels need no device.
+// Thread blocks run one after the other; their threads are fibers that switch at barriers.
 //
 // The emulator checks more than a device does:
 //
 //   - Streams run only when a thread waits for them, so that a late copy or an early read always fails.
-//   - A barrier that some threads do not reach is reported.
-//   - All shared memory is NaN at the start of every block.
+//   - The emulator reports a barrier that some threads do not reach.
+//   - All shared memory is NaN at the start of every thread block.
 //   - Every allocation ends at an inaccessible page.
 //   - Threads run in random order between barriers.
-//   - Some launches run twice, the second time with threads and blocks reversed: if results differ, there is
-//     a race.
-// It emulates neither a device's speed nor its memory model.
+//   - Some launches run twice, the second time with threads and thread blocks in reversed order. If results
+//     differ, the kernel has a race.
+//
+// The emulator models neither a device's speed nor its memory model.
 #pragma once
 
 #include <bit>
@@ -42,16 +43,16 @@ struct CUstream_st;
 
 namespace octavo::cuda::emulated {
 
-// Adds work to a stream. It runs only when a thread waits for it.
+// Adds work to a stream. The work runs when a thread waits for the stream.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
-// Called when a kernel is launched: from the first launch on, its code uses memory.
+// Called at each kernel launch. The first launch of a kernel allocates memory for its code.
 void load_code(const void* kernel);
 
-// Runs `body` once for each thread of each block.
+// Runs `body` once for each thread of each thread block.
 void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);
 
-// The thread that runs now; a block has `block_size` threads.
+// Indices of the current thread; its thread block has `block_size` threads.
 struct Running {
   dim3 thread{0, 0, 0}, block{0, 0, 0}, block_size;
   int lane = 0;
@@ -60,8 +61,8 @@ inline constinit Running running;
 inline int lane() { return running.lane; }
 
 unsigned char* shared_memory();
-// Called by every thread that reaches a static shared variable. For the first thread of a block, the variable
-// is NaN.
+// Called by every thread that reaches a static shared variable. The first thread of each thread block sets it
+// to NaN.
 void enter_shared(void* variable, std::size_t bytes);
 
 void wait_for_kernels();  // every thread must call it before it ends
@@ -73,22 +74,21 @@ void named_barrier(int id, int threads);
 void named_arrival(int id, int threads);
 
 // Deferred work of a thread: copies into shared memory, and products of a warpgroup. It runs as late as
-// possible: when a thread waits for it. So an early read or overwrite always gives a wrong result.
+// possible, when a thread waits for it. So an early read or overwrite always gives a wrong result.
 enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
-void commit_later(Later kind);            // closes a group of the copies started since the last group
-void wait_later(Later kind, int groups);  // waits until at most this number of groups has not finished
+void commit_later(Later kind);            // closes the group of work that was started since the last commit
+void wait_later(Later kind, int groups);  // waits until at most `groups` groups are unfinished
 
-// Barriers in shared memory that count arrivals and bytes of copies; these copies also run as late as
-// possible. Phases are counted from 0. A thread can wait for the current phase or the previous one.
+// Barriers in shared memory that count arrivals and copied bytes; these copies also run as late as possible.
+// Phases are counted from 0. A thread can wait for the current phase or the previous one.
 void begin_phases(void* barrier, int arrivals);
-void arrive(void* barrier, std::int64_t bytes);  // arrives, and adds this number of bytes to the expected
-                                                 // ones
+void arrive(void* barrier, std::int64_t bytes);  // arrives, and adds `bytes` to the number of expected bytes
 void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy);
 void wait_phase(void* barrier, std::uint64_t phase);
 
-// Exchanges data within a warp: each lane gives `bytes` (at most kExchangeBytes), and all lanes get the 32
-// slots. They are valid until the warp's second next exchange.
+// Exchanges data within a warp: each lane passes `bytes` bytes (at most kExchangeBytes), and all lanes get
+// the 32 slots. The slots are valid until the warp's exchange after the next one.
 constexpr std::size_t kExchangeBytes = 64;
 const std::byte* warp_exchange(const void* mine, std::size_t bytes);
 
@@ -144,7 +144,7 @@ inline unsigned __ballot_sync(unsigned, bool condition) {
   return mask;
 }
 inline int __popc(unsigned x) { return std::popcount(x); }
-inline int atomicAdd(int* sum, int x) {  // only one thread runs at a time
+inline int atomicAdd(int* sum, int x) {  // needs no synchronisation: only one thread runs at a time
   const int before = *sum;
   *sum += x;
   return before;

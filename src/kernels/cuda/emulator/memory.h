@@ -1,4 +1,4 @@
-// Access for tests to the emulated device's memory. It is host memory that only kernels and copies can
+// Access to the emulated device's memory, for tests. It is host memory that only kernels and copies can
 // access, with an inaccessible page after each allocation.
 #pragma once
 
@@ -17,19 +17,20 @@ class DeviceMemoryAccess {
   DeviceMemoryAccess& operator=(const DeviceMemoryAccess&) = delete;
 };
 
-// Save and restore the contents of all device memory. Memory must be accessible, and must not be allocated or
-// released in between.
+// Save and restore the contents of all device memory. The memory must be accessible, and nothing may be
+// allocated or released between the two calls.
 std::size_t device_bytes();
 void copy_device_contents(std::vector<std::byte>& contents);
 void set_device_contents(const std::vector<std::byte>& contents);
 
-// Device memory in addition to allocations: of a graph, and of a kernel's code from its second launch on.
+// Device memory in addition to allocations, in bytes: of a graph, and of a kernel's code after its first
+// launch.
 constexpr std::size_t kGraphBytes = std::size_t{1} << 20, kCodeBytes = std::size_t{256} << 10;
 
-// Whether devices opened from now on have Hopper's warpgroup products; default: false.
+// Sets whether devices opened from now on have Hopper's warpgroup products; the default is false.
 void set_wgmma(bool there);
 
-// Numbers of launches and copies that all streams have done so far, and that are still waiting.
+// Numbers of launches and copies in all streams: those that have run, and those that wait.
 std::uint64_t work_done();
 std::uint64_t work_waiting();
 

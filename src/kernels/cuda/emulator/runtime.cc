@@ -25,20 +25,20 @@ struct CUgraphExec_st {
   std::vector<Work> works;
 };
 
-// A stream is used by one thread; others may wait for its events.
+// A stream. One thread uses it; others may wait for its events.
 struct CUstream_st {
-  std::recursive_mutex mutex;  // for the queue and the counters
+  std::recursive_mutex mutex;  // protects the queue and the counters
   std::deque<Work> queue;
   std::uint64_t enqueued = 0, done = 0;
-  CUgraphExec_st* graph = nullptr;  // graph that is being recorded
+  CUgraphExec_st* graph = nullptr;  // graph that is being recorded, or nullptr
   std::thread::id recorder;
 
   void run_until(std::uint64_t place) {
     const std::lock_guard lock(mutex);
     CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
     if (done >= place) return;
-    const octavo::cuda::emulated::DeviceMemoryAccess access;  // one for all work, because creating it needs
-                                                              // system calls
+    const octavo::cuda::emulated::DeviceMemoryAccess access;  // one object for all work, because creating it
+                                                              // needs system calls
     while (done < place) {
       const Work work = std::move(queue.front());
       queue.pop_front();
@@ -71,10 +71,11 @@ Streams& streams() {
   return s;
 }
 
-// An allocation ends at the end of its last page, except for alignment; the page after it is inaccessible.
+// An allocation. It ends at the end of its last page, except for alignment; the page after it is
+// inaccessible.
 struct Allocation {
   std::byte* pages;
-  std::size_t bytes;  // size of all pages except the last
+  std::size_t bytes;  // size of the pages except the last one, in bytes
 };
 
 struct Memory {
@@ -100,7 +101,7 @@ void count_graphs(int more) {
 
 std::atomic<bool> has_wgmma = false;
 
-// Host memory is read or written when the stream reaches the copy, as with pinned memory.
+// Copies memory. Host memory is accessed when the stream reaches the copy, as with pinned memory.
 void copy(CUstream_st* stream, void* to, const void* from, std::size_t bytes) {
   CHECK(stream->graph == nullptr, "a copy in a graph");
   emulated::enqueue(stream, [=] {
@@ -179,7 +180,7 @@ std::size_t free_bytes() {
 
 Result<void*> allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  constexpr std::size_t kAlignment = 256;  // equal to cudaMalloc's
+  constexpr std::size_t kAlignment = 256;  // same alignment as cudaMalloc
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t whole = (padded + page - 1) / page * page;

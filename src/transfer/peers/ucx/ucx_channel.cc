@@ -1,7 +1,7 @@
-// Channels over UCX. This is a separate library, which the program loads at first use (ucx_plugin.h).
+// Channels over UCX, in a separate library that the program loads at first use (ucx_plugin.h).
 //
-// All messages have the same tag, and UCX keeps their order. The socket shows whether the other end is
-// alive. So UCX may also choose transports that cannot detect this (shared memory).
+// All messages have the same tag, and UCX keeps their order. The socket shows whether the other end is alive.
+// So UCX may also choose transports that cannot detect this (shared memory).
 #include <poll.h>
 #include <ucp/api/ucp.h>
 
@@ -16,11 +16,11 @@ namespace {
 constexpr ucp_tag_t kTag = 1;
 constexpr int kSpins = 500;  // number of polls before the thread sleeps
 constexpr int kSilenceMs = 5'000;
-constexpr int kGoneMs = 200;  // time to wait for data that the other end sent before it ended
+constexpr int kGoneMs = 200;  // time in ms to wait for data that the other end sent before it ended
 
 Result<> said(ucs_status_t status) { return failure(ErrorCode::io, "UCX: {}", ucs_status_string(status)); }
 
-// The process has one context; each worker belongs to one thread.
+// Returns the context of the process; each worker belongs to one thread.
 ucs_status_t context(ucp_context_h& out) {
   static ucp_context_h made = nullptr;
   static const ucs_status_t status = [] {
@@ -51,7 +51,7 @@ class Channel final : public UcxChannel {
     return ucp_worker_get_efd(worker_, &wakes_);
   }
   ~Channel() override {
-    if (worker_ != nullptr) ucp_worker_destroy(worker_);  // cancels its operations
+    if (worker_ != nullptr) ucp_worker_destroy(worker_);  // cancels the worker's operations
   }
 
   std::string address() const override {
@@ -128,7 +128,7 @@ class Channel final : public UcxChannel {
 
   // Waits for an event.
   Result<> sleep(int beside) {
-    if (ucp_worker_arm(worker_) != UCS_OK) return {};  // an event has arrived
+    if (ucp_worker_arm(worker_) != UCS_OK) return {};  // an event has arrived in the meantime
     pollfd both[] = {{wakes_, POLLIN, 0}, {beside, POLLRDHUP, 0}};
     if (poll(both, 2, kSilenceMs) == 0)
       return failure(ErrorCode::io, "UCX: no data has arrived for {} s", kSilenceMs / 1000);
