@@ -94,8 +94,9 @@ TEST_F(SidecarTest, CompressedBodiesAreReadAsTheServerReadsThem) {
   start(decode, {.http = {.body_bytes_max = 1 << 20}});
   const auto send = [&](std::string body, std::string coding) {
     return *http::Client::connect({.port = sidecar_->port()})
-                ->request("POST", "/v1/completions", std::move(body),
-                          {{"x-prefiller-host-port", prefill.address()}, {"Content-Encoding", std::move(coding)}});
+                ->request(
+                    "POST", "/v1/completions", std::move(body),
+                    {{"x-prefiller-host-port", prefill.address()}, {"Content-Encoding", std::move(coding)}});
   };
   for (const char* coding : {"gzip", "deflate"}) {
     EXPECT_EQ(send(http::gzip(kPrompt), coding).body,
