@@ -99,8 +99,7 @@ void ResumeTest::cut_after_each_step(const std::string& path, const std::string&
     const json::object event = json::parse(whole[i]).as_object();
     if (!event.contains("token_ids")) continue;
     for (const json::value& id : event.at("token_ids").as_array()) tokens.push_back(id);
-    const http::Response rest =
-        post(path, asked + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
+    const http::Response rest = post(path, asked + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
     ASSERT_EQ(rest.status, 200) << rest.body;
     EXPECT_EQ(comparable(events(rest)),
               std::vector(expected.begin() + static_cast<std::ptrdiff_t>(i) + 1, expected.end()))
@@ -112,8 +111,10 @@ void ResumeTest::cut_after_each_step(const std::string& path, const std::string&
 }
 
 TEST_F(ResumeTest, EventsWithNames) {
-  serve_on("{I think}h\xC3\xA9. <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>XY XYZ!");
-  const std::string message = R"({"model":"demo","max_tokens":120,"messages":[{"role":"user","content":"Hi"}])";
+  serve_on(
+      "{I think}h\xC3\xA9. <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>XY XYZ!");
+  const std::string message =
+      R"({"model":"demo","max_tokens":120,"messages":[{"role":"user","content":"Hi"}])";
   const std::string response = R"({"model":"demo","max_output_tokens":120,"input":"Hi","request_id":"r")";
   cut_after_each_step("/v1/messages", message + R"(,"stop_sequences":["XYZ"])");
   cut_after_each_step("/v1/messages", message + R"(,"tools":[{"name":"f","input_schema":{}}])");

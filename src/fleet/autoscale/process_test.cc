@@ -75,9 +75,8 @@ struct Listed {
 
 // A server beside the process, at the port that the connector gave it.
 std::unique_ptr<http::Server> server_at(int port) {
-  return *http::Server::start({.port = static_cast<std::uint16_t>(port)}, [](std::shared_ptr<http::Exchange> e) {
-    e->respond({.body = "{}"});
-  });
+  return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
+                              [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });
 }
 
 TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {

@@ -1,4 +1,5 @@
-// Prefers prefill workers near the decode worker, since the prompt's KV blocks are sent from one to the other.
+// Prefers prefill workers near the decode worker, since the prompt's KV blocks are sent from one to the
+// other.
 #include <algorithm>
 
 #include "fleet/decide/topology.h"
@@ -15,8 +16,9 @@ bool takes_prompts(const Member& member) {
 bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   return std::ranges::any_of(view.members, [&](const Member& member) {
     const auto& labels = member.endpoint->labels;
-    return takes_prompts(member) &&
-           std::ranges::any_of(topology.labels, [&](const std::string& name) { return labels.contains(name); });
+    return takes_prompts(member) && std::ranges::any_of(topology.labels, [&](const std::string& name) {
+             return labels.contains(name);
+           });
   });
 }
 

@@ -37,14 +37,16 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
 }
 
 TEST_F(RouterTest, PromptsAreComputedNearTheDecodeWorker) {
-  const auto hand_over = [](auto e) { e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"}); };
+  const auto hand_over = [](auto e) {
+    e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
+  };
   Replica near("near", hand_over), far("far", hand_over);
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
   route_apart({far.url()}, {decode.url()});
   const auto place = [&](const Replica& replica, const char* type, const char* zone) {
-    const std::string record =
-        fmt::format(R"({{"url": "{}", "worker_type": "{}", "labels": {{"topology.kubernetes.io/zone": "{}"}}}})",
-                    replica.url(), type, zone);
+    const std::string record = fmt::format(
+        R"({{"url": "{}", "worker_type": "{}", "labels": {{"topology.kubernetes.io/zone": "{}"}}}})",
+        replica.url(), type, zone);
     EXPECT_EQ(connect().post_json("/workers", record)->status, 202);
   };
   place(far, "prefill", "b");

@@ -106,9 +106,10 @@ void Forwarding::refuse_waiting(FlowOutcome outcome) {
   if (outcome == FlowOutcome::rejected_capacity)
     return refuse_for_now(429, fmt::format("{}, and --queue-size {} requests wait", why, queue.size));
   if (outcome == FlowOutcome::evicted_ttl)
-    return refuse_for_now(any ? 408 : 503,
-                          fmt::format("{} within --queue-timeout-secs {}",
-                                      any ? "no replica had room" : "no replica was available", queue.timeout_s));
+    return refuse_for_now(
+        any ? 408 : 503,
+        fmt::format("{} within --queue-timeout-secs {}",
+                    any ? "no replica had room" : "no replica was available", queue.timeout_s));
   refuse_for_now(503, "no replica is available");
 }
 

@@ -9,7 +9,8 @@ namespace {
 class QueueTest : public RouterTest {
  protected:
   void route_with_queue(Replica& replica, int size, int timeout_s, int probes_ms) {
-    route({replica.url()}, {.health = {.interval_ms = probes_ms}, .queue = {.size = size, .timeout_s = timeout_s}});
+    route({replica.url()},
+          {.health = {.interval_ms = probes_ms}, .queue = {.size = size, .timeout_s = timeout_s}});
   }
   void lose(Replica& replica) {
     replica.stop();
@@ -19,7 +20,8 @@ class QueueTest : public RouterTest {
     return std::async(std::launch::async, [&] { return post("{}"); });
   }
   bool waits() {
-    return get("/metrics").body.find("llm_d_epp_flow_control_queue_size{priority=\"0\"} 1\n") != std::string::npos;
+    return get("/metrics").body.find("llm_d_epp_flow_control_queue_size{priority=\"0\"} 1\n") !=
+           std::string::npos;
   }
 };
 
@@ -44,7 +46,10 @@ TEST_F(QueueTest, RequestsThatReachNoWorkerWait) {
   route_with_queue(a, 1, 600, 10'000);
   a.stop();
   auto answer = post_later();
-  wait([&] { return get("/metrics").body.find("smg_worker_errors_total{worker=\"" + a.url() + "\"} ") != std::string::npos; });
+  wait([&] {
+    return get("/metrics").body.find("smg_worker_errors_total{worker=\"" + a.url() + "\"} ") !=
+           std::string::npos;
+  });
   a.start(a.port());
   EXPECT_EQ(answer.get().status, 200);
 }

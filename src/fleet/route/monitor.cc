@@ -18,8 +18,8 @@ constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refr
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 
-// Metrics of engines, and of a router that is a worker of this one: it shows the requests that its own workers
-// compute and those that wait in its queue.
+// Metrics of engines, and of a router that is a worker of this one: it shows the requests that its own
+// workers compute and those that wait in its queue.
 const EngineMetrics& worker_metrics() {
   static const EngineMetrics kMetrics = [] {
     EngineMetrics metrics = known_engines().any;

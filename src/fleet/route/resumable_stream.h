@@ -69,10 +69,10 @@ class ResumableStream {
   bool failed_ = false;
 
   // Only for events with names.
-  std::string held_;           // events of the current step
-  bool shows_steps_ = false;   // the replica marks the end of each step with token_ids
-  std::int64_t number_ = 0;    // sequence number of the next event
-  std::int64_t sent_ = 0;      // sequence number after the last event that the client has received
+  std::string held_;          // events of the current step
+  bool shows_steps_ = false;  // the replica marks the end of each step with token_ids
+  std::int64_t number_ = 0;   // sequence number of the next event
+  std::int64_t sent_ = 0;     // sequence number after the last event that the client has received
 };
 
 }  // namespace octavo::fleet

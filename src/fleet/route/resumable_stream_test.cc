@@ -110,8 +110,8 @@ TEST(ResumableStream, AnErrorOfTheReplicaIsALossOneOfTheClientIsAnEvent) {
 }
 
 std::string named(std::string_view type, std::string_view fields) {
-  return "event: " + std::string(type) + "\ndata: {\"type\":\"" + std::string(type) + "\"" + std::string(fields) +
-         "}\n\n";
+  return "event: " + std::string(type) + "\ndata: {\"type\":\"" + std::string(type) + "\"" +
+         std::string(fields) + "}\n\n";
 }
 
 TEST(ResumableStream, StepsOfEventsWithNamesArriveWhole) {
@@ -138,28 +138,29 @@ TEST(ResumableStream, StepsOfEventsWithNamesArriveWhole) {
 
 TEST(ResumableStream, AResponseKeepsItsIdAndItsNumbers) {
   auto stream = *ResumableStream::of("/v1/responses", R"({"input":"a","stream":true})");
-  const std::string created = named(
-      "response.created", R"(,"response":{"id":"resp_1","created_at":5},"sequence_number":0)");
+  const std::string created =
+      named("response.created", R"(,"response":{"id":"resp_1","created_at":5},"sequence_number":0)");
   EXPECT_EQ(stream.push(created), created);
   stream.push(named("response.in_progress", R"(,"sequence_number":1,"token_ids":[])"));
-  EXPECT_EQ(stream.push(named("response.output_text.delta", R"(,"delta":"a","sequence_number":2,"token_ids":[7])")),
-            named("response.output_text.delta", R"(,"delta":"a","sequence_number":2)"));
+  EXPECT_EQ(
+      stream.push(named("response.output_text.delta", R"(,"delta":"a","sequence_number":2,"token_ids":[7])")),
+      named("response.output_text.delta", R"(,"delta":"a","sequence_number":2)"));
   stream.push(named("response.output_text.done", R"(,"sequence_number":3)"));
   stream.lost();
   EXPECT_EQ(json::parse(stream.body()).at("request_id"), "1");
-  EXPECT_EQ(stream.push(named("response.output_text.done", R"(,"sequence_number":9)") +
-                        named("response.completed",
-                              R"(,"response":{"id":"resp_2","created_at":6},"sequence_number":10,"token_ids":[])")),
-            named("response.output_text.done", R"(,"sequence_number":3)") +
-                named("response.completed",
-                      R"(,"response":{"id":"resp_1","created_at":5},"sequence_number":4)"));
+  EXPECT_EQ(
+      stream.push(named("response.output_text.done", R"(,"sequence_number":9)") +
+                  named("response.completed",
+                        R"(,"response":{"id":"resp_2","created_at":6},"sequence_number":10,"token_ids":[])")),
+      named("response.output_text.done", R"(,"sequence_number":3)") +
+          named("response.completed", R"(,"response":{"id":"resp_1","created_at":5},"sequence_number":4)"));
   EXPECT_TRUE(stream.ended());
 }
 
 TEST(ResumableStream, EventsWithNamesOfAnotherServerPass) {
   auto stream = *ResumableStream::of("/v1/messages", R"({"messages":[],"stream":true})");
-  for (const std::string& event :
-       {named("message_start", R"(,"message":{"id":"msg_1"})"), named("content_block_start", R"(,"index":0)")})
+  for (const std::string& event : {named("message_start", R"(,"message":{"id":"msg_1"})"),
+                                   named("content_block_start", R"(,"index":0)")})
     EXPECT_EQ(stream.push(event), event);
   EXPECT_FALSE(stream.knows_tokens());
 }

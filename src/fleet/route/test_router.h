@@ -42,7 +42,7 @@ class Replica {
   std::atomic<int> engines = 1;     // number of ranks in its metrics
   std::atomic<bool> well = true;
   std::atomic<bool> has_metrics = true;
-  std::string own_metrics = {};         // if set, replaces its metrics; set it before the router starts
+  std::string own_metrics = {};        // if set, replaces its metrics; set it before the router starts
   std::atomic<bool> has_more = false;  // whether its models include "more"
 
  private:

@@ -62,8 +62,8 @@ void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
   if (!part.finish) return;
   ForcedCalls read = forced_calls(forced_text_);
   for (auto& [name, arguments] : read.calls)
-    delta.calls.push_back({static_cast<int>(delta.calls.size()), new_call_id(), std::move(name),
-                           std::move(arguments)});
+    delta.calls.push_back(
+        {static_cast<int>(delta.calls.size()), new_call_id(), std::move(name), std::move(arguments)});
   delta.called = !delta.calls.empty();
   delta.content = read.rest;
 }

@@ -47,7 +47,7 @@ class MessageReader {
 
   const ToolUse* tools_;
   std::string answer_id_;
-  std::uint64_t calls_ = 0;  // number of new ids
+  std::uint64_t calls_ = 0;             // number of new ids
   std::optional<ToolParser> parser_{};  // parser for calls that the model may write
   std::string forced_text_{};           // text so far of a forced call
 };

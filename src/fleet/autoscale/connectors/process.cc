@@ -139,11 +139,12 @@ void ProcessConnector::add(std::int64_t now_us) {
     next_us_ = now_us + options_.restart_us;
     return;
   }
-  servers_.push_back({.port = port,
-                      .entry = router_entry({.host = "127.0.0.1", .api_key = options_.api_key}, options_.router,
-                                            {.url = fmt::format("http://*:{}", port), .role = options_.role}),
-                      .process = *std::move(process),
-                      .since_us = now_us});
+  servers_.push_back(
+      {.port = port,
+       .entry = router_entry({.host = "127.0.0.1", .api_key = options_.api_key}, options_.router,
+                             {.url = fmt::format("http://*:{}", port), .role = options_.role}),
+       .process = *std::move(process),
+       .since_us = now_us});
   log_info("{} starts", servers_.back().url());
 }
 
