@@ -53,9 +53,10 @@ std::unique_ptr<fleet::Connector> nothing(int) { return std::make_unique<fleet::
 
 Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
   fleet::ProcessOptions o{.command = c.command,
-                          .router = c.options.urls.front(),
                           .api_key = c.options.api_key,
-                          .worker_type = c.pool,
+                          .role = c.options.pool == fleet::Pool::both      ? fleet::Role::both
+                                  : c.options.pool == fleet::Pool::prefill ? fleet::Role::prefill
+                                                                           : fleet::Role::decode,
                           .startup_us = c.startup_timeout_s * std::int64_t{1'000'000},
                           .drain_us = c.drain_timeout_s * std::int64_t{1'000'000}};
   if (!o.command.contains("{port}"))
@@ -63,6 +64,7 @@ Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
   if (c.options.urls.size() != 1)
     return invalid("url", "must be exactly one router, at which started servers are registered, got {}",
                    c.options.urls.size());
+  TRY(o.router, http::parse_url(c.options.urls.front()));
   TRY_VOID(read_ports(c.ports, o));
   if (o.last_port - o.first_port + 1 < c.options.rules.scaling.replicas_max)
     return invalid("ports", "must have at least --max-replicas ports, {}",

@@ -23,6 +23,7 @@ struct Route {
   bool chat = false;               // the prompt is a conversation, which a chat template renders
   bool renders = false;            // PATH/render exists and returns the prompt's exact tokens
   bool resumable = false;          // another replica can continue an interrupted stream
+  bool named_events = false;       // the events of its streams have names
   bool pooled = false;             // the answer is vectors or scores
   bool stored_id = false;          // the path continues with the id of a stored response or conversation
   std::string_view creates = {};   // prefix of the ids that the route creates and its server stores

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
+#include <ranges>
 #include <utility>
 
 #include "base/clock.h"
@@ -131,27 +131,27 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
-// Processes the tokens that the client already has, without sending them. Then text, stop strings, thoughts
-// and calls are in the state after these tokens.
+// Takes the tokens that the client already has, one after another, without sending them: then text, thoughts
+// and calls are as in the stream. Log-probabilities need positions in the text, so earlier ones are made up.
 Result<> Generation::resume() {
   if (!plan_.request.stream.resume) return {};
   Run& run = runs_.front();
   Choice& choice = run.choices.front();
-  Output said;
-  said.token_ids = *plan_.request.stream.resume;
-  // Log-probabilities need the token's position in the text, which depends on all earlier tokens.
   const auto placed = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
-  if (plan_.request.sampling.logprobs.output) {
-    std::ranges::transform(said.token_ids, std::back_inserter(said.logprobs), placed);
-    const std::vector<TokenId>& echoed = run.echoed.token_ids;
-    if (!echoed.empty())
-      std::transform(echoed.begin() + 1, echoed.end(), std::back_inserter(run.echoed.logprobs), placed);
-  }
-  AnswerPart part = choice.processor.take(std::move(said));
-  if (choice.processor.finished())
-    return invalid("resume_token_ids", "contain a stop string: nothing is left to resume");
+  const bool logprobs = plan_.request.sampling.logprobs.output.has_value();
+  for (const TokenId id : run.echoed.token_ids | std::views::drop(1))
+    if (logprobs) run.echoed.logprobs.push_back(placed(id));
   std::string sent;
-  emit(run, choice, std::move(part), sent);
+  emit(run, choice, choice.processor.take({}), sent);
+  for (const TokenId id : *plan_.request.stream.resume) {
+    Output one;
+    one.token_ids = {id};
+    if (logprobs) one.logprobs.push_back(placed(id));
+    AnswerPart part = choice.processor.take(std::move(one));
+    if (choice.processor.finished()) return invalid("resume_token_ids", "already contain a stop string");
+    emit(run, choice, std::move(part), sent);
+  }
+  send_kept(choice, sent);
   return {};
 }
 

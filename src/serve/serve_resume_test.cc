@@ -71,7 +71,57 @@ class ResumeTest : public ServeTest {
     }
     EXPECT_GE(tokens.size(), 3U);
   }
+
+  void cut_after_each_step(const std::string& path, const std::string& body);
 };
+
+// The events without the fields that differ between two answers.
+std::vector<std::string> comparable(const std::vector<std::string>& events) {
+  std::vector<std::string> out;
+  for (const std::string& text : events) {
+    json::object event = json::parse(text).as_object();
+    event.erase("sequence_number");
+    if (json::value* response = event.if_contains("response")) response->as_object().erase("created_at");
+    if (json::value* block = event.if_contains("content_block")) block->as_object().erase("id");
+    out.push_back(json::serialize(event));
+  }
+  return out;
+}
+
+// Cuts a stream of events with names after each step, which the last event of the step marks.
+void ResumeTest::cut_after_each_step(const std::string& path, const std::string& body) {
+  const std::string asked = body + R"(,"stream":true,"return_token_ids":true)";
+  const std::vector<std::string> whole = events(post(path, asked + "}"));
+  const std::vector<std::string> expected = comparable(whole);
+  json::array tokens;
+  int steps = 0;
+  for (std::size_t i = 0; i + 1 < whole.size(); ++i) {
+    const json::object event = json::parse(whole[i]).as_object();
+    if (!event.contains("token_ids")) continue;
+    for (const json::value& id : event.at("token_ids").as_array()) tokens.push_back(id);
+    const http::Response rest = post(path, asked + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
+    ASSERT_EQ(rest.status, 200) << rest.body;
+    EXPECT_EQ(comparable(events(rest)),
+              std::vector(expected.begin() + static_cast<std::ptrdiff_t>(i) + 1, expected.end()))
+        << "after event " << i;
+    ++steps;
+  }
+  EXPECT_GE(steps, 4);
+  EXPECT_GE(tokens.size(), 4U);
+}
+
+TEST_F(ResumeTest, EventsWithNames) {
+  serve_on(
+      "{I think}h\xC3\xA9. <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>XY XYZ!");
+  const std::string message =
+      R"({"model":"demo","max_tokens":120,"messages":[{"role":"user","content":"Hi"}])";
+  const std::string response = R"({"model":"demo","max_output_tokens":120,"input":"Hi","request_id":"r")";
+  cut_after_each_step("/v1/messages", message + R"(,"stop_sequences":["XYZ"])");
+  cut_after_each_step("/v1/messages", message + R"(,"tools":[{"name":"f","input_schema":{}}])");
+  cut_after_each_step("/v1/responses", response);
+  cut_after_each_step("/v1/responses",
+                      response + R"(,"tools":[{"type":"function","name":"f","parameters":{}}])");
+}
 
 TEST_F(ResumeTest, Texts) {
   serve_on("hé said: \xF0\x9F\x98\x80 XYX. XYZ!");

@@ -287,6 +287,67 @@ def test_kv_aware_finds_text_in_what_replicas_tell(tmp_path):
                 assert told["chosen"] == home and told["cached_tokens"][home] >= 32
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
+def test_streams_of_agents_go_on_at_another_replica(replica, path):
+    model = client_of(replica).models.list().data[0].id
+
+    def body(i):
+        prompt = f"Story {i}, please."
+        fields = dict(model=model, temperature=i % 2, seed=i, stream=True, ignore_eos=True)
+        if path == "/v1/messages":
+            return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=300)
+        return fields | dict(input=prompt, max_output_tokens=300)
+
+    def ask(base, i, seen=lambda: None):
+        events = []
+        with httpx.stream("POST", base + path, json=body(i), timeout=120) as answer:
+            assert answer.status_code == 200, answer.read()
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    events.append(json.loads(line.removeprefix("data: ")))
+                    seen()
+        return events
+
+    def said(events):
+        assert not any("token_ids" in event for event in events)
+        kinds = [event["type"] for event in events]
+        if path == "/v1/messages":
+            assert kinds[0] == "message_start" and kinds[-1] == "message_stop"
+            assert [kinds.count(kind) for kind in ("message_start", "content_block_start", "content_block_stop", "message_delta", "message_stop")] == [1] * 5
+            (end,) = [event for event in events if event["type"] == "message_delta"]
+            return "".join(e["delta"]["text"] for e in events if e["type"] == "content_block_delta"), end["usage"]["output_tokens"]
+        assert [event["sequence_number"] for event in events] == list(range(len(events)))
+        whole = events[-1]["response"]
+        assert {e["response"]["id"] for e in events if "response" in e} == {whole["id"]} and whole["created_at"] == events[0]["response"]["created_at"]
+        text = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
+        assert whole["output"][0]["content"][0]["text"] == text
+        assert {e["item_id"] for e in events if "item_id" in e} == {whole["output"][0]["id"]}
+        return text, whole["usage"]["output_tokens"]
+
+    count = 8
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        expected = list(pool.map(lambda i: said(ask(replica, i)), range(count)))
+    with running(SERVE) as (victim, second), running(ROUTE + f"{replica} {second} --policy round_robin --migration-limit 1") as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+        got, seen = [None] * count, []
+
+        def run(i):
+            got[i] = ask(base, i, lambda: seen.append(i))
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+        for thread in threads:
+            thread.start()
+        assert eventually(lambda: all(seen.count(i) > 4 for i in range(count)))
+        victim.kill()
+        for thread in threads:
+            thread.join()
+        assert [said(events) for events in got] == expected
+        assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') >= 2
+        if path == "/v1/responses":  # also of those that the killed replica began
+            for events in got:
+                assert httpx.get(base + path + "/" + events[-1]["response"]["id"]).json()["status"] == "incomplete"
+
+
 @pytest.mark.parametrize("chat", [True, False])
 def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
     model = client_of(replica).models.list().data[0].id

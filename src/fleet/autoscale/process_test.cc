@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <iterator>
 #include <thread>
 
 #include "base/testing/scratch_directory.h"
+#include "http/server.h"
 
 namespace octavo::fleet {
 namespace {
@@ -20,7 +22,7 @@ struct Started {
 
   ProcessOptions options(std::string_view then) const {
     return {.command = fmt::format("sh -c 'echo {{port}} >> {}; {}'", (folder / "log").string(), then),
-            .router = "http://127.0.0.1:1",
+            .router = {.host = "127.0.0.1", .port = 1},
             .first_port = 20'001,
             .last_port = 20'900};
   }
@@ -61,6 +63,44 @@ TEST(ProcessConnector, OneThatIsNotReadyInTimeIsEnded) {
   connector.tick(2, 32 * kSecond);
   connector.tick(2, 60 * kSecond);
   EXPECT_TRUE(started.reach(4));
+}
+
+struct Listed {
+  std::atomic<int> posts = 0;
+  std::unique_ptr<http::Server> router = *http::Server::start({}, [this](std::shared_ptr<http::Exchange> e) {
+    if (e->request().method == "POST") ++posts;
+    e->respond({.status = 202, .body = R"({"worker_id":"1"})"});
+  });
+};
+
+// A server beside the process, at the port that the connector gave it.
+std::unique_ptr<http::Server> server_at(int port) {
+  return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
+                              [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });
+}
+
+TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
+  const Started started;
+  Listed list;
+  ProcessOptions options = started.options("exec sleep 100");
+  options.router.port = list.router->port();
+  ProcessConnector connector(options);
+  connector.tick(1, 0);
+  ASSERT_TRUE(started.reach(1));
+  auto server = server_at(options.first_port);
+  connector.tick(1, 1 * kSecond);
+  EXPECT_EQ(list.posts, 1);
+  connector.tick(1, 2 * kSecond);
+  EXPECT_EQ(list.posts, 1);
+  connector.tick(1, 5 * kSecond);
+  EXPECT_EQ(list.posts, 2) << "the router may have restarted";
+  server.reset();
+  connector.tick(1, 14 * kSecond);
+  EXPECT_EQ(started.count(), 1) << "it may be slow";
+  connector.tick(1, 16 * kSecond);  // ends the process
+  connector.tick(1, 17 * kSecond);
+  connector.tick(1, 40 * kSecond);
+  EXPECT_TRUE(started.reach(2));
 }
 
 TEST(ProcessConnector, NothingIsLeftAtTheEnd) {

@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/value_from.hpp>
+#include <map>
 #include <string>
 
 #include "fleet/discover/event_addresses.h"
@@ -48,6 +49,17 @@ Result<int> read_count(const json::object& record, std::string_view name, int ma
   return static_cast<int>(field->get_int64());
 }
 
+Result<std::map<std::string, std::string>> read_labels(const json::value* labels) {
+  std::map<std::string, std::string> read;
+  if (labels == nullptr) return read;
+  if (!labels->is_object()) return invalid("labels", "must be an object of texts");
+  for (const auto& [name, value] : labels->get_object()) {
+    if (!value.is_string()) return invalid("labels", "must be an object of texts");
+    read[name] = value.get_string();
+  }
+  return read;
+}
+
 void replace_host(std::string& address, std::string_view host) {
   constexpr std::string_view kAnyHost = "//*:";
   if (const std::size_t at = address.find(kAnyHost); at != std::string::npos)
@@ -63,6 +75,7 @@ Result<Endpoint> read_worker(const json::object& record) {
   Endpoint worker{.name = address.text(), .url = address.url()};
   TRY(worker.role, read_role(field_of(record, "role")));
   TRY(worker.models, read_models(field_of(record, "models")));
+  TRY(worker.labels, read_labels(field_of(record, "labels")));
   if (const json::value* events = field_of(record, "kv_events")) {
     if (!events->is_string()) return invalid("kv_events", "must be text like \"tcp://host:5557\"");
     if (events->get_string() != "none")
@@ -86,6 +99,7 @@ json::object write_worker(const Endpoint& worker) {
   json::object record{{"url", worker.url}};
   if (worker.role != Role::both) record["role"] = worker.role == Role::prefill ? "prefill" : "decode";
   if (!worker.models.empty()) record["models"] = json::value_from(worker.models);
+  if (!worker.labels.empty()) record["labels"] = json::value_from(worker.labels);
   if (!worker.kv_events_endpoint.empty())
     record["kv_events"] = worker.kv_replay_endpoint.empty()
                               ? worker.kv_events_endpoint

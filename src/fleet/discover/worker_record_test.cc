@@ -12,6 +12,7 @@ TEST(WorkerRecord, IsReadAsItWasWritten) {
                         .url = "http://10.0.0.1:8000",
                         .models = {"a", "b"},
                         .role = Role::prefill,
+                        .labels = {{"topology.kubernetes.io/zone", "a"}},
                         .kv_events_endpoint = "tcp://10.0.0.1:5557",
                         .kv_replay_endpoint = "tcp://10.0.0.1:5558",
                         .ranks = 2,
@@ -39,6 +40,8 @@ TEST(WorkerRecord, AWrongFieldIsNamed) {
   };
   EXPECT_EQ(field(R"("role": "both of them")"), "role");
   EXPECT_EQ(field(R"("models": [1])"), "models");
+  EXPECT_EQ(field(R"("labels": {"zone": 1})"), "labels");
+  EXPECT_EQ(field(R"("labels": ["zone"])"), "labels");
   EXPECT_EQ(field(R"("kv_events": 5557)"), "kv_events");
   EXPECT_EQ(field(R"("kv_events": "tcp://h")"), "kv_events");
   EXPECT_EQ(field(R"("block_size": 0)"), "block_size");

@@ -119,11 +119,11 @@ void Forwarding::find_model() {
 
 void Forwarding::go() {
   state_ = Sent{};
-  if (context_.options.retry.migration_limit > 0 && in_.route().stream)
+  if (context_.options.retry.migration_limit > 0 && in_.route().stream && !in_.route().server_tools)
     body_ = client_body_ = back_.make_resumable();
   if (is_bootstrapped()) return begin_halves();
   if (auto body = prefill_request()) return prefill(std::move(body));
-  if (!send()) refuse(503, "no replica is available");
+  if (!send()) no_worker();
 }
 
 ChoiceOptions Forwarding::choice_options(Role part) const {
@@ -310,7 +310,12 @@ bool Forwarding::lead(Attempt& attempt) {
   }
   state_ = Answering{std::move(leader)};
   balancer_.first_token(attempt.choice.booking);
-  back_.begun() ? context_.metrics.migrated(true) : context_.metrics.first_byte(in_.seconds());
+  if (!back_.begun()) {
+    context_.metrics.first_byte(in_.seconds());
+    return true;
+  }
+  context_.metrics.migrated(true);
+  context_.stored.learn(created(fmt::format(R"("id":"{}")", back_.id())), attempt.worker().name);
   return true;
 }
 
@@ -366,6 +371,11 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
     balancer_.failed(*worker);
     return break_off();
   }
+  // The request has not arrived anywhere, so it can wait until a worker is back.
+  if (unreachable && context_.queue && waits()) {
+    if (!send()) return wait_again();
+    return context_.metrics.retried();
+  }
   // A worker that crashes or freezes loses many requests at once, so the first retry of each is free. Further
   // retries use the budget.
   const bool free = unreachable || ++history_.losses == 1;
@@ -400,8 +410,8 @@ void Forwarding::give_up(const std::string& reason) {
   if (history_.tries > 1) context_.metrics.retries_exhausted();
   if (back_.begun()) return break_off();
   if (history_.refusal) return answer(*std::move(history_.refusal));
-  refuse(history_.tries >= context_.options.retry.attempts_max ? 502 : 503,
-         fmt::format("no replica could answer: {}", reason));
+  const std::string message = fmt::format("no replica could answer: {}", reason);
+  history_.tries >= context_.options.retry.attempts_max ? refuse(502, message) : refuse_for_now(503, message);
 }
 
 // Continues the stream at another worker. False: no worker can.

@@ -7,9 +7,9 @@
 // | Arrived    | a worker serves its model             | Queued (--queue-size), Prefilling (P/D) or Sent |
 // |            | no worker serves its model            | Over: 404                                       |
 // | Queued     | a worker has room                     | Prefilling or Sent                              |
-// |            | too many wait, or for too long        | Over: 429, 408                                  |
+// |            | too many wait, or for too long        | Over: 429, 408, 503                             |
 // | Prefilling | the worker has answered, or fails     | Prefilling (another worker) or Sent             |
-// | Sent       | refused, lost                         | Sent (another worker), Queued or Over           |
+// | Sent       | refused, lost, no worker is available | Sent (another worker), Queued or Over           |
 // |            | no first byte for --hedge-after-ms    | Sent, with two attempts                         |
 // |            | the first byte of an answer           | Answering                                       |
 // | Answering  | its end                               | Over                                            |
@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,8 +75,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
     int tries = 0;                 // number of attempts since the request arrived or its stream broke
     int losses = 0;                // number of attempts whose worker was lost before the client received a
                                    // byte
-    int refusals = 0;              // number of refusals for lack of capacity since the queue dispatched the
-                                   // request
+    int refusals = 0;              // number of times that the queue dispatched the request in vain
     bool prefill_is_busy = false;  // a prefill worker had no capacity
     std::vector<EndpointId> tried = {};
     // endpoints whose failures the request may have caused
@@ -91,12 +91,17 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void go();
   // Functions of the queue (forwarding_queue.cc).
   void enter();
+  void no_worker();
+  void too_late();
+  void leave();
   void wait_for_room();
   void wait_again();
   void leave_queue(FlowOutcome outcome);
+  void refuse_waiting(FlowOutcome outcome);
   // Functions of prefill at a separate worker (forwarding_prefill.cc).
   std::shared_ptr<const std::string> prefill_request();
   void prefill(std::shared_ptr<const std::string> body);
+  std::expected<Choice, Refusal> choose_prefill();  // forwarding_nearness.cc
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
   void decode(const std::optional<std::string>& params);
@@ -138,6 +143,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void send_back(Attempt& attempt, std::string_view piece);
   void answer(http::Response response);
   void refuse(int status, const std::string& message, std::string_view param = {});
+  void refuse_for_now(int status, const std::string& message);
   void break_off();
   void refuse_late();
   void finish();
@@ -159,7 +165,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   AttemptPointer prefill_half_;                     // prefill part of the current attempt; null without a
                                                     // bootstrap
   bool in_halves_ = false;                          // see forwarding_bootstrap.cc
-  std::string owner_;                               // name of the worker that has the stored id; "": unknown
+  std::string owner_;                               // name of the worker that has the stored id, or of the
+                                                    // decode worker that is near; "": any
   std::optional<std::uint64_t> draw_ = {};   // random bits for the next choice of a decode worker, if they
                                              // are reused
   bool admitted_;                            // counted in Admission

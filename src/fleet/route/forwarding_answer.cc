@@ -77,6 +77,14 @@ void Forwarding::refuse(int status, const std::string& message, std::string_view
   end(status);
 }
 
+// Refuses a request that may succeed a little later. Call it before the answer has begun.
+void Forwarding::refuse_for_now(int status, const std::string& message) {
+  constexpr std::string_view kRetryAfterS = "1";
+  http::Response response = proxy_error(in_.request().path, status, message);
+  response.headers.set("Retry-After", std::string(kRetryAfterS));
+  answer(std::move(response));
+}
+
 void Forwarding::break_off() {
   if (in_.past_own_deadline()) return refuse_late();
   refuse(502, "the replica failed in the middle of its answer, and no other one can continue it");
@@ -95,8 +103,7 @@ void Forwarding::finish() {
 
 void Forwarding::client_gone() {
   if (is<Over>()) return;
-  if (const auto* queued = std::get_if<Queued>(&state_); queued && queued->id != 0)
-    context_.queue->cancel(queued->id);
+  leave();
   end(499);
 }
 

@@ -34,7 +34,7 @@ bool Forwarding::send_prefill_half() {
   const auto source = client_body_ ? client_body_ : in_.body();
   const auto request = json_object(*source);
   if (!request) return false;
-  auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
+  auto choice = choose_prefill();
   if (!choice) return false;
   const Endpoint& worker = *choice->endpoint;
   auto body = bootstrap_body(
@@ -52,7 +52,7 @@ void Forwarding::begin_halves() {
   if (const auto checked = bootstrap_body(in_.request().body, *request, {}); !checked)
     return answer(proxy_error(in_.request().path, checked.error()));
   in_halves_ = true;
-  if (!send()) refuse(503, "no pair of a prefill and a decode worker is available");
+  if (!send()) refuse_for_now(503, "no pair of a prefill and a decode worker is available");
 }
 
 void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {

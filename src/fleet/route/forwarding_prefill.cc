@@ -33,7 +33,7 @@ std::shared_ptr<const std::string> Forwarding::prefill_request() {
 
 // Sends the prompt to the best prefill worker that has not got it yet.
 void Forwarding::prefill(std::shared_ptr<const std::string> body) {
-  auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
+  auto choice = choose_prefill();
   if (!choice) return spill("no prefill worker is left");
   state_ = Prefilling{.body = body, .attempt = nullptr};
   std::get<Prefilling>(state_).attempt = open(
@@ -95,7 +95,7 @@ void Forwarding::decode(const std::optional<std::string>& params) {
   prefilled_ = params.has_value();
   if (params)
     body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));
-  if (!send()) refuse(503, "no replica is available");
+  if (!send()) no_worker();
 }
 
 }  // namespace octavo::fleet

@@ -36,6 +36,30 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
             std::string::npos);
 }
 
+TEST_F(RouterTest, PromptsAreComputedNearTheDecodeWorker) {
+  const auto hand_over = [](auto e) {
+    e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
+  };
+  Replica near("near", hand_over), far("far", hand_over);
+  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
+  route_apart({far.url()}, {decode.url()});
+  const auto place = [&](const Replica& replica, const char* type, const char* zone) {
+    const std::string record = fmt::format(
+        R"({{"url": "{}", "worker_type": "{}", "labels": {{"topology.kubernetes.io/zone": "{}"}}}})",
+        replica.url(), type, zone);
+    EXPECT_EQ(connect().post_json("/workers", record)->status, 202);
+  };
+  place(far, "prefill", "b");
+  place(near, "prefill", "a");
+  place(decode, "decode", "a");
+  wait([&] { return ready() == 3; });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_EQ(near.requests, 4);
+  near.stop();
+  EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_EQ(far.requests, 1) << "another zone is better than none";
+}
+
 TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
   Replica refusing("r", [](auto e) { e->respond({.status = 400}); });
   Replica mute("m", [](auto e) {

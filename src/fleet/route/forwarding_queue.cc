@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "fleet/route/forwarding.h"
@@ -22,7 +23,31 @@ constexpr int kPauseMs = 50, kPauseMaxMs = 1'000;
 
 }  // namespace
 
-void Forwarding::enter() { context_.queue ? wait_for_room() : go(); }
+void Forwarding::enter() {
+  if (!context_.queue) return go();
+  if (const double own_s = in_.route().timeout_s; own_s > 0)
+    loop_.after(static_cast<int>(std::ceil((own_s - in_.seconds()) * 1e3)), [weak = weak_from_this()] {
+      if (const auto self = weak.lock(); self && self->is<Queued>()) self->too_late();
+    });
+  wait_for_room();
+}
+
+// The client's own deadline is over while the request waits.
+void Forwarding::too_late() {
+  leave();
+  refuse_late();
+}
+
+// Removes the request from the queue.
+void Forwarding::leave() {
+  if (const auto* queued = std::get_if<Queued>(&state_); queued && queued->id != 0)
+    context_.queue->cancel(queued->id);
+}
+
+// Called if no worker can get the request now.
+void Forwarding::no_worker() {
+  context_.queue ? wait_again() : refuse_for_now(503, "no replica is available");
+}
 
 void Forwarding::wait_for_room() {
   const http::Request& request = in_.request();
@@ -41,17 +66,19 @@ void Forwarding::wait_for_room() {
                         });
 }
 
-// After the first refusal, enters the queue at once: the queue now knows that no worker has capacity. After
-// later refusals, pauses first: the queue may be wrong about the workers, since other routers use them or few
-// serve the model.
+// Called if workers have refused the request or are unreachable. The first time, the request enters the queue
+// at once: the queue now knows that no worker has capacity. Later it pauses first: the queue may be wrong
+// about the workers, since other routers use them, few serve the model, or one has just ended.
 void Forwarding::wait_again() {
   history_.tried.clear();
   history_.tries = 0;
   if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   if (std::exchange(admitted_, false)) context_.admission.leave();
   if (history_.refusals++ == 0) return wait_for_room();
+  if (!context_.queue->pause()) return refuse_waiting(FlowOutcome::rejected_capacity);
   state_ = Queued{};
   loop_.after(std::min(kPauseMs * history_.refusals, kPauseMaxMs), [self = shared_from_this()] {
+    self->context_.queue->resume();
     if (!self->is<Over>()) self->wait_for_room();
   });
 }
@@ -64,22 +91,26 @@ void Forwarding::leave_queue(FlowOutcome outcome) {
     if (history_.refusals == 0)
       go();
     else if (!send())
-      refuse(503, "no replica is available");
+      wait_again();
   }
-  if (admitted_) return context_.queue->sent();
-  if (over) return;
+  if (outcome == FlowOutcome::dispatched) return context_.queue->sent();
+  if (!over) refuse_waiting(outcome);
+}
+
+void Forwarding::refuse_waiting(FlowOutcome outcome) {
   if (outcome != FlowOutcome::rejected_capacity && history_.refusal)
     return answer(*std::move(history_.refusal));
-  switch (outcome) {
-    case FlowOutcome::rejected_capacity:
-      return refuse(429, fmt::format("no replica has room, and --queue-size {} requests wait",
-                                     context_.options.queue.size));
-    case FlowOutcome::evicted_ttl:
-      return refuse(408, fmt::format("no replica had room within --queue-timeout-secs {}",
-                                     context_.options.queue.timeout_s));
-    default:
-      return refuse(503, "no replica is available");
-  }
+  const QueueOptions& queue = context_.options.queue;
+  const bool any = context_.queue->has_workers();
+  const std::string_view why = any ? "no replica has room" : "no replica is available";
+  if (outcome == FlowOutcome::rejected_capacity)
+    return refuse_for_now(429, fmt::format("{}, and --queue-size {} requests wait", why, queue.size));
+  if (outcome == FlowOutcome::evicted_ttl)
+    return refuse_for_now(
+        any ? 408 : 503,
+        fmt::format("{} within --queue-timeout-secs {}",
+                    any ? "no replica had room" : "no replica was available", queue.timeout_s));
+  refuse_for_now(503, "no replica is available");
 }
 
 }  // namespace octavo::fleet

@@ -18,6 +18,18 @@ constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refr
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 
+// Metrics of engines, and of a router that is a worker of this one: it shows the requests that its own
+// workers compute and those that wait in its queue.
+const EngineMetrics& worker_metrics() {
+  static const EngineMetrics kMetrics = [] {
+    EngineMetrics metrics = known_engines().any;
+    metrics.push_back({.figure = Figure::running, .metric = {.name = "smg_worker_requests_active"}});
+    metrics.push_back({.figure = Figure::waiting, .metric = {.name = "llm_d_epp_flow_control_queue_size"}});
+    return metrics;
+  }();
+  return kMetrics;
+}
+
 std::string failure_of(const Result<http::Response>& answer) {
   return answer ? fmt::format("status {}", answer->status) : answer.error().message;
 }
@@ -98,7 +110,7 @@ void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
   const auto read = [&] {
     const auto view = balancer_.view();
     const Member* member = view->find(asked.endpoint->name);
-    return read_engine_page(member ? *member : asked, answer.body, known_engines().any, now_us());
+    return read_engine_page(member ? *member : asked, answer.body, worker_metrics(), now_us());
   };
   EnginePage page = read();
   balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
 
 #include "base/exact_json.h"
 #include "fleet/relay/json_body.h"
@@ -25,6 +27,13 @@ bool is_true(const json::object& body, std::string_view name) {
 bool is_false(const json::object& body, std::string_view name) {
   const json::value* value = body.if_contains(name);
   return value && value->is_bool() && !value->get_bool();
+}
+
+// Log-probabilities of a response's earlier tokens are in its last event, and the next replica does not have
+// them.
+bool asks_for_logprobs(const json::object& body) {
+  const json::value* include = body.if_contains("include");
+  return include && include->is_array() && !include->get_array().empty();
 }
 
 bool asks_for_one_answer(const json::object& body) {
@@ -63,7 +72,9 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))
     return std::nullopt;
+  if (openai::find_route(path)->named_events && asks_for_logprobs(*request)) return std::nullopt;
   ResumableStream stream;
+  stream.named_ = openai::find_route(path)->named_events;
   stream.shows_ids_ = is_true(*request, "return_token_ids");
   if (const json::value* options = request->if_contains("stream_options"); options && options->is_object())
     stream.shows_usage_ = is_true(options->get_object(), "include_usage");
@@ -80,7 +91,11 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
 
 std::string ResumableStream::body() const {
   if (!begun()) return body_;
-  return with_field(body_, "resume_token_ids", fmt::format("[{}]", fmt::join(tokens_, ",")));
+  std::string body = with_field(body_, "resume_token_ids", fmt::format("[{}]", fmt::join(tokens_, ",")));
+  // The next replica stores the response under the id that the client knows.
+  constexpr std::string_view kResponse = "resp_";
+  if (!named_ || !id_.starts_with(kResponse) || json_object(body_)->contains("request_id")) return body;
+  return with_field(body, "request_id", json::serialize(json::string(id_.substr(kResponse.size()))));
 }
 
 std::string ResumableStream::push(std::string_view bytes) {
@@ -94,10 +109,13 @@ std::string ResumableStream::push(std::string_view bytes) {
 std::string ResumableStream::finish() {
   const std::string last = events_.rest();
   events_.clear();
-  return ended_ ? "" : event(last);
+  if (ended_) return "";
+  const std::string out = event(last);
+  return out + std::exchange(held_, {});
 }
 
 std::string ResumableStream::event(std::string_view text) {
+  if (named_) return named_event(text);
   const std::optional<std::string_view> data = data_of(text);
   if (!data) return std::string(text);
   ended_ = *data == "[DONE]";
@@ -154,6 +172,8 @@ void ResumableStream::lost() {
   events_.clear();
   failed_ = false;
   migrated_ = begun();
+  held_.clear();
+  number_ = sent_;
 }
 
 std::optional<std::string> ResumableStream::rest() const {

@@ -2,6 +2,7 @@
 // Keeps the tokens that the client has received, and makes the body for the next replica.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,7 +15,8 @@ namespace octavo::fleet {
 
 // Requests token ids from replicas (return_token_ids), and removes them from the events unless the client has
 // requested them. The next replica gets the client's body with `resume_token_ids`, which `octavo serve`
-// supports.
+// supports. Events with names (/v1/messages, /v1/responses) are sent on when the one with their token ids has
+// arrived, so that the client never has half of a step.
 class ResumableStream {
  public:
   // nullopt: the request is not a stream of one answer, or some tokens are hidden.
@@ -23,6 +25,7 @@ class ResumableStream {
   std::string body() const;
   // Whether the client has received part of the answer, so the next replica must continue after it.
   bool begun() const { return !id_.empty(); }
+  const std::string& id() const { return id_; }  // id of the answer; "": no event was received yet
 
   // Returns the whole events for the client that these bytes complete; empty after an end or a failure.
   std::string push(std::string_view bytes);
@@ -43,8 +46,14 @@ class ResumableStream {
   ResumableStream() = default;
   std::string event(std::string_view text);
   std::string chunk(std::string_view text, std::string_view data);
+  // Functions for events with names (named_events.cc).
+  std::string named_event(std::string_view text);
+  void note_start(const boost::json::object& event);
+  bool note_tokens(boost::json::object& event);
+  void continue_numbers(boost::json::object& event);
 
   std::string body_;
+  bool named_ = false;  // the events have names
   EventCutter events_;
   bool shows_ids_ = false;    // the client has requested token ids
   bool shows_usage_ = false;  // the client has requested usage
@@ -58,6 +67,12 @@ class ResumableStream {
   bool finished_ = false;  // the answer is complete, but the last event may be missing
   bool ended_ = false;
   bool failed_ = false;
+
+  // Only for events with names.
+  std::string held_;          // events of the current step
+  bool shows_steps_ = false;  // the replica marks the end of each step with token_ids
+  std::int64_t number_ = 0;   // sequence number of the next event
+  std::int64_t sent_ = 0;     // sequence number after the last event that the client has received
 };
 
 }  // namespace octavo::fleet

@@ -22,7 +22,10 @@ TEST(ResumableStream, OnlyAStreamOfOneAnswerWhoseTokensAreTold) {
   const auto goes_on = [](std::string_view body) { return ResumableStream::of(kPath, body).has_value(); };
   EXPECT_TRUE(goes_on(R"({"prompt":"a","stream":true,"n":1,"tools":[],"logprobs":2})"));
   EXPECT_TRUE(ResumableStream::of("/v1/chat/completions", R"({"messages":[],"stream":true})"));
-  EXPECT_FALSE(ResumableStream::of("/v1/responses", R"({"input":"a","stream":true})"));
+  EXPECT_TRUE(ResumableStream::of("/v1/responses", R"({"input":"a","stream":true})"));
+  EXPECT_TRUE(ResumableStream::of("/v1/messages", R"({"messages":[],"stream":true})"));
+  EXPECT_FALSE(ResumableStream::of(
+      "/v1/responses", R"({"input":"a","stream":true,"include":["message.output_text.logprobs"]})"));
   for (const std::string_view body :
        {"", "[]", R"({"prompt":"a"})", R"({"prompt":"a","stream":false})",
         R"({"prompt":"a","stream":true,"n":2})", R"({"prompt":["a","b"],"stream":true})",
@@ -104,6 +107,75 @@ TEST(ResumableStream, AnErrorOfTheReplicaIsALossOneOfTheClientIsAnEvent) {
             "");
   EXPECT_TRUE(stream.failed());
   EXPECT_FALSE(stream.ended());
+}
+
+std::string named(std::string_view type, std::string_view fields) {
+  return "event: " + std::string(type) + "\ndata: {\"type\":\"" + std::string(type) + "\"" +
+         std::string(fields) + "}\n\n";
+}
+
+TEST(ResumableStream, StepsOfEventsWithNamesArriveWhole) {
+  auto stream = *ResumableStream::of("/v1/messages", R"({"messages":[],"stream":true})");
+  EXPECT_EQ(json::parse(stream.body()).at("return_token_ids"), true);
+  constexpr std::string_view kMessage = R"(,"message":{"id":"msg_1"})";
+  EXPECT_EQ(stream.push(named("message_start", std::string(kMessage) + R"(,"token_ids":[])")),
+            named("message_start", kMessage));
+  EXPECT_EQ(stream.push(named("ping", "")), named("ping", "")) << "a keep-alive is not held back";
+  const std::string start = named("content_block_start", R"(,"index":0)");
+  EXPECT_EQ(stream.push(start), "");
+  EXPECT_EQ(stream.push(named("content_block_delta", R"(,"index":0,"token_ids":[7,8])")),
+            start + named("content_block_delta", R"(,"index":0)"));
+  EXPECT_EQ(stream.push(named("content_block_stop", R"(,"index":0)")), "") << "half of a step";
+  stream.lost();
+  EXPECT_TRUE(stream.knows_tokens());
+  const json::object body = json::parse(stream.body()).as_object();
+  EXPECT_EQ(body.at("resume_token_ids"), json::parse("[7,8]"));
+  EXPECT_FALSE(body.contains("request_id"));
+  const std::string end = named("content_block_stop", R"(,"index":0)") + named("message_delta", "");
+  EXPECT_EQ(stream.push(end + named("message_stop", R"(,"token_ids":[9])")), end + named("message_stop", ""));
+  EXPECT_TRUE(stream.ended());
+}
+
+TEST(ResumableStream, AResponseKeepsItsIdAndItsNumbers) {
+  auto stream = *ResumableStream::of("/v1/responses", R"({"input":"a","stream":true})");
+  const std::string created =
+      named("response.created", R"(,"response":{"id":"resp_1","created_at":5},"sequence_number":0)");
+  EXPECT_EQ(stream.push(created), created);
+  stream.push(named("response.in_progress", R"(,"sequence_number":1,"token_ids":[])"));
+  EXPECT_EQ(
+      stream.push(named("response.output_text.delta", R"(,"delta":"a","sequence_number":2,"token_ids":[7])")),
+      named("response.output_text.delta", R"(,"delta":"a","sequence_number":2)"));
+  stream.push(named("response.output_text.done", R"(,"sequence_number":3)"));
+  stream.lost();
+  EXPECT_EQ(json::parse(stream.body()).at("request_id"), "1");
+  EXPECT_EQ(
+      stream.push(named("response.output_text.done", R"(,"sequence_number":9)") +
+                  named("response.completed",
+                        R"(,"response":{"id":"resp_2","created_at":6},"sequence_number":10,"token_ids":[])")),
+      named("response.output_text.done", R"(,"sequence_number":3)") +
+          named("response.completed", R"(,"response":{"id":"resp_1","created_at":5},"sequence_number":4)"));
+  EXPECT_TRUE(stream.ended());
+}
+
+TEST(ResumableStream, EventsWithNamesOfAnotherServerPass) {
+  auto stream = *ResumableStream::of("/v1/messages", R"({"messages":[],"stream":true})");
+  for (const std::string& event : {named("message_start", R"(,"message":{"id":"msg_1"})"),
+                                   named("content_block_start", R"(,"index":0)")})
+    EXPECT_EQ(stream.push(event), event);
+  EXPECT_FALSE(stream.knows_tokens());
+}
+
+TEST(ResumableStream, AnErrorOfTheReplicaIsALossAmongEventsWithNames) {
+  for (const std::string& lost : {named("error", R"(,"error":{"type":"overloaded_error","message":"stops"})"),
+                                  named("response.failed", "")}) {
+    auto stream = *ResumableStream::of("/v1/messages", R"({"messages":[],"stream":true})");
+    EXPECT_EQ(stream.push(lost), "");
+    EXPECT_TRUE(stream.failed());
+  }
+  auto stream = *ResumableStream::of("/v1/messages", R"({"messages":[],"stream":true})");
+  const std::string own = named("error", R"(,"error":{"type":"invalid_request_error","message":"no"})");
+  EXPECT_EQ(stream.push(own), own);
+  EXPECT_FALSE(stream.failed());
 }
 
 // Streams of servers other than `octavo serve`: all forms of an event's end and of the last event.

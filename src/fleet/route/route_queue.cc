@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "fleet/decide/eligible.h"
+
 namespace octavo::fleet {
 namespace {
 
@@ -20,11 +22,26 @@ FlowOptions flow_options(const QueueOptions& options) {
 RouteQueue::RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options)
     : balancer_(balancer),
       admission_(admission),
+      size_(options.size),
       gate_(balancer, {.flow = flow_options(options),
                        .saturation = [this] { return has_room() ? 0 : 1; },
                        .program = "route"}) {}
 
-bool RouteQueue::has_room() const { return !admission_.full() && balancer_.room() > dispatched_; }
+bool RouteQueue::has_room() const {
+  return !admission_.full() && has_workers() && balancer_.room() > dispatched_;
+}
+
+bool RouteQueue::has_workers() const {
+  Candidates found;
+  eligible(*balancer_.fleet().view(), {}, Role::decode, {}, found);
+  return !found.empty();
+}
+
+bool RouteQueue::pause() {
+  if (++paused_ <= size_) return true;
+  --paused_;
+  return false;
+}
 
 // The gate calls back for one request after another, so that the next decision includes this request.
 void RouteQueue::enter(FlowItem item, FlowGate::Then then) {

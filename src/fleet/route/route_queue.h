@@ -23,6 +23,12 @@ class RouteQueue {
   // chosen a worker.
   void enter(FlowItem item, FlowGate::Then then);
   void sent() { --dispatched_; }
+  // Whether some worker may get requests, at its limit or not.
+  bool has_workers() const;
+  // Counts a request that is about to enter the queue again. False: there are too many; otherwise call
+  // resume() later.
+  bool pause();
+  void resume() { --paused_; }
   void cancel(std::uint64_t id) { gate_.cancel(id); }
   void stop() { gate_.stop(); }
   std::string metrics() const { return gate_.metrics(); }
@@ -32,7 +38,9 @@ class RouteQueue {
 
   Balancer& balancer_;
   Admission& admission_;
+  const int size_;
   std::atomic<int> dispatched_ = 0;  // number of dispatched requests that have not chosen a worker yet
+  std::atomic<int> paused_ = 0;
   FlowGate gate_;
 };
 

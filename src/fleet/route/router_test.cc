@@ -414,5 +414,28 @@ TEST_F(RouterTest, AWorkerThatComesBackIsAskedAtOnce) {
   }
 }
 
+TEST_F(RouterTest, ARouterAsAWorkerReportsItsLoad) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
+  route({a.url(), b.url()});
+  auto slow = std::async(std::launch::async, [&] { return post(R"({"prompt": "a"})"); });
+  wait([&] { return keeper.size() == 1; });
+  const std::string busy_page = get("/metrics").body;
+  keeper.at(0)->respond({.body = "{}"});
+  slow.get();
+  Keeper kept;
+  Replica one("one", std::ref(kept)), two("two", std::ref(kept));
+  one.own_metrics = two.own_metrics = busy_page;
+  route({one.url(), two.url()}, {.blind_wait_ms = 1});
+  wait([&] { return one.pages > 1 && two.pages > 1; });
+  auto answer = std::async(std::launch::async, [&] { return post(R"({"prompt": "a", "max_tokens": 1})"); });
+  wait([&] { return kept.size() == 1; });
+  const int before = one.pages + two.pages;
+  wait([&] { return one.pages + two.pages > before + 20; });
+  EXPECT_EQ(kept.size(), 1U) << "no second router computes it";
+  kept.at(0)->respond({.body = "late"});
+  EXPECT_EQ(answer.get().body, "late");
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -22,6 +22,7 @@ class StreamBack {
 
   bool begun() const { return begun_; }  // the client has received the head
   bool is_events() const { return events_; }
+  std::string id() const { return resumable_ ? resumable_->id() : ""; }  // id of a stream that may continue
   bool is_full() const;                                 // the client does not read
   bool is_complete() const;                             // the last event was received
   bool continued_by(const http::Response& head) const;  // whether this answer can continue what the client

@@ -42,10 +42,12 @@ class Replica {
   std::atomic<int> engines = 1;     // number of ranks in its metrics
   std::atomic<bool> well = true;
   std::atomic<bool> has_metrics = true;
+  std::string own_metrics = {};        // if set, replaces its metrics; set it before the router starts
   std::atomic<bool> has_more = false;  // whether its models include "more"
 
  private:
   std::string metrics() const {
+    if (!own_metrics.empty()) return own_metrics;
     std::string page = fmt::format("vllm:num_requests_waiting {}\nprocess_start_time_seconds {}\n",
                                    waiting.load(), started_s.load());
     for (int i = 0; i < engines; ++i)

@@ -11,6 +11,7 @@
 #include "base/quoted_text.h"
 #include "base/random.h"
 #include "fleet/relay/disaggregation.h"
+#include "fleet/relay/proxy_error.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 #include "openai/errors.h"
@@ -86,15 +87,23 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
         openai::error_response(403, fmt::format("{} may not be asked to prefill", (*with)->text())));
   const bool alone = !*with || request.method != "POST";
   http::ClientLoop& loop = client->loop_of(*exchange);
-  const auto legs = std::make_shared<TwoLegs>(options, loop, std::move(exchange), *std::move(with), draw);
-  if (alone) return begin(loop, legs, std::nullopt);
-  boost::asio::post(readers, [this, &loop, legs] {
+  const auto legs_of = [this, &loop, with = *std::move(with), draw](std::shared_ptr<http::Exchange> from) {
+    return std::make_shared<TwoLegs>(options, loop, std::move(from), with, draw);
+  };
+  if (alone) return begin(loop, legs_of(std::move(exchange)), std::nullopt);
+  boost::asio::post(readers, [this, &loop, legs_of, exchange = std::move(exchange)] {
     const auto begun = within_memory([&]() -> Result<> {
+      if (auto refusal = exchange->decode_body(options.http.body_bytes_max)) {
+        exchange->respond(*std::move(refusal));
+        return {};
+      }
+      const auto legs = legs_of(exchange);
       begin(loop, legs, first_leg(legs->path(), legs->body()));
       return {};
     });
     if (!begun)
-      loop.post([legs] { legs->refuse(503, "the sidecar has not enough memory for this request"); });
+      exchange->respond(
+          proxy_error(exchange->request().path, 503, "the sidecar has not enough memory for this request"));
   });
 }
 

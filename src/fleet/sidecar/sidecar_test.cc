@@ -14,6 +14,7 @@
 #include "fleet/sidecar/connector.h"
 #include "http/client.h"
 #include "http/sse.h"
+#include "http/test_gzip.h"
 
 namespace octavo::fleet {
 namespace {
@@ -86,6 +87,28 @@ class SidecarTest : public testing::Test {
 
   std::unique_ptr<Sidecar> sidecar_;
 };
+
+TEST_F(SidecarTest, CompressedBodiesAreReadAsTheServerReadsThem) {
+  Engine prefill([](const auto&) { return says(R"({"kv_transfer_params":{"remote_port":7}})"); });
+  Engine decode(echo);
+  start(decode, {.http = {.body_bytes_max = 1 << 20}});
+  const auto send = [&](std::string body, std::string coding) {
+    return *http::Client::connect({.port = sidecar_->port()})
+                ->request(
+                    "POST", "/v1/completions", std::move(body),
+                    {{"x-prefiller-host-port", prefill.address()}, {"Content-Encoding", std::move(coding)}});
+  };
+  for (const char* coding : {"gzip", "deflate"}) {
+    EXPECT_EQ(send(http::gzip(kPrompt), coding).body,
+              R"({"kv_transfer_params":{"remote_port":7},)" + std::string(kPrompt.substr(1)));
+    EXPECT_EQ(decode.asked().back().headers.find("Content-Encoding"), std::nullopt);
+    EXPECT_EQ(prefill.asked().back().headers.find("Content-Encoding"), std::nullopt);
+  }
+  EXPECT_EQ(prefill.asked().size(), 2U);
+  EXPECT_EQ(send(std::string(kPrompt), "gzip").status, 400);
+  EXPECT_EQ(send(std::string(kPrompt), "zstd").status, 415);
+  EXPECT_EQ(send(http::gzip(std::string(2 << 20, ' ')), "gzip").status, 413);
+}
 
 TEST_F(SidecarTest, NixlTellsTheDecoderWhereTheBlocksAre) {
   Engine prefill([](const auto&) {

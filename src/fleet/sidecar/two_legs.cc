@@ -51,8 +51,11 @@ TwoLegs::TwoLegs(const SidecarOptions& options, http::ClientLoop& loop,
       prefiller_(std::move(prefiller)),
       draw_(draw),
       trace_(options.tracer, "sidecar", exchange_->request()) {
+  const bool decoded = prefiller_ && exchange_->request().method == "POST";
   for (const auto& [name, value] : passed_on(exchange_->request().headers))
-    if (!http::equal_ignoring_case(name, kPrefillers)) headers_.add(name, value);
+    if (!http::equal_ignoring_case(name, kPrefillers) &&
+        !(decoded && http::equal_ignoring_case(name, "Content-Encoding")))
+      headers_.add(name, value);
   if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", fmt::format("{:016x}", draw_));
 }
 

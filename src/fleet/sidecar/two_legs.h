@@ -24,7 +24,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   using Then = std::function<void(const Result<http::Response>& reply)>;
   using Otherwise = std::function<void(const std::shared_ptr<TwoLegs>& legs)>;
 
-  // prefiller: empty if the local engine does all the work. draw: random bits.
+  // prefiller: empty if the local engine does all the work; otherwise a POST's body is decoded already
+  // (Content-Encoding). draw: random bits.
   TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
           std::optional<http::Address> prefiller, std::uint64_t draw);
   ~TwoLegs() { trace_.end(status_); }

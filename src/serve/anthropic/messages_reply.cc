@@ -8,6 +8,7 @@
 #include "http/sse.h"
 #include "openai/anthropic_errors.h"
 #include "serve/openai/message_reader.h"
+#include "serve/openai/named_events.h"
 #include "serve/openai/reply.h"
 
 namespace octavo::anthropic {
@@ -32,23 +33,24 @@ json::object usage_of(const Usage& usage) {
 class MessagesReply final : public openai::Reply {
  public:
   explicit MessagesReply(openai::ReplyOptions options)
-      : options_(std::move(options)), reader_(options_.tools) {}
+      : options_(std::move(options)), reader_(options_.tools), events_(options_.return_token_ids) {}
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
     if (std::exchange(begun_, true)) return "";  // a keep-alive has already started the stream
     event("message_start", {{"message", message(usage_of({.prompt_tokens = prompt.tokens}))}});
-    return take_events();
+    return events_.take();
   }
 
   std::string keep_alive(const EchoedPrompt& prompt) override {
     std::string out = open(0, prompt, nullptr);
     event("ping", {});
-    return out + take_events();
+    return out + events_.take();
   }
 
   std::string part(const AnswerPart& part, const Usage*) override {
     add(reader_.read(part), part);
-    return take_events();
+    events_.count(part.token_ids);
+    return part.finish ? events_.take_unfinished() : events_.take();
   }
 
   std::string close(const Usage& usage) override {
@@ -56,7 +58,7 @@ class MessagesReply final : public openai::Reply {
     event("message_delta", {{"delta", {{"stop_reason", stop_reason()}, {"stop_sequence", stop_sequence()}}},
                             {"usage", usage_of(usage)}});
     event("message_stop", {});
-    return take_events();
+    return events_.take();
   }
 
   std::string failed(const Error& error) override { return http::sse_event("error", error_json(error)); }
@@ -145,10 +147,8 @@ class MessagesReply final : public openai::Reply {
 
   void event(std::string_view type, json::object fields) {
     fields["type"] = type;
-    events_ += http::sse_event(type, exact_json_text(fields));
+    events_.add(type, std::move(fields));
   }
-
-  std::string take_events() { return std::exchange(events_, {}); }
 
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
@@ -159,7 +159,7 @@ class MessagesReply final : public openai::Reply {
   bool called_ = false;
   std::optional<FinishReason> finish_{};
   std::optional<std::string> stop_{};
-  std::string events_{};
+  openai::NamedEvents events_;
 };
 
 }  // namespace

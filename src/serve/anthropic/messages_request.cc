@@ -318,6 +318,8 @@ constexpr std::string_view kSharedFields[] = {"model",
                                               "priority",
                                               "service_tier",
                                               "chat_template_kwargs",
+                                              "return_token_ids",
+                                              "resume_token_ids",
                                               "kv_transfer_params"};
 // Fields that this file converts, and fields without effect.
 constexpr std::string_view kOwnFields[] = {

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -269,6 +268,7 @@ json::object Session::turn_body() const {
   // A forced call is made once. After the last allowed call the model must answer.
   const bool last = counts_.turns >= kTurnsMax || counts_.runs >= counts_.runs_max;
   if (counts_.turns > 0) body["tool_choice"] = last ? "none" : "auto";
+  if (counts_.turns > 0) body.erase("request_id");  // ids of items and calls are made from it
   if (const json::value* choice = body.if_contains("tool_choice");
       choice && choice->is_object() && text_at(choice->get_object(), "type") == "mcp")
     body["tool_choice"] =

@@ -1,7 +1,10 @@
 #include "serve/openai/message_reader.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include "base/hash.h"
 
 namespace octavo::openai {
 
@@ -34,9 +37,15 @@ void MessageReader::read_free(const AnswerPart& part, CallPolicy policy, Message
   delta.called = parser_->calls() > 0;
   for (CallPiece& piece : parsed.calls) {
     std::string id = std::move(piece.id);
-    if (!piece.name.empty() && id.empty()) id = new_tool_call_id(tools_->dialect);
+    if (!piece.name.empty() && id.empty()) id = new_call_id(tools_->dialect);
     delta.calls.push_back({piece.index, std::move(id), std::move(piece.name), std::move(piece.arguments)});
   }
+}
+
+std::string MessageReader::new_call_id(const grammar::ToolDialect* dialect) {
+  if (answer_id_.empty()) return tool_call_id(dialect, {secret_seed(), secret_seed()});
+  const auto bytes = std::as_bytes(std::span(answer_id_));
+  return tool_call_id(dialect, hash_bytes(HashAlgorithm::xxh3_128, bytes, calls_++));
 }
 
 // Streams the arguments of a named function; sends a list of calls at the end of the answer.
@@ -47,14 +56,14 @@ void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
   if (!forced.function.empty()) {
     delta.called = !forced_text_.empty();
     if (part.text.empty()) return;
-    delta.calls.push_back({0, first ? new_tool_call_id() : "", first ? forced.function : "", part.text});
+    delta.calls.push_back({0, first ? new_call_id() : "", first ? forced.function : "", part.text});
     return;
   }
   if (!part.finish) return;
   ForcedCalls read = forced_calls(forced_text_);
   for (auto& [name, arguments] : read.calls)
-    delta.calls.push_back({static_cast<int>(delta.calls.size()), new_tool_call_id(), std::move(name),
-                           std::move(arguments)});
+    delta.calls.push_back(
+        {static_cast<int>(delta.calls.size()), new_call_id(), std::move(name), std::move(arguments)});
   delta.called = !delta.calls.empty();
   delta.content = read.rest;
 }

@@ -1,8 +1,10 @@
 // Splits a chat's answer into thoughts, text and tool calls, part by part, for all protocols.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "serve/openai/output_processor.h"
@@ -29,8 +31,9 @@ struct MessageDelta {
 // Reads the parts of one answer in order.
 class MessageReader {
  public:
-  // Keeps a reference to the tools.
-  explicit MessageReader(const ToolUse& tools) : tools_(&tools) {}
+  // Keeps a reference to the tools. answer_id: if set, equal answers have equal ids of calls.
+  explicit MessageReader(const ToolUse& tools, std::string answer_id = {})
+      : tools_(&tools), answer_id_(std::move(answer_id)) {}
 
   MessageDelta read(const AnswerPart& part);
   // Reads a whole answer at once. An incomplete call becomes text.
@@ -40,8 +43,11 @@ class MessageReader {
   MessageDelta read(const AnswerPart& part, CallPolicy policy);
   void read_free(const AnswerPart& part, CallPolicy policy, MessageDelta& delta);
   void read_forced(const AnswerPart& part, MessageDelta& delta);
+  std::string new_call_id(const grammar::ToolDialect* dialect = nullptr);
 
   const ToolUse* tools_;
+  std::string answer_id_;
+  std::uint64_t calls_ = 0;             // number of new ids
   std::optional<ToolParser> parser_{};  // parser for calls that the model may write
   std::string forced_text_{};           // text so far of a forced call
 };

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <boost/json/value_from.hpp>
+#include <span>
 #include <utility>
 
 #include "base/exact_json.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "http/sse.h"
 #include "serve/openai/message_reader.h"
+#include "serve/openai/named_events.h"
 #include "serve/openai/reply.h"
 
 namespace octavo::openai {
@@ -20,10 +21,12 @@ namespace {
 
 enum class Kind : std::uint8_t { reasoning, message, call, custom };
 
-std::string new_item_id(Kind kind) {
+// A server that continues the response of another one gives the same ids.
+std::string item_id(Kind kind, const std::string& response_id, std::size_t index) {
   constexpr std::string_view kPrefixes[] = {"rs", "msg", "fc", "ctc"};
   const std::string_view prefix = kPrefixes[static_cast<std::size_t>(kind)];
-  return fmt::format("{}_{:016x}{:016x}", prefix, secret_seed(), secret_seed());
+  const Hash128 bits = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(response_id)), index);
+  return fmt::format("{}_{:016x}{:016x}", prefix, bits.high, bits.low);
 }
 
 json::object usage_of(const Usage& usage) {
@@ -43,7 +46,8 @@ class ResponsesReply final : public Reply {
         options_(std::move(options)),
         responses_(std::move(responses)),
         response_(pending_response(responses_.response, options_)),
-        reader_(options_.tools) {
+        reader_(options_.tools, options_.id),
+        events_(options_.return_token_ids) {
     if (responses_.background) responses_.store->begin(options_.id, exact_json_text(response_));
     response_["status"] = "in_progress";
   }
@@ -53,33 +57,34 @@ class ResponsesReply final : public Reply {
     prompt_ids_ = prompt.token_ids;
     response_event("response.created");
     response_event("response.in_progress");
-    return take_events();
+    return events_.take();
   }
 
   std::string keep_alive(const EchoedPrompt& prompt) override {
     if (sequence_ == 0) return open(0, prompt, nullptr);
     response_event("response.in_progress");
-    return take_events();
+    return events_.take();
   }
 
   std::string part(const AnswerPart& part, const Usage*) override {
     add(reader_.read(part), part);
-    return take_events();
+    events_.count(part.token_ids);
+    return part.finish ? events_.take_unfinished() : events_.take();
   }
 
   std::string close(const Usage& usage) override {
     finish(usage);
     response_event(fmt::format("response.{}", incomplete_ ? "incomplete" : "completed"));
-    return take_events();
+    return events_.take();
   }
 
   std::string failed(const Error& error) override {
-    events_.clear();
+    (void)events_.take_unfinished();
     response_["status"] = "failed";
     response_["error"] = json::object{{"code", "server_error"}, {"message", error.message}};
     if (responses_.background || sequence_ > 0) keep();  // in other cases the client does not know the id
     response_event("response.failed");
-    return take_events();
+    return events_.take_unfinished();
   }
 
   bool shows_cached_tokens() const override { return true; }
@@ -249,6 +254,10 @@ class ResponsesReply final : public Reply {
 
   static bool has_content(Kind kind) { return kind == Kind::reasoning || kind == Kind::message; }
 
+  std::string new_item_id(Kind kind) const {
+    return item_id(kind, options_.id, static_cast<std::size_t>(index()));
+  }
+
   int index() const { return static_cast<int>(response_.at("output").as_array().size()); }
 
   void response_event(const std::string& type) { event(type, {{"response", response_}}); }
@@ -263,10 +272,8 @@ class ResponsesReply final : public Reply {
   void event(std::string_view type, json::object fields) {
     fields["type"] = type;
     fields["sequence_number"] = sequence_++;
-    events_ += http::sse_event(type, exact_json_text(fields));
+    events_.add(type, std::move(fields));
   }
-
-  std::string take_events() { return std::exchange(events_, {}); }
 
   const Tokenizer* tokenizer_;
   const ReplyOptions options_;
@@ -279,7 +286,7 @@ class ResponsesReply final : public Reply {
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;
   int sequence_ = 0;
-  std::string events_{};
+  NamedEvents events_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/hash.h"
 #include "grammar/json_value.h"
 #include "grammar/tool_calls.h"
 #include "serve/openai/call_cursor.h"
@@ -245,10 +244,10 @@ json::object tool_call_json(std::string_view id, std::string_view name, std::str
   return {{"id", id}, {"type", "function"}, {"function", std::move(function)}};
 }
 
-std::string new_tool_call_id(const grammar::ToolDialect* dialect) {
+std::string tool_call_id(const grammar::ToolDialect* dialect, const Hash128& bits) {
   if (!dialect || !dialect->short_ids)
-    return fmt::format("chatcmpl-tool-{:016x}{:016x}", secret_seed(), secret_seed());
-  return fmt::format("{:016x}", secret_seed()).substr(0, 9);
+    return fmt::format("chatcmpl-tool-{:016x}{:016x}", bits.high, bits.low);
+  return fmt::format("{:016x}", bits.high).substr(0, 9);
 }
 
 ForcedCalls forced_calls(std::string_view text) {

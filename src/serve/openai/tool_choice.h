@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "grammar/grammar_source.h"
 #include "openai/request_fields.h"
 #include "serve/openai/tool_parser.h"
@@ -67,7 +68,7 @@ struct ForcedCalls {
 ForcedCalls forced_calls(std::string_view text);
 // An entry of a message's tool_calls. id: "" for later pieces of a call.
 boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
-// dialect: the call's dialect, or null.
-std::string new_tool_call_id(const grammar::ToolDialect* dialect = nullptr);
+// dialect: the call's dialect, or null. bits: random.
+std::string tool_call_id(const grammar::ToolDialect* dialect, const Hash128& bits);
 
 }  // namespace octavo::openai

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <ranges>
 
 #include "base/log.h"
@@ -18,9 +16,10 @@
 namespace octavo::fleet {
 namespace {
 
-namespace json = boost::json;
-
 constexpr std::int64_t kAskUs = 500'000;      // time between two health requests to a server
+constexpr std::int64_t kKeepUs = 3'000'000;   // time between two checks of a server's entry in the router
+constexpr std::int64_t kSilentUs = 10'000'000;  // a server that answers no health request for this time is
+                                                // killed: it may be frozen
 constexpr std::int64_t kQuietUs = 1'000'000;  // within this time, a request that the router has just sent
                                               // arrives
 constexpr std::int64_t kEndUs = 60'000'000;   // time after SIGTERM; then the process is killed
@@ -52,7 +51,7 @@ void ProcessConnector::tick(int replicas, std::int64_t now_us) {
 
 bool ProcessConnector::end(std::int64_t now_us) {
   while (Server* serving = newest(Phase::serving)) {
-    (void)strike(*serving);  // a router that does not answer sends no requests either
+    (void)serving->entry->remove();  // a router that does not answer sends no requests either
     enter(*serving, Phase::draining, now_us);
   }
   next_us_ = now_us;
@@ -65,7 +64,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
     if (server.phase == Phase::ending) return log_info("{} has ended", server.url());
     log_warning("{}: the server {}", server.url(), server.process.fate());
     // the router's health checks also notice the end
-    if (server.phase == Phase::serving) (void)strike(server);
+    if (server.phase == Phase::serving) (void)server.entry->remove();
     next_us_ = now_us + options_.restart_us;
     return;
   }
@@ -75,7 +74,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (server.phase == Phase::starting) {
     const auto health = ask_server(server.url(), "GET", "/health", {}, options_.api_key);
     if (health && health->status == 200) {
-      if (const auto done = enlist(server); !done) {
+      if (const auto done = server.entry->keep(); !done) {
         server.asked_us += options_.restart_us;
         return log_warning("{} is ready, but cannot be registered: {}", server.url(), done.error().message);
       }
@@ -86,8 +85,25 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
       server.process.kill();
     }
   }
+  if (server.phase == Phase::serving) when_serving(server, now_us);
   if (server.phase == Phase::draining) when_draining(server, now_us);
   if (server.phase == Phase::ending && lasted_us > kEndUs) server.process.kill();
+}
+
+// Any answer counts: a server that is asleep or overloaded has not frozen.
+void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
+  if (ask_server(server.url(), "GET", "/health", {}, options_.api_key)) {
+    server.heard_us = now_us;
+  } else if (now_us - server.heard_us >= kSilentUs) {
+    log_warning("{} has not answered for {} s and is killed", server.url(), kSilentUs / 1'000'000);
+    return server.process.kill();
+  }
+  if (now_us - server.kept_us < kKeepUs) return;
+  server.kept_us = now_us;
+  const Result<> kept = server.entry->keep();
+  if (!kept && server.listed)
+    log_warning("{} cannot be registered, tries again: {}", server.url(), kept.error().message);
+  server.listed = kept.has_value();
 }
 
 void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
@@ -108,7 +124,7 @@ void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
 
 void ProcessConnector::add(std::int64_t now_us) {
   // A draining server that has not ended is reused at once.
-  if (Server* draining = newest(Phase::draining); draining && enlist(*draining)) {
+  if (Server* draining = newest(Phase::draining); draining && draining->entry->keep()) {
     log_info("{} stays", draining->url());
     return enter(*draining, Phase::serving, now_us);
   }
@@ -123,7 +139,12 @@ void ProcessConnector::add(std::int64_t now_us) {
     next_us_ = now_us + options_.restart_us;
     return;
   }
-  servers_.push_back({.port = port, .process = *std::move(process), .since_us = now_us});
+  servers_.push_back(
+      {.port = port,
+       .entry = router_entry({.host = "127.0.0.1", .api_key = options_.api_key}, options_.router,
+                             {.url = fmt::format("http://*:{}", port), .role = options_.role}),
+       .process = *std::move(process),
+       .since_us = now_us});
   log_info("{} starts", servers_.back().url());
 }
 
@@ -133,7 +154,7 @@ void ProcessConnector::remove(std::int64_t now_us) {
     return enter(*starting, Phase::ending, now_us);
   }
   Server* serving = newest(Phase::serving);
-  if (const auto done = strike(*serving); !done) {
+  if (const auto done = serving->entry->remove(); !done) {
     next_us_ = now_us + options_.restart_us;
     return log_warning("{} cannot be removed: {}", serving->url(), done.error().message);
   }
@@ -145,6 +166,7 @@ void ProcessConnector::enter(Server& server, Phase phase, std::int64_t now_us) {
   server.phase = phase;
   server.since_us = now_us;
   server.quiet_us = 0;
+  server.heard_us = server.kept_us = now_us;
 }
 
 ProcessConnector::Server* ProcessConnector::newest(Phase phase) {
@@ -157,35 +179,6 @@ int ProcessConnector::free_port() const {
   for (int port = options_.first_port; port <= options_.last_port; ++port)
     if (std::ranges::find(servers_, port, &Server::port) == servers_.end() && is_free(port)) return port;
   return 0;
-}
-
-Result<> ProcessConnector::enlist(const Server& server) {
-  json::object worker{{"url", server.url()}};
-  if (!options_.worker_type.empty()) worker["worker_type"] = options_.worker_type;
-  TRY(const http::Response answer,
-      ask_server(options_.router, "POST", "/workers", json::serialize(worker), options_.api_key));
-  if (answer.status / 100 == 2) return {};
-  return failure(ErrorCode::io, "the router answered with status {}: {}", answer.status, answer.body);
-}
-
-Result<> ProcessConnector::strike(const Server& server) {
-  TRY(const http::Response list, ask_server(options_.router, "GET", "/workers", {}, options_.api_key));
-  boost::system::error_code wrong;
-  const json::value body = json::parse(list.body, wrong);
-  const json::value* workers = wrong ? nullptr : body.find_pointer("/workers", wrong);
-  if (workers == nullptr || !workers->is_array())
-    return failure(ErrorCode::io, "the router lists no workers ({})", list.status);
-  for (const json::value& worker : workers->get_array()) {
-    const json::value* url = worker.find_pointer("/url", wrong);
-    const json::value* id = worker.find_pointer("/id", wrong);
-    if (!url || !id || !id->is_string() || *url != json::value(server.url())) continue;
-    TRY(const http::Response answer,
-        ask_server(options_.router, "DELETE", fmt::format("/workers/{}", std::string_view(id->get_string())),
-                   {}, options_.api_key));
-    if (answer.status / 100 == 2) return {};
-    return failure(ErrorCode::io, "the router answered with status {}: {}", answer.status, answer.body);
-  }
-  return {};  // the router does not list it
 }
 
 }  // namespace octavo::fleet
