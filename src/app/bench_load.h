@@ -64,9 +64,9 @@ struct MeasuredLoad {
   traffic::LoadResult run;
   boost::json::object figures;
 };
-MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts,
-                          std::span<const std::int64_t> due_us, const LoadTarget& target,
-                          const traffic::Goodput& goodput, std::span<const double> percentiles);
+MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts, std::span<const std::int64_t> due_us,
+                          const LoadTarget& target, const traffic::Goodput& goodput,
+                          std::span<const double> percentiles);
 
 // Error if requests have failed: their number, and the first error.
 Result<> none_failed(const traffic::LoadResult& run);

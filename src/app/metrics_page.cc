@@ -67,7 +67,8 @@ std::string metrics_page() {
       "## octavo pick\n\n"
       "llm-d's names.\n\n"
       "{}",
-      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics() + record_metrics()),
+      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics() +
+            record_metrics()),
       table(fleet::RouteMetrics().text()), table(fleet::PickMetrics().text(fleet::FleetView{})));
 }
 

@@ -191,8 +191,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
   std::vector<Arrival> arrivals;
   while (auto line = reader.next()) {
     TRY(const Record record, std::move(line->record));
-    if (!record.request)
-      return invalid("log", "{}: has only hashes (--record-hashes-only)", line->place);
+    if (!record.request) return invalid("log", "{}: has only hashes (--record-hashes-only)", line->place);
     const std::int64_t tokens = record.answers.empty() ? 0 : record.answers.front().count;
     arrivals.push_back({record.arrived_us,
                         {.ids = record.request->prompt,
@@ -235,8 +234,9 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ReplayCommand>();
   command->add_option("log", options->path, "Folder of records, or one of its files")->required();
   command
-      ->add_option("--url", options->url,
-                   "Server that gets the recorded prompts at their times, instead: measures it, compares nothing")
+      ->add_option(
+          "--url", options->url,
+          "Server that gets the recorded prompts at their times, instead: measures it, compares nothing")
       ->group("Load");
   command->add_option("--speed", options->speed, "With --url: how much faster than recorded")
       ->check(CLI::Range(0.001, 1e6))

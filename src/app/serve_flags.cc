@@ -221,7 +221,8 @@ constexpr ServeFlag kLogFlags[] = {
 
 constexpr ServeFlag kRecordFlags[] = {
     {"--record", flag::to<record_of, &RecordOptions::dir>,
-     "Folder for records of finished requests, which `octavo replay` computes again; created if missing. They "
+     "Folder for records of finished requests, which `octavo replay` computes again; created if missing. "
+     "They "
      "contain prompts and answers as token ids"},
     {"--record-bytes", flag::to<record_of, &RecordOptions::bytes_max>,
      "Maximum bytes of all files in --record; the oldest are deleted",

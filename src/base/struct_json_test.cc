@@ -41,7 +41,8 @@ Result<Outer> read_back(const std::string& text) {
 
 TEST(StructJson, DefaultsAreLeftOut) {
   EXPECT_EQ(text_of({}), "{}");
-  EXPECT_EQ(text_of({.share = 0.5, .inner = {.depth = 4, .text = {}}}), R"({"share":0.5,"inner":{"depth":4}})");
+  EXPECT_EQ(text_of({.share = 0.5, .inner = {.depth = 4, .text = {}}}),
+            R"({"share":0.5,"inner":{"depth":4}})");
 }
 
 TEST(StructJson, EveryValueComesBack) {

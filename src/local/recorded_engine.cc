@@ -34,8 +34,9 @@ std::string adapter_hash(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    if (const fs::path extension = entry.path().extension();
-        extension == ".safetensors" || extension == ".bin" || entry.path().filename() == "adapter_config.json")
+    if (const fs::path extension = entry.path().extension(); extension == ".safetensors" ||
+                                                             extension == ".bin" ||
+                                                             entry.path().filename() == "adapter_config.json")
       files.push_back(entry.path());
   std::ranges::sort(files);
   return hash_of_files(files).value_or("");
@@ -59,9 +60,10 @@ std::string layout_of(const ParallelOptions& parallel) {
 }
 
 std::string formats_of(const EngineOptions& options, const EngineInfo& info) {
-  return fmt::format("dtype {}, quantization {}, kv_cache_dtype {}, max_model_len {}{}", options.model.dtype,
-                     options.model.quantization, options.cache.dtype, info.max_model_len,
-                     options.model.hf_overrides.empty() ? "" : ", hf_overrides " + options.model.hf_overrides);
+  return fmt::format(
+      "dtype {}, quantization {}, kv_cache_dtype {}, max_model_len {}{}", options.model.dtype,
+      options.model.quantization, options.cache.dtype, info.max_model_len,
+      options.model.hf_overrides.empty() ? "" : ", hf_overrides " + options.model.hf_overrides);
 }
 
 }  // namespace
@@ -77,8 +79,7 @@ Result<RecordedEngine> recorded_engine(const EngineOptions& options, const Engin
   } else {
     TRY(identity.weights, model_fingerprint(options.model.dir, options.model.weights_dir));
   }
-  return RecordedEngine{
-      .identity = std::move(identity), .seed = options.seed, .adapter_of = adapter_hash};
+  return RecordedEngine{.identity = std::move(identity), .seed = options.seed, .adapter_of = adapter_hash};
 }
 
 Result<std::unique_ptr<EngineClient>> record_requests(std::unique_ptr<EngineClient> engine,

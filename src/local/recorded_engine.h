@@ -14,6 +14,7 @@ Result<RecordedEngine> recorded_engine(const EngineOptions& options, const Engin
 
 // Wraps the engine, so that its requests are recorded. Errors: as above; the folder cannot be written.
 Result<std::unique_ptr<EngineClient>> record_requests(std::unique_ptr<EngineClient> engine,
-                                                      const EngineOptions& options, const RecordOptions& record);
+                                                      const EngineOptions& options,
+                                                      const RecordOptions& record);
 
 }  // namespace octavo

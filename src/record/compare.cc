@@ -21,9 +21,8 @@ std::int64_t longest(const Record& record) {
 
 std::string token_difference(const RecordedAnswer& before, const RecordedAnswer& now, bool aborted) {
   const auto count = std::min(before.tokens.size(), now.tokens.size());
-  const auto [first, other] = std::mismatch(before.tokens.begin(),
-                                            before.tokens.begin() + static_cast<std::ptrdiff_t>(count),
-                                            now.tokens.begin());
+  const auto [first, other] = std::mismatch(
+      before.tokens.begin(), before.tokens.begin() + static_cast<std::ptrdiff_t>(count), now.tokens.begin());
   const auto at = first - before.tokens.begin();
   if (at < static_cast<std::ptrdiff_t>(count))
     return fmt::format("answer {}: token {} is {}, recorded {}", before.index, at, *other, *first);
@@ -74,14 +73,16 @@ std::string reasons(const Record& record, const EngineIdentity& engine, const st
   std::string out;
   const auto add = [&out](std::string_view what, const std::string& before, const std::string& now) {
     if (before == now) return;
-    out += fmt::format("{}other {}: {}, recorded {}", out.empty() ? "" : "; ", what, now.empty() ? "none" : now,
-                       before.empty() ? "none" : before);
+    out += fmt::format("{}other {}: {}, recorded {}", out.empty() ? "" : "; ", what,
+                       now.empty() ? "none" : now, before.empty() ? "none" : before);
   };
   std::vector<std::string> recorded;
   const auto keep = [&](std::string_view, const std::string& value) { recorded.push_back(value); };
   struct_json::for_each_field(record.engine, keep);
   auto before = recorded.begin();
-  const auto compare = [&](std::string_view field, const std::string& value) { add(field, *before++, value); };
+  const auto compare = [&](std::string_view field, const std::string& value) {
+    add(field, *before++, value);
+  };
   struct_json::for_each_field(engine, compare);
   add("adapter", record.adapter, adapter);
   if (record.request && record.request->kv_transfer && record.request->kv_transfer->do_remote_prefill)

@@ -12,8 +12,8 @@ namespace octavo {
 // unsupported; the message is the reason why the record cannot be replayed.
 Result<Request> replayed_request(const Record& record);
 
-// The first difference of the answers, as text; "": all are identical. `now` has no hashes except those of pooling
-// tasks. An aborted answer is compared up to its end.
+// The first difference of the answers, as text; "": all are identical. `now` has no hashes except those of
+// pooling tasks. An aborted answer is compared up to its end.
 std::string difference(const Record& record, const std::vector<RecordedAnswer>& now);
 
 // The known reasons for a difference: one line of text. engine, adapter: those of the replay.

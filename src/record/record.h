@@ -37,10 +37,11 @@ struct Record {
   std::string id{};             // the client's id of the request
   std::int64_t arrived_us = 0;  // microseconds since 1970
   EngineIdentity engine{};
-  std::string adapter{};              // hash of the adapter's files; "": no adapter
-  std::int64_t prompt_tokens = 0;     // number of prompt tokens
-  std::string request_hash{};         // SHA-256 of the JSON text of `request`
-  std::optional<Request> request{};   // `entropy` is set; media have no bytes. nullopt: only hashes are recorded
+  std::string adapter{};           // hash of the adapter's files; "": no adapter
+  std::int64_t prompt_tokens = 0;  // number of prompt tokens
+  std::string request_hash{};      // SHA-256 of the JSON text of `request`
+  std::optional<Request>
+      request{};  // `entropy` is set; media have no bytes. nullopt: only hashes are recorded
   std::vector<RecordedAnswer> answers{};
 };
 

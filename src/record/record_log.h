@@ -44,7 +44,8 @@ class RecordLog {
   static constexpr std::int64_t kWaitingBytesMax = std::int64_t{64} << 20;
   static constexpr std::int64_t kFiles = 8;  // bytes_max is the size of this number of files
 
-  RecordLog(RecordOptions options, RecordCounters& counters) : options_(std::move(options)), counters_(counters) {}
+  RecordLog(RecordOptions options, RecordCounters& counters)
+      : options_(std::move(options)), counters_(counters) {}
   void write_all();
   void write(const std::string& line);
   bool start_file();

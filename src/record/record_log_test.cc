@@ -32,7 +32,8 @@ std::vector<Record> read_all(const fs::path& folder) {
 
 std::int64_t bytes_in(const fs::path& folder) {
   std::int64_t bytes = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) bytes += static_cast<std::int64_t>(entry.file_size());
+  for (const auto& entry : fs::directory_iterator(folder))
+    bytes += static_cast<std::int64_t>(entry.file_size());
   return bytes;
 }
 
@@ -78,7 +79,8 @@ TEST(RecordLog, DeletesTheOldestBeyondItsBytes) {
 TEST(RecordLog, ALargeRecordIsDroppedAndCounted) {
   RecordCounters counters;
   const ScratchDirectory folder;
-  const auto log = RecordLog::open({.dir = folder.path(), .bytes_max = RecordOptions::kBytesMin}, counters).value();
+  const auto log =
+      RecordLog::open({.dir = folder.path(), .bytes_max = RecordOptions::kBytesMin}, counters).value();
   log->add(record_of(0, 100'000));
   log->add(record_of(1));
   ASSERT_TRUE(eventually([&] { return counters.written == 1; }));

@@ -23,7 +23,10 @@ Record example() {
           .engine = {.version = "1", .weights = "w"},
           .prompt_tokens = 3,
           .request = recorded_request(request),
-          .answers = {{.index = 1, .count = 2, .tokens = {8, 9}, .hash = hash_of(std::vector<TokenId>{8, 9}),
+          .answers = {{.index = 1,
+                       .count = 2,
+                       .tokens = {8, 9},
+                       .hash = hash_of(std::vector<TokenId>{8, 9}),
                        .finish = "stop"}}};
 }
 

@@ -22,7 +22,8 @@ struct RecordedEngine {
 
 class RecordingEngine final : public EngineClient {
  public:
-  RecordingEngine(std::unique_ptr<EngineClient> engine, std::unique_ptr<RecordLog> log, RecordedEngine recorded);
+  RecordingEngine(std::unique_ptr<EngineClient> engine, std::unique_ptr<RecordLog> log,
+                  RecordedEngine recorded);
   ~RecordingEngine() override;
 
   EngineInfo info() const override { return engine_->info(); }
@@ -42,7 +43,9 @@ class RecordingEngine final : public EngineClient {
   void reload_weights(std::string path, Done done) override;
   std::vector<EngineStats> stats() const override { return engine_->stats(); }
   void drain() override { engine_->drain(); }
-  void scale(int engines, int drain_s, Done done) override { engine_->scale(engines, drain_s, std::move(done)); }
+  void scale(int engines, int drain_s, Done done) override {
+    engine_->scale(engines, drain_s, std::move(done));
+  }
   bool scaling() const override { return engine_->scaling(); }
 
  private:
