@@ -187,13 +187,13 @@ Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const
   return {};
 }
 
-MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts,
-                          const traffic::ArrivalOptions& arrivals, const LoadTarget& target,
-                          const traffic::Goodput& goodput, std::span<const double> percentiles) {
+MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts, std::span<const std::int64_t> due_us,
+                          const LoadTarget& target, const traffic::Goodput& goodput,
+                          std::span<const double> percentiles) {
   MeasuredLoad measured;
   ProgressBar bar("measuring", "requests", 1);
-  measured.run = run_load(prompts, arrival_times(prompts.size(), arrivals), target.options,
-                          [&](std::size_t ended) { bar.show(ended, prompts.size()); });
+  measured.run =
+      run_load(prompts, due_us, target.options, [&](std::size_t ended) { bar.show(ended, prompts.size()); });
   bar.finish();
   std::vector<traffic::AnswerTimes> answers;
   traffic::GapCounts gaps;

@@ -59,14 +59,14 @@ Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions&
 // Errors: invalid_argument with the server's message.
 Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const LoadTarget& target);
 
-// Runs the requests once, with a progress bar. Returns the run and its statistics.
+// Runs the requests once, with a progress bar. Returns the run and its statistics. due_us: as for run_load().
 struct MeasuredLoad {
   traffic::LoadResult run;
   boost::json::object figures;
 };
-MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts,
-                          const traffic::ArrivalOptions& arrivals, const LoadTarget& target,
-                          const traffic::Goodput& goodput, std::span<const double> percentiles);
+MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts, std::span<const std::int64_t> due_us,
+                          const LoadTarget& target, const traffic::Goodput& goodput,
+                          std::span<const double> percentiles);
 
 // Error if requests have failed: their number, and the first error.
 Result<> none_failed(const traffic::LoadResult& run);

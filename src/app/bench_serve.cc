@@ -204,7 +204,8 @@ Result<> bench_serve(const ServeCommand& c) {
   TRY(const LoadTarget target, find_target(c));
   TRY(const std::vector<traffic::Prompt> prompts, load_prompts(c.dataset, target));
   TRY_VOID(try_out(prompts, c.num_warmups, target));
-  const MeasuredLoad measured = measure_load(prompts, arrivals, target, goodput, percentiles);
+  const MeasuredLoad measured =
+      measure_load(prompts, traffic::arrival_times(prompts.size(), arrivals), target, goodput, percentiles);
 
   result["endpoint_type"] = c.backend;
   result["backend"] = c.backend;

@@ -50,5 +50,6 @@ void add_tune(CLI::App& program, Outcome& outcome);
 void add_doctor(CLI::App& program, Outcome& outcome);
 void add_completion(CLI::App& program, Outcome& outcome);
 void add_run_batch(CLI::App& program, Outcome& outcome);
+void add_replay(CLI::App& program, Outcome& outcome);
 
 }  // namespace octavo

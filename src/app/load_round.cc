@@ -30,9 +30,11 @@ Result<LoadRound> measure_round(const LoadFlags& flags, const RoundPlan& plan, c
   if (plan.number == 0) {
     TRY_VOID(try_out(prompts, 0, target));
   }
-  MeasuredLoad measured =
-      measure_load(prompts, {.request_rate = plan.rate, .burstiness = flags.burstiness, .seed = dataset.seed},
-                   target, slo, kPercentiles);
+  MeasuredLoad measured = measure_load(
+      prompts,
+      traffic::arrival_times(
+          prompts.size(), {.request_rate = plan.rate, .burstiness = flags.burstiness, .seed = dataset.seed}),
+      target, slo, kPercentiles);
   return LoadRound{plan.rate, share_of_good(measured.run, slo), std::move(measured.figures)};
 }
 

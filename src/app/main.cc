@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   octavo::add_sidecar(program, outcome);
   octavo::add_simulate(program, outcome);
   octavo::add_run_batch(program, outcome);
+  octavo::add_replay(program, outcome);
   octavo::add_top(program, outcome);
   octavo::add_tune(program, outcome);
   octavo::add_doctor(program, outcome);

@@ -9,6 +9,7 @@
 
 #include "fleet/pick/pick_metrics.h"
 #include "fleet/route/route_metrics.h"
+#include "record/record_counters.h"
 #include "request/engine_stats.h"
 #include "serve/http_metrics.h"
 #include "serve/metrics.h"
@@ -66,7 +67,8 @@ std::string metrics_page() {
       "## octavo pick\n\n"
       "llm-d's names.\n\n"
       "{}",
-      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics()),
+      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics() +
+            record_metrics()),
       table(fleet::RouteMetrics().text()), table(fleet::PickMetrics().text(fleet::FleetView{})));
 }
 

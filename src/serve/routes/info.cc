@@ -5,6 +5,7 @@
 
 #include "http/target.h"
 #include "openai/errors.h"
+#include "record/record_counters.h"
 #include "serve/process_metrics.h"
 #include "serve/routes/handlers.h"
 
@@ -56,7 +57,7 @@ http::Response load(Service& service, std::string_view) {
 http::Response metrics(Service& service, std::string_view) {
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
           .body = service.metrics.text(service.engine.stats(), service.engine.info()) +
-                  service.metrics.http.text() + process_metrics()};
+                  service.metrics.http.text() + process_metrics() + record_metrics()};
 }
 
 http::Response models(Service& service, std::string_view) {

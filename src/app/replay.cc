@@ -1,0 +1,253 @@
+// octavo replay: computes recorded requests again, and compares the answers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/bench_load.h"
+#include "app/commands.h"
+#include "app/environment.h"
+#include "local/engine_flags.h"
+#include "local/local_generation.h"
+#include "local/recorded_engine.h"
+#include "local/runtime_flags.h"
+#include "record/compare.h"
+
+namespace octavo {
+namespace {
+
+struct ReplayCommand {
+  RuntimeCommand serve;
+  std::string path;
+  std::string url;  // server to load; "": compute the answers in this process
+  double speed = 1;
+};
+
+// Reads records line by line, because a folder can be larger than memory.
+class RecordReader {
+ public:
+  explicit RecordReader(std::vector<std::filesystem::path> files) : files_(std::move(files)) {}
+
+  struct Line {
+    std::string place;  // file and line number, for messages
+    Result<Record> record;
+  };
+  std::optional<Line> next() {
+    std::string text;
+    while (!std::getline(stream_, text)) {
+      if (file_ == files_.size()) return std::nullopt;
+      stream_ = std::ifstream(files_[file_++]);
+      number_ = 0;
+    }
+    ++number_;
+    return Line{fmt::format("{}:{}", files_[file_ - 1].filename().string(), number_), parse_record(text)};
+  }
+
+ private:
+  std::vector<std::filesystem::path> files_;
+  std::ifstream stream_;
+  std::size_t file_ = 0;  // number of files that were opened
+  std::int64_t number_ = 0;
+};
+
+struct Counts {
+  std::int64_t identical = 0, different = 0;
+  std::map<std::string, std::int64_t> impossible;  // number of records that cannot be replayed, by reason
+
+  std::int64_t all_impossible() const {
+    std::int64_t all = 0;
+    for (const auto& [reason, count] : impossible) all += count;
+    return all;
+  }
+};
+
+class Replay {
+ public:
+  Replay(Service& service, RecordedEngine engine, RecordReader reader)
+      : service_(service), engine_(std::move(engine)), reader_(std::move(reader)) {}
+
+  Counts run() {
+    for (bool more = true; more || held_ || !jobs_.empty();) {
+      if (held_) submit(*std::exchange(held_, std::nullopt));
+      while (more && !held_ && jobs_.size() < kJobsMax) more = submit_next();
+      Arrivals::Arrival arrival;
+      if (!jobs_.empty() && arrivals_.pop(arrival, 1000)) take(arrival);
+    }
+    return counts_;
+  }
+
+ private:
+  static constexpr std::size_t kJobsMax = 1024;  // requests in the engine
+
+  struct Job {
+    std::string place;
+    Record record;
+    std::vector<RecordedAnswer> answers{};
+    int unfinished = 0;
+    std::optional<Error> error{};  // of one of the answers
+  };
+
+  // False: there is no other record.
+  bool submit_next() {
+    auto line = reader_.next();
+    if (!line) return false;
+    if (line->record)
+      submit({.place = std::move(line->place), .record = *std::move(line->record)});
+    else
+      refuse(line->place, line->record.error());
+    return true;
+  }
+
+  // If the engine's queue is full, the record waits in held_.
+  void submit(Job job) {
+    auto request = replayed_request(job.record);
+    if (!request) return refuse(job.place, request.error());
+    job.unfinished = request->answers();
+    const auto submitted = service_.engine.submit(*std::move(request), arrivals_.sink(number_));
+    if (!submitted) {
+      if (submitted.error().code != ErrorCode::resource_exhausted || jobs_.empty())
+        return refuse(job.place, submitted.error());
+      held_ = std::move(job);
+      return;
+    }
+    jobs_.emplace(number_++, std::move(job));
+  }
+
+  void refuse(const std::string& place, const Error& error) {
+    const std::string reason =
+        error.field.empty() ? error.message : fmt::format("{}: {}", error.field, error.message);
+    fmt::print("{}: cannot be replayed: {}\n", place, reason);
+    ++counts_.impossible[reason];
+  }
+
+  void take(Arrivals::Arrival& arrival) {
+    const auto found = jobs_.find(arrival.job);
+    Job& job = found->second;
+    const Output& output = arrival.output;
+    auto answer = std::ranges::find(job.answers, output.index, &RecordedAnswer::index);
+    if (answer == job.answers.end()) answer = job.answers.insert(answer, {.index = output.index});
+    answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
+    if (!output.pooled.empty()) answer->hash = hash_of(output.pooled);
+    if (!output.finished) return;
+    answer->finish = name(*output.finished);
+    if (output.error) job.error = output.error;
+    if (--job.unfinished > 0) return;
+    job.error ? refuse(job.place, *job.error) : judge(job);
+    jobs_.erase(found);
+  }
+
+  void judge(const Job& job) {
+    const std::string text = difference(job.record, job.answers);
+    if (text.empty()) {
+      ++counts_.identical;
+      return;
+    }
+    ++counts_.different;
+    std::string adapter;
+    if (const auto card = service_.adapters->find(job.record.request->identity.adapter))
+      adapter = engine_.adapter_of(card->path);
+    fmt::print("{}: {}: {} ({})\n", job.place, job.record.id, text,
+               reasons(job.record, engine_.identity, adapter));
+  }
+
+  Service& service_;
+  const RecordedEngine engine_;
+  RecordReader reader_;
+  Arrivals arrivals_;
+  std::map<std::size_t, Job> jobs_;
+  std::size_t number_ = 0;
+  std::optional<Job> held_;
+  Counts counts_;
+};
+
+Result<> replay_here(ReplayCommand& c, RecordReader reader) {
+  RuntimeOptions& options = c.serve.runtime;
+  TRY_VOID(find_models(options.engine, options.hub));
+  const EngineOptions engine = options.engine;
+  TRY(const auto runtime, start_runtime(std::move(options)));
+  TRY(RecordedEngine recorded, recorded_engine(engine, runtime->engine->info()));
+  const Counts counts = Replay(*runtime->service, std::move(recorded), std::move(reader)).run();
+  fmt::print("{} identical, {} different, {} cannot be replayed\n", counts.identical, counts.different,
+             counts.all_impossible());
+  for (const auto& [reason, count] : counts.impossible) fmt::print("  {}: {}\n", count, reason);
+  if (counts.different > 0)
+    return failure(ErrorCode::internal, "{} requests have other answers than recorded", counts.different);
+  return {};
+}
+
+// Sends the recorded prompts to a server, at the recorded times divided by `speed`.
+Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
+  struct Arrival {
+    std::int64_t at_us;
+    traffic::Prompt prompt;
+  };
+  std::vector<Arrival> arrivals;
+  while (auto line = reader.next()) {
+    TRY(const Record record, std::move(line->record));
+    if (!record.request) return invalid("log", "{}: has only hashes (--record-hashes-only)", line->place);
+    const std::int64_t tokens = record.answers.empty() ? 0 : record.answers.front().count;
+    arrivals.push_back({record.arrived_us,
+                        {.ids = record.request->prompt,
+                         .text = {},
+                         .input_tokens = static_cast<int>(record.prompt_tokens),
+                         .output_tokens = static_cast<int>(std::max<std::int64_t>(tokens, 1))}});
+  }
+  if (arrivals.empty()) return invalid("log", "{} has no records", c.path);
+  std::ranges::stable_sort(arrivals, {}, &Arrival::at_us);  // lines are in the order of the ends
+  std::vector<traffic::Prompt> prompts;
+  std::vector<std::int64_t> due_us;
+  for (Arrival& arrival : arrivals) {
+    due_us.push_back(std::llround(static_cast<double>(arrival.at_us - arrivals.front().at_us) / c.speed));
+    prompts.push_back(std::move(arrival.prompt));
+  }
+  LoadFlags flags;
+  flags.base_url = c.url;
+  flags.model = c.serve.runtime.engine.model.dir;
+  flags.ignore_eos = true;
+  flags.temperature = 0;
+  flags.tokenizer = c.serve.runtime.tokenizer;
+  TRY(const LoadTarget target, find_target(flags));
+  constexpr double kShownPercentiles[] = {50, 99};
+  const MeasuredLoad measured = measure_load(prompts, due_us, target, {}, kShownPercentiles);
+  fmt::print("{}\n", boost::json::serialize(measured.figures));
+  return none_failed(measured.run);
+}
+
+Result<> replay(ReplayCommand& c) {
+  TRY(std::vector<std::filesystem::path> files, record_files(c.path));
+  RecordReader reader(std::move(files));
+  return c.url.empty() ? replay_here(c, std::move(reader)) : replay_load(c, std::move(reader));
+}
+
+}  // namespace
+
+void add_replay(CLI::App& program, Outcome& outcome) {
+  CLI::App* command = program.add_subcommand(
+      "replay", "Compute the requests of `octavo serve --record` again, and compare the answers");
+  auto options = std::make_shared<ReplayCommand>();
+  command->add_option("log", options->path, "Folder of records, or one of its files")->required();
+  command
+      ->add_option(
+          "--url", options->url,
+          "Server that gets the recorded prompts at their times, instead: measures it, compares nothing")
+      ->group("Load");
+  command->add_option("--speed", options->speed, "With --url: how much faster than recorded")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str()
+      ->group("Load");
+  add_engine_flags(*command, options->serve.runtime.engine);
+  add_hub_flags(*command, options->serve.runtime.hub, environment);
+  add_runtime_flags(*command, options->serve);
+  command->callback([options, &outcome] {
+    if (const auto done = replay(*options); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo

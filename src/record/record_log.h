@@ -1,0 +1,74 @@
+// A folder of files with one record on each line. A thread writes them, so that a full or slow disk delays
+// no request: records that do not fit are dropped and counted.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "record/record.h"
+#include "record/record_counters.h"
+
+namespace octavo {
+
+struct RecordOptions {
+  std::string dir{};                               // created if missing; "": requests are not recorded
+  std::int64_t bytes_max = std::int64_t{1} << 30;  // maximum bytes of all files; the oldest are deleted
+  bool hashes_only = false;                        // no token ids, parameters and grammars
+
+  static constexpr std::int64_t kBytesMin = std::int64_t{1} << 20;
+};
+
+class RecordLog {
+ public:
+  // Errors: io, field "record": the folder cannot be created or written.
+  static Result<std::unique_ptr<RecordLog>> open(RecordOptions options,
+                                                 RecordCounters& counters = record_counters());
+  // Writes the records that wait.
+  ~RecordLog();
+
+  // Any thread. Returns at once.
+  void add(Record&& record) noexcept;
+  // Counts a record that is lost.
+  void drop(RecordDrop reason) { counters_.drop(reason); }
+
+ private:
+  static constexpr std::int64_t kWaitingBytesMax = std::int64_t{64} << 20;
+  static constexpr std::int64_t kFiles = 8;  // bytes_max is the size of this number of files
+
+  RecordLog(RecordOptions options, RecordCounters& counters)
+      : options_(std::move(options)), counters_(counters) {}
+  void write_all();
+  void write(const std::string& line);
+  bool start_file();
+  bool append(const std::string& line);
+  void delete_oldest(std::int64_t bytes_left);
+
+  const RecordOptions options_;
+  RecordCounters& counters_;
+
+  // Used by the writing thread only.
+  int file_ = -1;  // descriptor; -1: no file is open
+  std::int64_t file_bytes_ = 0;
+  bool failing_ = false;  // true: the last write failed
+
+  std::mutex mutex_;  // guards all members below
+  std::condition_variable came_;
+  std::deque<Record> waiting_;
+  std::int64_t waiting_bytes_ = 0;
+  bool closed_ = false;
+  std::thread thread_;
+};
+
+// The files of a folder of records, the oldest first; or the path itself, if it is a file. Errors: not_found.
+Result<std::vector<std::filesystem::path>> record_files(const std::string& path);
+
+}  // namespace octavo

@@ -1,0 +1,66 @@
+// An engine that records the requests of another engine (record_log.h).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "record/record_log.h"
+#include "request/engine_client.h"
+
+namespace octavo {
+
+struct RecordedEngine {
+  EngineIdentity identity;
+  std::uint64_t seed = 0;  // seed of requests that have none
+  // Hash of the files in an adapter's folder.
+  std::function<std::string(const std::string& path)> adapter_of;
+};
+
+class RecordingEngine final : public EngineClient {
+ public:
+  RecordingEngine(std::unique_ptr<EngineClient> engine, std::unique_ptr<RecordLog> log,
+                  RecordedEngine recorded);
+  ~RecordingEngine() override;
+
+  EngineInfo info() const override { return engine_->info(); }
+  Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
+  void abort(RequestId id) override { engine_->abort(id); }
+  void reset_prefix_cache() override { engine_->reset_prefix_cache(); }
+  void look_at_prefixes() override { engine_->look_at_prefixes(); }
+  void log_state() override { engine_->log_state(); }
+  void load_adapter(AdapterSource source, AdapterDone done) override;
+  void unload_adapter(std::string name, AdapterDone done) override {
+    engine_->unload_adapter(std::move(name), std::move(done));
+  }
+  void sleep(int level, Done done) override { engine_->sleep(level, std::move(done)); }
+  void wake_up(Done done) override { engine_->wake_up(std::move(done)); }
+  void pause(PauseMode mode, Done done) override { engine_->pause(mode, std::move(done)); }
+  void resume() override { engine_->resume(); }
+  void reload_weights(std::string path, Done done) override;
+  std::vector<EngineStats> stats() const override { return engine_->stats(); }
+  void drain() override { engine_->drain(); }
+  void scale(int engines, int drain_s, Done done) override {
+    engine_->scale(engines, drain_s, std::move(done));
+  }
+  bool scaling() const override { return engine_->scaling(); }
+
+ private:
+  class Sink;
+
+  EngineIdentity identity() const;
+  void set_weights(std::string weights);
+
+  const RecordedEngine recorded_;
+  const std::unique_ptr<RecordLog> log_;  // must outlive the engine, whose last outputs are recorded
+  mutable std::mutex mutex_;
+  EngineIdentity identity_;
+  std::map<std::string, std::string, std::less<>> adapters_;  // hash of the files, by name
+  std::uint64_t submitted_ = 0;
+  std::unique_ptr<EngineClient> engine_;
+};
+
+}  // namespace octavo
