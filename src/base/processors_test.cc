@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
 
 #include "base/testing/scratch_directory.h"
 
@@ -30,6 +35,28 @@ TEST(Processors, NodesHaveTheProcessorsThatThisProcessMayUse) {
   EXPECT_LT(nodes[0].size(), 1024u);
   for (const int memory_alone : {1, 2, 3}) EXPECT_TRUE(nodes[static_cast<std::size_t>(memory_alone)].empty());
   EXPECT_TRUE(bind_thread(nodes[0]));
+}
+
+// The kernel's slice of the calling thread, in ns; 0: the kernel is older than 6.12.
+std::uint64_t slice_ns() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t slice_ns, deadline, period;
+  } attributes{};
+  EXPECT_EQ(syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0), 0);
+  return attributes.slice_ns;
+}
+
+TEST(Processors, AThreadWithAShortSliceStartsThreadsWithTheDefaultSlice) {
+  std::jthread([default_ns = slice_ns()] {
+    shorten_slice();
+    const bool shortens = default_ns > 0 && getpriority(PRIO_PROCESS, 0) >= 0;
+    EXPECT_EQ(slice_ns(), shortens ? 100'000u : default_ns);
+    std::jthread([default_ns] { EXPECT_EQ(slice_ns(), default_ns); });
+  });
 }
 
 }  // namespace

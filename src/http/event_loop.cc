@@ -4,6 +4,7 @@
 #include <future>
 
 #include "base/check.h"
+#include "base/processors.h"
 
 namespace octavo::http {
 
@@ -11,7 +12,10 @@ EventLoop::EventLoop(std::size_t number) : number_(number) {}
 EventLoop::~EventLoop() { CHECK(!thread_.joinable()); }
 
 void EventLoop::start() {
-  thread_ = std::thread([this] { io_.run(); });
+  thread_ = std::thread([this] {
+    shorten_slice();
+    io_.run();
+  });
 }
 
 void EventLoop::run(const std::function<void()>& work) {

@@ -2,6 +2,8 @@
 
 #include <malloc.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "text/gguf_tokenizer.h"
 #include "weights/gguf.h"
@@ -82,6 +84,13 @@ Result<Tokenizer> load_tokenizer(const std::string& path) {
   auto tokenizer = is_gguf(path) ? read_gguf(path) : Tokenizer::load(path);
   malloc_trim(0);  // returns the parsers' memory to the operating system before the weights are loaded
   return tokenizer;
+}
+
+void add_eos_token(const Tokenizer& tokenizer, std::vector<std::int32_t>& eos_ids) {
+  const auto id = tokenizer.id_of(tokenizer.config().special_token("eos_token"));
+  if (!id) return;
+  const auto at = std::ranges::lower_bound(eos_ids, *id);
+  if (at == eos_ids.end() || *at != *id) eos_ids.insert(at, *id);
 }
 
 }  // namespace octavo

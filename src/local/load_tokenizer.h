@@ -1,7 +1,9 @@
 // Loads a model's tokenizer from its directory or its GGUF file.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "text/tokenizer.h"
@@ -9,5 +11,9 @@
 namespace octavo {
 
 Result<Tokenizer> load_tokenizer(const std::string& path);
+
+// Adds the tokenizer's eos_token to the ids of the tokens that end a text; they stay ascending. As in vLLM:
+// fine-tuned models often have their end token only in tokenizer_config.json.
+void add_eos_token(const Tokenizer& tokenizer, std::vector<std::int32_t>& eos_ids);
 
 }  // namespace octavo

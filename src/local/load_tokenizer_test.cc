@@ -44,6 +44,14 @@ TEST(LoadTokenizer, OfAGgufFile) {
   EXPECT_EQ(tokenizer->config().chat_template(true), "tools");
 }
 
+TEST(LoadTokenizer, TheTokenizersEndTokenEndsTexts) {
+  const auto tokenizer = load(byte_pairs());
+  std::vector<std::int32_t> ids{2, 7};
+  add_eos_token(*tokenizer, ids);
+  add_eos_token(*tokenizer, ids);
+  EXPECT_THAT(ids, ElementsAre(2, 4, 7));
+}
+
 // llama.cpp writes 4294967295 for a missing special token. Other programs write the size of the vocabulary.
 TEST(LoadTokenizer, SpecialIdsBeyondTheVocabularyAreLeftOut) {
   for (const char* name : {"padding", "seperator", "unknown", "cls"})

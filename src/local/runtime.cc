@@ -397,7 +397,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
     TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
   TRY_VOID(load_chat_templates(options, *runtime));
   TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
-  TRY(const GenerationConfig generation, load_generation_config(dir));
+  TRY(GenerationConfig generation, load_generation_config(dir));
+  add_eos_token(*runtime->tokenizer, generation.eos_ids);
 
   TRY(runtime->engine, start_engine(options, named, *runtime->tokenizer, generation.eos_ids));
   if (!options.record.dir.empty()) {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/processors.h"
 
 namespace octavo::remote {
 namespace {
@@ -119,6 +120,7 @@ bool EngineHost::wait(bool& readable) {
 }
 
 void EngineHost::run(EngineClient& engine) {
+  shorten_slice();
   send(Ready{.info = engine.info()});
   std::int64_t told_us = 0;
   bool readable = false;

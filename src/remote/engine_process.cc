@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/processors.h"
 #include "request/check_request.h"
 
 namespace octavo::remote {
@@ -24,7 +25,10 @@ EngineProcess::EngineProcess(EngineProcessOptions options)
 Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options) {
   std::unique_ptr<EngineProcess> process(new EngineProcess(std::move(options)));
   auto started = process->started_.get_future();
-  process->thread_ = std::thread([p = process.get()] { p->run(); });
+  process->thread_ = std::thread([p = process.get()] {
+    shorten_slice();
+    p->run();
+  });
   TRY_VOID(started.get());
   return process;
 }

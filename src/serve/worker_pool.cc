@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/processors.h"
 
 namespace octavo {
 
@@ -40,6 +41,7 @@ void WorkerPool::stop() {
 }
 
 void WorkerPool::run() {
+  shorten_slice();
   for (;;) {
     Task task;
     {

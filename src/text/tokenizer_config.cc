@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 namespace octavo {
 namespace {
@@ -30,14 +31,109 @@ const json::string* token_text(const json::value& value) {
   return content ? content->if_string() : nullptr;
 }
 
+// Adds the fields that end with _token, and the named tokens of extra_special_tokens. The first token of a name
+// counts.
 void add_special_tokens(const json::object& object, std::vector<SpecialToken>& tokens) {
-  for (const auto& [key, value] : object) {
-    const std::string name(key);
-    const auto* text = name.ends_with("_token") ? token_text(value) : nullptr;
-    if (text == nullptr || std::ranges::find(tokens, name, &SpecialToken::name) != tokens.end()) continue;
-    tokens.push_back({name, std::string(*text)});
+  const auto add = [&](std::string_view name, const json::value& value) {
+    const auto* text = token_text(value);
+    if (text == nullptr || std::ranges::find(tokens, name, &SpecialToken::name) != tokens.end()) return;
+    tokens.push_back({std::string(name), std::string(*text)});
+  };
+  for (const auto& [key, value] : object)
+    if (key.ends_with("_token")) add(key, value);
+  const auto* extra = object.if_contains("extra_special_tokens");
+  if (const auto* named = extra != nullptr ? extra->if_object() : nullptr; named != nullptr)
+    for (const auto& [key, value] : *named) add(key, value);
+}
+
+// Reads a JSON object from a file; an empty object if the file does not exist.
+Result<json::object> read_object(const fs::path& path) {
+  if (!fs::exists(path)) return json::object();
+  TRY(const std::string text, read_text_file(path, kConfigBytesMax));
+  return parse_object(path, text);
+}
+
+// special_tokens_map.json decides which tokens are special, but its additional ones join those of the config.
+void override_special_tokens(const json::object& map, json::object& config) {
+  constexpr std::string_view kAdditional = "additional_special_tokens";
+  for (const auto& [key, value] : map) {
+    json::value& field = config[key];
+    const auto* more = value.if_array();
+    auto* listed = key == kAdditional ? field.if_array() : nullptr;
+    if (more == nullptr || listed == nullptr) {
+      field = value;
+      continue;
+    }
+    for (const json::value& token : *more)
+      if (std::ranges::none_of(*listed, [&](const json::value& one) {
+            return token_text(one) != nullptr && token_text(token) != nullptr && *token_text(one) == *token_text(token);
+          }))
+        listed->push_back(token);
   }
 }
+
+// Reads the files that transformers ignores if tokenizer_config.json has added_tokens_decoder.
+Result<> add_older_files(const fs::path& model_dir, json::object& config) {
+  TRY(const json::object map, read_object(model_dir / "special_tokens_map.json"));
+  override_special_tokens(map, config);
+  TRY(const json::object added, read_object(model_dir / "added_tokens.json"));
+  json::object decoder;
+  for (const auto& [text, id] : added) {
+    if (!id.is_int64())
+      return failure(ErrorCode::corrupt, "{}: the id of \"{}\" is not a whole number",
+                     (model_dir / "added_tokens.json").string(), std::string_view(text));
+    decoder[std::to_string(id.get_int64())] = {{"content", text}};
+  }
+  if (!decoder.empty()) config["added_tokens_decoder"] = std::move(decoder);
+  return {};
+}
+
+// Tokenizer classes that transformers chooses by the model_type of config.json.
+constexpr std::pair<std::string_view, std::string_view> kClassOfModel[] = {
+    {"gemma", "GemmaTokenizer"},       {"gemma2", "GemmaTokenizer"},   {"gemma3", "GemmaTokenizer"},
+    {"gemma3_text", "GemmaTokenizer"}, {"qwen2", "Qwen2Tokenizer"},    {"qwen2_moe", "Qwen2Tokenizer"},
+    {"qwen3", "Qwen2Tokenizer"},       {"qwen3_moe", "Qwen2Tokenizer"}};
+
+// Adds tokenizer_class if the config has none.
+Result<> add_class(const fs::path& model_dir, json::object& config) {
+  const auto named = [](const json::object& object, std::string_view key) -> const json::string* {
+    const auto* value = object.if_contains(key);
+    return value != nullptr ? value->if_string() : nullptr;
+  };
+  if (named(config, "tokenizer_class") != nullptr) return {};
+  TRY(const json::object model, read_object(model_dir / "config.json"));
+  const json::string* model_type = named(model, "model_type");
+  if (const json::string* name = named(model, "tokenizer_class"); name != nullptr) {
+    config["tokenizer_class"] = *name;
+  } else if (model_type != nullptr) {
+    for (const auto& [type, name] : kClassOfModel)
+      if (type == std::string_view(*model_type)) config["tokenizer_class"] = name;
+  }
+  return {};
+}
+
+// Special tokens of a class of transformers; "": none.
+struct ClassTokens {
+  std::string_view name, bos, eos;
+};
+constexpr std::string_view kEndOfText = "<|endoftext|>";
+constexpr ClassTokens kClassTokens[] = {
+    {"Llama", "<s>", "</s>"},
+    {"CodeLlama", "<s>", "</s>"},
+    {"InternLM2", "<s>", "</s>"},
+    {"Bloom", "<s>", "</s>"},
+    {"Roberta", "<s>", "</s>"},
+    {"XLMRoberta", "<s>", "</s>"},
+    {"Gemma", "<bos>", "<eos>"},
+    {"Cohere", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"},
+    {"DebertaV2", "[CLS]", "[SEP]"},
+    {"T5", "", "</s>"},
+    {"Qwen2", "", kEndOfText},
+    {"GPT2", kEndOfText, kEndOfText},
+    {"GPTNeoX", kEndOfText, kEndOfText},
+    {"CodeGen", kEndOfText, kEndOfText},
+    {"Whisper", kEndOfText, kEndOfText},
+};
 
 Result<> add_templates(const fs::path& path, const json::value& value,
                        std::vector<NamedTemplate>& templates) {
@@ -66,9 +162,11 @@ void set_template(std::vector<NamedTemplate>& templates, std::string name, std::
 }
 
 Result<> add_template_files(const fs::path& model_dir, std::vector<NamedTemplate>& templates) {
-  // Some older models have this file instead of chat_template.jinja.
+  // Processors read this file, tokenizers do not.
   const fs::path older = model_dir / "chat_template.json";
-  if (fs::exists(older)) {
+  const bool has_processor =
+      fs::exists(model_dir / "preprocessor_config.json") || fs::exists(model_dir / "processor_config.json");
+  if (has_processor && fs::exists(older)) {
     TRY(const std::string text, read_text_file(older, kTemplateFileBytesMax));
     TRY(const json::object object, parse_object(older, text));
     if (const auto* source = object.if_contains("chat_template"); source && source->is_string())
@@ -124,22 +222,33 @@ Result<std::string> read_text_file(const std::filesystem::path& path, std::size_
 Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir) {
   TokenizerConfig config;
   const fs::path main = model_dir / "tokenizer_config.json";
-  if (fs::exists(main)) {
-    TRY(config.json, read_text_file(main, kConfigBytesMax));
-    TRY(const json::object object, parse_object(main, config.json));
-    add_special_tokens(object, config.special_tokens);
-    if (const auto* templates = object.if_contains("chat_template"); templates && !templates->is_null()) {
-      TRY_VOID(add_templates(main, *templates, config.chat_templates));
-    }
-  }
-  const fs::path map = model_dir / "special_tokens_map.json";
-  if (fs::exists(map)) {
-    TRY(const std::string text, read_text_file(map, kConfigBytesMax));
-    TRY(const json::object object, parse_object(map, text));
-    add_special_tokens(object, config.special_tokens);
-  }
+  TRY(json::object object, read_object(main));
+  if (!object.contains("added_tokens_decoder")) TRY_VOID(add_older_files(model_dir, object));
+  TRY_VOID(add_class(model_dir, object));
+  add_special_tokens(object, config.special_tokens);
+  if (const auto* templates = object.if_contains("chat_template"); templates && !templates->is_null())
+    TRY_VOID(add_templates(main, *templates, config.chat_templates));
   TRY_VOID(add_template_files(model_dir, config.chat_templates));
+  if (!object.empty()) config.json = json::serialize(object);
   return config;
+}
+
+void add_class_tokens(TokenizerConfig& config, std::string_view tokenizer_json) {
+  if (config.json.empty()) return;
+  json::object object = json::parse(config.json).as_object();
+  const auto* given = object.if_contains("tokenizer_class");
+  std::string_view name = given != nullptr && given->is_string() ? std::string_view(given->get_string()) : "";
+  for (const std::string_view suffix : {"Fast", "Tokenizer"})
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  const auto* found = std::ranges::find(kClassTokens, name, &ClassTokens::name);
+  if (found == std::end(kClassTokens)) return;
+  for (const auto& [role, token] : {std::pair("bos_token", found->bos), std::pair("eos_token", found->eos)}) {
+    if (token.empty() || object.contains(role) || !tokenizer_json.contains(json::serialize(json::string(token))))
+      continue;
+    object[role] = token;
+    config.special_tokens.push_back({role, std::string(token)});
+  }
+  config.json = json::serialize(object);
 }
 
 }  // namespace octavo

@@ -23,7 +23,7 @@ struct NamedTemplate {
 };
 
 struct TokenizerConfig {
-  std::string json;  // unchanged tokenizer_config.json; "" if missing
+  std::string json;  // tokenizer_config.json with the fields of the other files; "" if all are missing
   std::vector<SpecialToken> special_tokens;
   std::vector<NamedTemplate> chat_templates;
 
@@ -35,10 +35,18 @@ struct TokenizerConfig {
   std::string_view chat_template(bool with_tools) const;
 };
 
-// Reads tokenizer_config.json and, if they exist, special_tokens_map.json, chat_template.jinja (it overrides
-// the template in the JSON) and additional_chat_templates/*.jinja. All are optional, but an existing file
-// must be valid. Errors: io, corrupt.
+// Reads tokenizer_config.json and the files beside it, as transformers 4.57 and 5.24 do. All are optional, but
+// an existing file must be valid. Errors: io, corrupt.
+// - Without added_tokens_decoder, special_tokens_map.json overrides the special tokens, and added_tokens.json
+//   lists further tokens.
+// - Without tokenizer_class, config.json's tokenizer_class or model_type decides.
+// - chat_template.jinja overrides the template in the JSON; additional_chat_templates/*.jinja add templates.
+//   chat_template.json is read for models with a processor.
 Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir);
+
+// Adds the bos_token and eos_token that the tokenizer class has in transformers, if the config does not have
+// the field and tokenizer_json contains the token.
+void add_class_tokens(TokenizerConfig& config, std::string_view tokenizer_json);
 
 // Reads a whole file. Errors: not_found, io, and invalid_argument if it is larger than bytes_max.
 Result<std::string> read_text_file(const std::filesystem::path& path, std::size_t bytes_max);

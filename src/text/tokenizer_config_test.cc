@@ -25,7 +25,7 @@ TEST_F(TokenizerConfigTest, AllFilesAreOptional) {
 TEST_F(TokenizerConfigTest, ReadsTokensInBothForms) {
   write("tokenizer_config.json", R"({"bos_token": {"content": "<s>", "special": true}, "eos_token": "</s>",
       "pad_token": null, "add_bos_token": true, "chat_template": "hello"})");
-  write("special_tokens_map.json", R"({"eos_token": "ignored", "unk_token": "<unk>"})");
+  write("special_tokens_map.json", R"({"unk_token": "<unk>"})");
   const auto config = read_tokenizer_config(directory.path());
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_EQ(config->special_token("bos_token"), "<s>");
@@ -48,6 +48,9 @@ TEST_F(TokenizerConfigTest, ChoosesAmongNamedTemplates) {
 TEST_F(TokenizerConfigTest, TemplateFilesWin) {
   write("tokenizer_config.json", R"({"chat_template": "in the JSON"})");
   write("chat_template.json", R"({"chat_template": "of the processor"})");
+  EXPECT_EQ(read_tokenizer_config(directory.path())->chat_template(false), "in the JSON");
+  write("preprocessor_config.json", "{}");
+  EXPECT_EQ(read_tokenizer_config(directory.path())->chat_template(false), "of the processor");
   write("chat_template.jinja", "in the file");
   write("additional_chat_templates/tool_use.jinja", "with tools");
   const auto config = read_tokenizer_config(directory.path());

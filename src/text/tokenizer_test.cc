@@ -236,8 +236,10 @@ TEST(Tokenizer, ATokenThatAFlagAddsIsTheConfigsOrTheClasssOwn) {
                   ->encode("a b", true)
                   .value(),
               ElementsAre(1, 2));
-  EXPECT_FALSE(
-      framed(R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true, "bos_token": "<nowhere>"})").has_value());
+  EXPECT_THAT(framed(R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true, "bos_token": "<new>"})")
+                  ->encode("a b", true)
+                  .value(),
+              ElementsAre(5, 1, 2));
   const auto both = framed(R"({"tokenizer_class": "LlamaTokenizer", "add_eos_token": true})");
   EXPECT_THAT(both->encode("a b", false).value(), ElementsAre(1, 2));
   EXPECT_THAT(both->encode_texts("a", "b").value().ids, ElementsAre(0, 1, 4, 0, 2, 4));
@@ -252,10 +254,115 @@ TEST(Tokenizer, AddsTokensThatOnlyTheConfigLists) {
   EXPECT_TRUE(added->is_special(5));
   EXPECT_FALSE(added->is_special(6));
   EXPECT_EQ(added->vocab_size(), 7);
-  EXPECT_FALSE(
-      tiny(R"({"added_tokens_decoder": {"9": {"content": "<gap>", "lstrip": false, "normalized": false,
-      "rstrip": false, "single_word": false, "special": true}}})")
-          .has_value());
+  const auto gap = tiny(R"({"added_tokens_decoder": {"9": {"content": "<gap>", "special": true}}})");
+  EXPECT_THAT(gap->encode("a<gap>", false).value(), ElementsAre(1, 5));
+}
+
+// The properties of the config replace those of tokenizer.json.
+TEST(Tokenizer, TheConfigDecidesAboutAddedTokens) {
+  constexpr std::string_view kMask =
+      R"({"id": 2, "content": "b", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": false})";
+  boost::json::value json = boost::json::parse(kTiny);
+  json.at("added_tokens").as_array().push_back(boost::json::parse(kMask));
+  const auto ids = [&](std::string_view property, std::string_view text) {
+    TokenizerConfig config;
+    config.json = fmt::format(R"({{"added_tokens_decoder": {{"2": {{"content": "b", "normalized": false, "{}": true}}}}}})",
+                              property);
+    const auto tokenizer = Tokenizer::parse(boost::json::serialize(json), std::move(config));
+    return std::pair(tokenizer->encode(text, false).value(), tokenizer->is_special(2));
+  };
+  EXPECT_THAT(ids("single_word", "ba b").first, ElementsAre(3, 2));
+  EXPECT_THAT(ids("rstrip", "ba b").first, ElementsAre(2, 1, 2));
+  EXPECT_FALSE(ids("rstrip", "").second);
+  EXPECT_TRUE(ids("special", "").second);
+}
+
+// kTiny with another normalizer or splitter.
+std::vector<std::int32_t> ids_with(const char* part, std::string_view value, std::string_view config_json,
+                                   std::string_view text) {
+  boost::json::value json = boost::json::parse(kTiny);
+  json.at(part) = boost::json::parse(value);
+  TokenizerConfig config;
+  config.json = config_json;
+  return Tokenizer::parse(boost::json::serialize(json), std::move(config))->encode(text, false).value();
+}
+
+TEST(Tokenizer, TheConfigOfBertsClassesDecidesAboutUpperCase) {
+  constexpr std::string_view kKeeps =
+      R"({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": false})";
+  const auto ids = [&](std::string_view config) { return ids_with("normalizer", kKeeps, config, "A \u00e1"); };
+  EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer", "do_lower_case": true})"), ElementsAre(1, 1));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizerFast"})"), ElementsAre(1, 1));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})"), ElementsAre(3, 3));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer", "strip_accents": false})"), ElementsAre(1, 3));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": true})"), ElementsAre(3, 3));
+}
+
+TEST(Tokenizer, TheConfigOfGpt2sClassesDecidesAboutALeadingSpace) {
+  constexpr std::string_view kSpace =
+      R"({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true})";
+  const auto ids = [&](std::string_view config) { return ids_with("pre_tokenizer", kSpace, config, "a"); };
+  EXPECT_THAT(ids(R"({"tokenizer_class": "GPT2TokenizerFast", "add_prefix_space": true})"), ElementsAre(3));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "GPT2TokenizerFast", "add_prefix_space": false})"), ElementsAre(1));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "GPT2Tokenizer"})"), ElementsAre(1));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "PreTrainedTokenizerFast"})"), ElementsAre(3));
+}
+
+TEST(Tokenizer, SpecialTokensThatAreOnlyNamedAreTokens) {
+  for (const char* config : {R"({"eos_token": "<end>"})", R"({"pad_token": {"content": "<end>"}})",
+                             R"({"image_token": "<end>"})", R"({"additional_special_tokens": ["<end>"]})",
+                             R"({"extra_special_tokens": {"image_token": "<end>"}})"}) {
+    const auto tokenizer = tiny(config);
+    EXPECT_THAT(tokenizer->encode("a<end>b", false).value(), ElementsAre(1, 5, 2)) << config;
+    EXPECT_TRUE(tokenizer->is_special(5)) << config;
+  }
+  const auto word = tiny(R"({"eos_token": "b"})");  // a word of the vocabulary keeps its id
+  EXPECT_THAT(word->encode("ab", false).value(), ElementsAre(1, 2));
+  EXPECT_TRUE(word->is_special(2));
+}
+
+TEST(Tokenizer, SpecialTokensMayBeSplit) {
+  EXPECT_THAT(tiny(R"({"eos_token": "<end>"})")->encode("<end>", false).value(), ElementsAre(5));
+  EXPECT_THAT(tiny(R"({"eos_token": "<end>", "split_special_tokens": true})")->encode("<end>", false).value(),
+              ElementsAre(3));
+}
+
+TEST(Tokenizer, AClassHasSpecialTokensThatTheConfigDoesNotName) {
+  const auto llama = tiny(R"({"tokenizer_class": "LlamaTokenizerFast", "eos_token": null})");
+  EXPECT_EQ(llama->config().special_token("bos_token"), "<s>");
+  EXPECT_EQ(llama->config().special_token("eos_token"), "");
+  EXPECT_EQ(tiny(R"({"tokenizer_class": "T5Tokenizer"})")->config().special_token("eos_token"), "</s>");
+  const auto qwen = tiny(R"({"tokenizer_class": "Qwen2Tokenizer"})");  // the vocabulary lacks <|endoftext|>
+  EXPECT_EQ(qwen->config().special_token("eos_token"), "");
+  EXPECT_EQ(qwen->vocab_size(), 5);
+}
+
+TEST(Tokenizer, FilesOfOlderFoldersCountWithoutAddedTokensDecoder) {
+  ScratchDirectory folder;
+  folder.write("tokenizer.json", kTiny);
+  folder.write("tokenizer_config.json", R"({"bos_token": "<unk>", "eos_token": "a"})");
+  folder.write("special_tokens_map.json", R"({"bos_token": "<s>", "additional_special_tokens": ["<more>"]})");
+  folder.write("added_tokens.json", R"({"<new>": 5})");
+  const auto older = Tokenizer::load(folder.path());
+  ASSERT_TRUE(older.has_value()) << older.error().message;
+  EXPECT_EQ(older->config().special_token("bos_token"), "<s>");
+  EXPECT_EQ(older->config().special_token("eos_token"), "a");
+  EXPECT_THAT(older->encode("b<new><more>", false).value(), ElementsAre(2, 5, 6));
+  EXPECT_FALSE(older->is_special(5));
+  folder.write("tokenizer_config.json", R"({"bos_token": "<unk>", "added_tokens_decoder": {}})");
+  const auto newer = Tokenizer::load(folder.path());
+  EXPECT_EQ(newer->config().special_token("bos_token"), "<unk>");
+  EXPECT_EQ(newer->vocab_size(), 5);
+}
+
+TEST(Tokenizer, TheModelTypeChoosesAClass) {
+  ScratchDirectory folder;
+  folder.write("tokenizer.json", kTiny);
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": null, "bos_token": "<s>"})");
+  folder.write("config.json", R"({"model_type": "gemma2"})");
+  EXPECT_THAT(Tokenizer::load(folder.path())->encode("a", true).value(), ElementsAre(0, 1));
+  folder.write("config.json", R"({"model_type": "gemma2", "tokenizer_class": "PreTrainedTokenizerFast"})");
+  EXPECT_THAT(Tokenizer::load(folder.path())->encode("a", true).value(), ElementsAre(1));
 }
 
 TEST(TokenizerTexts, AreFramedAndCutAsTheModelReadsThem) {

@@ -7,6 +7,7 @@
 
 mod budget;
 mod bytecode;
+mod config;
 mod environment;
 mod json;
 mod plamo;

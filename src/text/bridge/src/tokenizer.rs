@@ -1,13 +1,12 @@
 //! A tokenizer.json, run by `tokenizers`. Adds what `tokenizers` does not tell: the bytes of a token, and
 //! which tokens must be decoded together.
 
-use serde_json::{json, Value as Json};
-use tokenizers::processors::template::TemplateProcessing;
+use serde_json::Value as Json;
 use tokenizers::utils::parallelism::set_parallelism;
-use tokenizers::{truncate_encodings, AddedToken, Encoding, PostProcessor, TruncationParams};
+use tokenizers::{truncate_encodings, Encoding, PostProcessor, TruncationParams};
 
 use crate::plamo::Segmenter;
-use crate::Outcome;
+use crate::{config, Outcome};
 
 /// Which tokens a streaming decoder must decode together, so that the text equals that of all ids.
 #[repr(C)]
@@ -43,8 +42,7 @@ impl Tokenizer {
         let mut plamo = None;
         if !config.is_empty() {
             let config: Json = serde_json::from_slice(config).map_err(|e| format!("tokenizer_config.json: {e}"))?;
-            add_missing_tokens(&mut inner, &config["added_tokens_decoder"])?;
-            frame(&mut inner, &config)?;
+            config::apply(&mut inner, &config)?;
             plamo = Segmenter::of(&inner, &config)?;
         }
         let decoder = inner.get_decoder().map(serde_json::to_value).transpose().map_err(text)?;
@@ -143,102 +141,6 @@ impl Tokenizer {
 
 pub fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-/// Adds the tokens that tokenizer_config.json lists but tokenizer.json lacks, with the ids in
-/// tokenizer_config.json.
-fn add_missing_tokens(inner: &mut tokenizers::Tokenizer, listed: &Json) -> Outcome<()> {
-    let mut missing = Vec::new();
-    for (id, token) in listed.as_object().into_iter().flatten() {
-        let id: u32 = id.parse().map_err(|_| format!("added_tokens_decoder: {id:?} is not an id"))?;
-        if inner.id_to_token(id).is_none() {
-            let token: AddedToken = serde_json::from_value(token.clone()).map_err(text)?;
-            missing.push((id, token));
-        }
-    }
-    missing.sort_by_key(|(id, _)| *id);
-    for (id, token) in missing {
-        let content = token.content.clone();
-        if token.special {
-            inner.add_special_tokens([token]).map_err(text)?;
-        } else {
-            inner.add_tokens([token]).map_err(text)?;
-        }
-        if inner.token_to_id(&content) != Some(id) {
-            return Err(format!("added_tokens_decoder: {content:?} cannot have the id {id}"));
-        }
-    }
-    Ok(())
-}
-
-/// A tokenizer class of transformers 4.57 that adds special tokens around texts itself and ignores the
-/// post-processor.
-struct FramingClass {
-    name: &'static str,
-    /// Default of add_bos_token; that of add_eos_token is false.
-    add_bos: bool,
-    /// true: even if the config has neither flag. false: without flags the post-processor is kept, as in
-    /// transformers 5.
-    always: bool,
-    /// Defaults of the tokens.
-    bos: &'static str,
-    eos: &'static str,
-}
-
-const fn framing(name: &'static str, add_bos: bool, bos: &'static str, eos: &'static str) -> FramingClass {
-    FramingClass { name, add_bos, always: !add_bos, bos, eos }
-}
-
-/// transformers 5 ignores the flags if the folder has a tokenizer.json; 4.57 uses them for these classes.
-/// InternLM2's class is in its own repositories.
-const FRAMING_CLASSES: [FramingClass; 6] = [
-    framing("Llama", true, "<s>", "</s>"),
-    framing("CodeLlama", true, "<s>", "</s>"),
-    framing("InternLM2", true, "<s>", "</s>"),
-    framing("Gemma", true, "<bos>", "<eos>"),
-    framing("Cohere", true, "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"),
-    framing("GPTNeoX", false, "<|endoftext|>", "<|endoftext|>"),
-];
-
-/// Replaces the post-processor of such a class according to add_bos_token and add_eos_token.
-fn frame(inner: &mut tokenizers::Tokenizer, config: &Json) -> Outcome<()> {
-    let name = config["tokenizer_class"].as_str().unwrap_or_default();
-    let name = name.strip_suffix("Fast").unwrap_or(name).strip_suffix("Tokenizer").unwrap_or_default();
-    let Some(class) = FRAMING_CLASSES.iter().find(|class| class.name == name) else { return Ok(()) };
-    let flag = |name: &str| config.get(name).map(|value| *value == true);
-    let (add_bos, add_eos) = (flag("add_bos_token"), flag("add_eos_token"));
-    if add_bos.is_none() && add_eos.is_none() && !class.always {
-        return Ok(());
-    }
-    let (mut before, mut after, mut special) = (Vec::new(), Vec::new(), serde_json::Map::new());
-    let parts = [
-        (&mut before, "bos_token", class.bos, add_bos.unwrap_or(class.add_bos)),
-        (&mut after, "eos_token", class.eos, add_eos.unwrap_or(false)),
-    ];
-    for (part, field, usual, added) in parts {
-        let (token, given) = match config.get(field) {
-            Some(value) => (value.as_str().or(value["content"].as_str()).unwrap_or_default(), true),
-            None => (usual, false),
-        };
-        let id = inner.token_to_id(token);
-        if !added || token.is_empty() || (id.is_none() && !given) {
-            continue;
-        }
-        let id = id.ok_or_else(|| format!("{field} {token:?} is not in the vocabulary"))?;
-        part.push(token.to_string());
-        special.insert(token.to_string(), json!({"id": token, "ids": [id], "tokens": [token]}));
-    }
-    let framed = |text: &str, kind: u32| {
-        let special = |token: &String| json!({"SpecialToken": {"id": token, "type_id": kind}});
-        let text = json!({"Sequence": {"id": text, "type_id": kind}});
-        before.iter().map(special).chain([text]).chain(after.iter().map(special)).collect::<Vec<Json>>()
-    };
-    let (single, pair) = (framed("A", 0), [framed("A", 0), framed("B", 1)].concat());
-    // The library's builder would interpret a colon in a token as the start of a type.
-    let template = json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special});
-    let template: TemplateProcessing = serde_json::from_value(template).map_err(text)?;
-    inner.with_post_processor(Some(template));
-    Ok(())
 }
 
 /// The byte of a token for the ByteFallback decoder.

@@ -1,0 +1,167 @@
+//! What tokenizer_config.json changes in a tokenizer.json, as in transformers 4.57 and 5.24.
+
+use serde_json::{json, Value as Json};
+use tokenizers::normalizers::NormalizerWrapper;
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
+use tokenizers::processors::template::TemplateProcessing;
+use tokenizers::{AddedToken, Tokenizer};
+
+use crate::tokenizer::text;
+use crate::Outcome;
+
+/// Applies a tokenizer_config.json, with the fields of the files beside it (tokenizer_config.h).
+pub fn apply(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
+    set_lowercase(inner, config)?;
+    set_prefix_space(inner, config)?;
+    add_tokens(inner, config)?;
+    inner.set_encode_special_tokens(config["split_special_tokens"] == true);
+    frame(inner, config)
+}
+
+/// Roles of special tokens in tokenizer_config.json, in the order in which transformers adds their tokens.
+const ROLES: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+
+/// The text of a token that is a string or an object with `content`.
+fn content_of(token: &Json) -> Option<&str> {
+    token.as_str().or(token["content"].as_str()).filter(|content| !content.is_empty())
+}
+
+/// A token as transformers' AddedToken reads it. A token with a role is special.
+fn added_token(token: &Json, has_role: bool) -> Option<AddedToken> {
+    let flag = |name: &str, usual: bool| token[name].as_bool().unwrap_or(usual);
+    let special = has_role || flag("special", false);
+    let added = AddedToken::from(content_of(token)?, special);
+    let normalized = flag("normalized", added.normalized);
+    Some(
+        added
+            .normalized(normalized)
+            .single_word(flag("single_word", false))
+            .lstrip(flag("lstrip", false))
+            .rstrip(flag("rstrip", false)),
+    )
+}
+
+/// The special tokens that tokenizer_config.json names: first those of ROLES, then those of other roles, then lists.
+fn named_tokens(config: &Json) -> Vec<&Json> {
+    let other_role = |name: &&String| name.ends_with("_token") && !ROLES.contains(&name.as_str());
+    let others = config.as_object().into_iter().flatten().filter(|(name, _)| other_role(name)).map(|(_, token)| token);
+    let listed = ["additional_special_tokens", "extra_special_tokens"].map(|name| match &config[name] {
+        Json::Array(tokens) => tokens.iter().collect(),
+        Json::Object(tokens) => tokens.values().collect(),
+        _ => Vec::new(),
+    });
+    ROLES.iter().map(|role| &config[*role]).chain(others).chain(listed.into_iter().flatten()).collect()
+}
+
+/// Adds the tokens of tokenizer_config.json as transformers' PreTrainedTokenizerFast does. First, those of
+/// added_tokens_decoder in the order of their ids: their properties replace those in tokenizer.json. Then the special
+/// tokens that are only named. A token of the vocabulary keeps its id; any other token gets the next free id.
+fn add_tokens(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
+    let named = named_tokens(config);
+    let has_role = |token: &Json| named.iter().any(|role| content_of(role) == content_of(token));
+    let mut decoder = Vec::new();
+    for (id, token) in config["added_tokens_decoder"].as_object().into_iter().flatten() {
+        let id: u32 = id.parse().map_err(|_| format!("added_tokens_decoder: {id:?} is not an id"))?;
+        let added = added_token(token, has_role(token));
+        decoder.push((id, added.ok_or_else(|| format!("added_tokens_decoder: {id} has no content"))?));
+    }
+    decoder.sort_by_key(|(id, _)| *id);
+    inner.add_tokens(decoder.into_iter().map(|(_, token)| token)).map_err(text)?;
+    let known = inner.get_added_vocabulary().get_vocab().clone();
+    let new = |token: &AddedToken| !known.contains_key(&token.content);
+    inner.add_tokens(named.iter().filter_map(|token| added_token(token, true)).filter(new)).map_err(text)?;
+    Ok(())
+}
+
+/// The tokenizer class without its suffix: "Llama" for LlamaTokenizerFast; "": none.
+fn class_of(config: &Json) -> &str {
+    let name = config["tokenizer_class"].as_str().unwrap_or_default();
+    name.strip_suffix("Fast").unwrap_or(name).strip_suffix("Tokenizer").unwrap_or_default()
+}
+
+/// For BERT's classes the config decides about upper case, accents and Chinese characters, also by its defaults.
+fn set_lowercase(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
+    let normalizer = inner.get_normalizer().map(serde_json::to_value).transpose().map_err(text)?;
+    let Some(mut normalizer) = normalizer.filter(|one| one["type"] == "BertNormalizer") else { return Ok(()) };
+    if !["Bert", "DistilBert", "Electra", "MPNet"].contains(&class_of(config)) {
+        return Ok(());
+    }
+    let flag = |name: &str| config[name].as_bool().unwrap_or(true);
+    normalizer["lowercase"] = json!(flag("do_lower_case"));
+    normalizer["handle_chinese_chars"] = json!(flag("tokenize_chinese_chars"));
+    normalizer["strip_accents"] = json!(config["strip_accents"].as_bool());
+    let normalizer: NormalizerWrapper = serde_json::from_value(normalizer).map_err(text)?;
+    inner.with_normalizer(Some(normalizer)).map_err(text)?;
+    Ok(())
+}
+
+/// For GPT-2's classes the config decides whether a space is put before a text; without the field, none is.
+fn set_prefix_space(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
+    let splitter = inner.get_pre_tokenizer().map(serde_json::to_value).transpose().map_err(text)?;
+    let Some(mut splitter) = splitter.filter(|one| one["type"] == "ByteLevel") else { return Ok(()) };
+    if ["GPT2", "Roberta", "GPTNeoX", "CodeGen", "Whisper", "Qwen2"].contains(&class_of(config)) {
+        splitter["add_prefix_space"] = json!(config["add_prefix_space"] == true);
+        let splitter: PreTokenizerWrapper = serde_json::from_value(splitter).map_err(text)?;
+        inner.with_pre_tokenizer(Some(splitter));
+    }
+    Ok(())
+}
+
+/// A tokenizer class of transformers 4.57 that adds special tokens around texts itself and ignores the
+/// post-processor.
+struct FramingClass {
+    name: &'static str,
+    /// Default of add_bos_token; that of add_eos_token is false.
+    add_bos: bool,
+    /// true: even if the config has neither flag. false: without flags the post-processor is kept, as in
+    /// transformers 5.
+    always: bool,
+}
+
+const fn framing(name: &'static str, add_bos: bool) -> FramingClass {
+    FramingClass { name, add_bos, always: !add_bos }
+}
+
+/// transformers 5 ignores the flags if the folder has a tokenizer.json; 4.57 uses them for these classes.
+/// InternLM2's class is in its own repositories.
+const FRAMING_CLASSES: [FramingClass; 6] = [
+    framing("Llama", true),
+    framing("CodeLlama", true),
+    framing("InternLM2", true),
+    framing("Gemma", true),
+    framing("Cohere", true),
+    framing("GPTNeoX", false),
+];
+
+/// Replaces the post-processor of such a class according to add_bos_token and add_eos_token.
+fn frame(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
+    let name = class_of(config);
+    let Some(class) = FRAMING_CLASSES.iter().find(|class| class.name == name) else { return Ok(()) };
+    let flag = |name: &str| config.get(name).map(|value| *value == true);
+    let (add_bos, add_eos) = (flag("add_bos_token"), flag("add_eos_token"));
+    if add_bos.is_none() && add_eos.is_none() && !class.always {
+        return Ok(());
+    }
+    let (mut before, mut after, mut special) = (Vec::new(), Vec::new(), serde_json::Map::new());
+    let parts = [
+        (&mut before, "bos_token", add_bos.unwrap_or(class.add_bos)),
+        (&mut after, "eos_token", add_eos.unwrap_or(false)),
+    ];
+    for (part, field, added) in parts {
+        let Some(token) = content_of(&config[field]).filter(|_| added) else { continue };
+        let id = inner.token_to_id(token).ok_or_else(|| format!("{field} {token:?} is not in the vocabulary"))?;
+        part.push(token.to_string());
+        special.insert(token.to_string(), json!({"id": token, "ids": [id], "tokens": [token]}));
+    }
+    let framed = |text: &str, kind: u32| {
+        let special = |token: &String| json!({"SpecialToken": {"id": token, "type_id": kind}});
+        let text = json!({"Sequence": {"id": text, "type_id": kind}});
+        before.iter().map(special).chain([text]).chain(after.iter().map(special)).collect::<Vec<Json>>()
+    };
+    let (single, pair) = (framed("A", 0), [framed("A", 0), framed("B", 1)].concat());
+    // The library's builder would interpret a colon in a token as the start of a type.
+    let template = json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special});
+    let template: TemplateProcessing = serde_json::from_value(template).map_err(text)?;
+    inner.with_post_processor(Some(template));
+    Ok(())
+}
