@@ -39,7 +39,8 @@ class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
 
   void stop_idle();  // closes connections when they become idle; any thread
   bool stops_idle() const { return stops_idle_; }
-  // Closes all connections before it returns; none can be added afterwards. Call it from another thread.
+  // Closes all connections before it returns, and rejects connections that are added later. Called from
+  // another thread than the loop's.
   void close_all();
 
  private:

@@ -50,8 +50,8 @@ struct SampleArgs {
   View out_id;            // i32
   View out_logprob;       // f32; if missing, nothing is reported, and the outputs below are not written
   View out_rank;          // i32
-  View out_top_ids;  // i32 [rows, k]; elements after the end of the row's list are not written; optional: k
-                     // is 0
+  View out_top_ids;  // i32 [rows, k]; elements after the end of the row's list are not written; if missing,
+                     // no list is reported
   View out_top_logprobs;  // f32 [rows, k]
 
   const DrawRule* draw_rules() const { return static_cast<const DrawRule*>(rules.data); }

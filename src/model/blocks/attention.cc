@@ -291,7 +291,7 @@ class AttentionBlock final : public Block {
                              .out = attended.rows(first, count)});
     };
     attend(0, step.tokens(), *step.memory.cache.plan, spec_.mask.causal);
-    // Repeats attention for tokens that see later tokens (complete images).
+    // Computes attention again for the tokens of images, which also see later tokens of the same image.
     if (spec_.mask.whole_images)
       for (const WholeSpan& span : step.batch.wholes)
         attend(span.token, span.count, *span.plans[step.memory.group], false);
