@@ -1,5 +1,5 @@
-// Kinds of characters, such as lower-case letters. If every character of some kinds leads an automaton on in the
-// same way, all tokens of these characters are allowed at once (llguidance precomputes "slices" of the
+// Kinds of characters, such as lower-case letters. If every character of some kinds leads an automaton on in
+// the same way, all tokens of these characters are allowed at once (llguidance precomputes "slices" of the
 // vocabulary for the same purpose).
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace octavo::grammar {
 
-// Bit i: the kind i. Each punctuation mark is a kind; characters beyond ASCII are divided by their first byte.
+// Bit i: the kind i. Each punctuation mark is a kind; characters beyond ASCII are divided by their first
+// byte.
 using KindSet = std::uint64_t;
 
 // The position inside a UTF-8 character, as the range of bytes that may come next; `left`: number of these
@@ -24,9 +25,9 @@ struct Utf8Rest {
 KindSet kind_of(std::uint8_t first_byte);
 Utf8Rest utf8_rest(std::uint8_t first_byte);
 
-// For each trie node: the kinds of all characters after the node in the tokens below it. The last character of
-// a token may be incomplete. kNoKind is included if the tokens contain other bytes, or if the node is inside a
-// character.
+// For each trie node: the kinds of all characters after the node in the tokens below it. The last character
+// of a token may be incomplete. kNoKind is included if the tokens contain other bytes, or if the node is
+// inside a character.
 inline constexpr KindSet kNoKind = KindSet{1} << 63;
 std::vector<KindSet> kinds_below(std::span<const TrieNode> trie);
 

@@ -63,7 +63,8 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
   };
   std::size_t copied = 0;
   out.visited = walk_trie(
-      vocabulary, scratch, 0, state - first_, most, [&](std::uint32_t at) -> const ByteSet& { return bytes_[at]; },
+      vocabulary, scratch, 0, state - first_, most,
+      [&](std::uint32_t at) -> const ByteSet& { return bytes_[at]; },
       [&](std::uint32_t at, std::uint8_t byte) { return next(tables, at, byte); },
       [&](std::uint32_t i, std::uint32_t at) {
         const TrieNode& node = trie[i];

@@ -158,12 +158,11 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
     for (char b = 'a'; b <= 'z'; ++b)
       for (char c = 'a'; c <= 'z'; ++c) words.push_back({a, b, c});
   const auto vocabulary = testing::byte_vocabulary(words);
-  const auto letters = [](StateId target) {
-    return Edge{Symbol::bytes, 'a', 'z', 0, target};
-  };
+  const auto letters = [](StateId target) { return Edge{Symbol::bytes, 'a', 'z', 0, target}; };
   Automaton loop, chain;
   loop.states = {{false, {{Symbol::bytes, '"', '"', 0, 1}, letters(0)}}, {true, {}}};
-  for (StateId s = 0; s < 40; ++s) chain.states.push_back({false, {{Symbol::bytes, '"', '"', 0, 40}, letters(s + 1)}});
+  for (StateId s = 0; s < 40; ++s)
+    chain.states.push_back({false, {{Symbol::bytes, '"', '"', 0, 40}, letters(s + 1)}});
   chain.states.push_back({true, {}});
   for (const Automaton& automaton : {loop, chain}) {
     const Tables tables = tables_of(automaton);
@@ -182,12 +181,35 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
 
 // Characters of several bytes, tokens that end or begin inside of them, and bytes that are no text.
 TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
-  const auto vocabulary = testing::byte_vocabulary(
-      {"ab", "abc", "a\"", "a1", "a b", "\xC3\xA9", "a\xC3\xA9", "\xC3\xA9\xC3", "\xA9z", "\xC3z", "\xC3\xA9\xC3\xA8",
-       "\xE6\x97\xA5", "\xE6\x97\xA5\xE6\x9C\xAC", "\xE6\x97", "\xA5\"", "\xED\xA0\x80", "\xED\x9F\xBF", "\xE0\x80\x80",
-       "\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80\"", "\xF0\x8F\x98\x80", "\xC0\x80", "\xFF", "a\xFF", "  ", "\n ", "a\n"});
-  for (const std::string_view pattern :
-       {R"("[^x]*")", R"("[^é]*")", R"("[^日]*")", R"("[^x]{2,4}")", R"("(?:[^x]+ )*[^x]+")", R"("[a-z ]*")", ".*", R"(".*"!)"}) {
+  const auto vocabulary = testing::byte_vocabulary({"ab",
+                                                    "abc",
+                                                    "a\"",
+                                                    "a1",
+                                                    "a b",
+                                                    "\xC3\xA9",
+                                                    "a\xC3\xA9",
+                                                    "\xC3\xA9\xC3",
+                                                    "\xA9z",
+                                                    "\xC3z",
+                                                    "\xC3\xA9\xC3\xA8",
+                                                    "\xE6\x97\xA5",
+                                                    "\xE6\x97\xA5\xE6\x9C\xAC",
+                                                    "\xE6\x97",
+                                                    "\xA5\"",
+                                                    "\xED\xA0\x80",
+                                                    "\xED\x9F\xBF",
+                                                    "\xE0\x80\x80",
+                                                    "\xF0\x9F\x98\x80",
+                                                    "\xF0\x9F\x98\x80\"",
+                                                    "\xF0\x8F\x98\x80",
+                                                    "\xC0\x80",
+                                                    "\xFF",
+                                                    "a\xFF",
+                                                    "  ",
+                                                    "\n ",
+                                                    "a\n"});
+  for (const std::string_view pattern : {R"("[^x]*")", R"("[^é]*")", R"("[^日]*")", R"("[^x]{2,4}")",
+                                         R"("(?:[^x]+ )*[^x]+")", R"("[a-z ]*")", ".*", R"(".*"!)"}) {
     const auto grammar = CompiledGrammar::compile(regex_grammar(pattern).value(), vocabulary);
     ASSERT_TRUE(grammar);
     for (const std::string_view text : {"", "\"", "\"a", "\"\xC3", "\"\xE6\x97", "\"a b"}) {

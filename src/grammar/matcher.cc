@@ -105,10 +105,11 @@ Result<void> Matcher::fill(std::span<std::int32_t> mask) {
   const bool left = *any && (!watches_items() || leave_out_repeated_items(used));
   if (exhausted()) return too_ambiguous();
   if (!left)
-    return failure(ErrorCode::resource_exhausted,
-                   "no token of the vocabulary continues the text after {} tokens; change the grammar so that "
-                   "the model's tokens can write its texts",
-                   tokens_.size());
+    return failure(
+        ErrorCode::resource_exhausted,
+        "no token of the vocabulary continues the text after {} tokens; change the grammar so that "
+        "the model's tokens can write its texts",
+        tokens_.size());
   return {};
 }
 

@@ -89,7 +89,8 @@ void References::index(const Json& schema, const std::string& base) {
     dynamic_anchors_.emplace(name, &schema);
   }
   if (const Json* yes = schema.find("$recursiveAnchor"); yes && yes->boolean) ++recursive_anchors_;
-  if (refers || schema.find("$dynamicRef") || schema.find("$recursiveRef")) base_of_.emplace(schema.offset, own);
+  if (refers || schema.find("$dynamicRef") || schema.find("$recursiveRef"))
+    base_of_.emplace(schema.offset, own);
   for (const Json& item : schema.items) index(item, *own);
   for (const auto& [keyword, value] : schema.members) {
     if (holds_data(keyword)) continue;

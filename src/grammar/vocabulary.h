@@ -79,7 +79,8 @@ class Vocabulary {
   // The tokens below a node.
   std::span<const TokenId> tokens_below(std::uint32_t node) const {
     const std::uint32_t first = trie_[node].first_token + trie_[node].token_count, end = trie_[node].end;
-    return sorted_tokens().subspan(first, (end < trie_.size() ? trie_[end].first_token : sorted_.size()) - first);
+    return sorted_tokens().subspan(first,
+                                   (end < trie_.size() ? trie_[end].first_token : sorted_.size()) - first);
   }
   // kinds_below() of the trie (character_kinds.h).
   std::span<const std::uint64_t> kinds_below() const { return kinds_below_; }
