@@ -10,6 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 constexpr std::size_t kEntriesMax = 1u << 20;
+constexpr std::size_t kCopiedPerNode = 16;  // tokens that are copied in the time of visiting a node
 }
 
 std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, StateId end) {
@@ -47,20 +48,69 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
   std::vector<TokenId> accepted;
   std::vector<std::uint32_t> open;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> scratch;
+  std::vector<std::optional<Onward>> onwards(bytes_.size());
+  // Whether all tokens below a node are accepted, and none is open.
+  const auto takes_all_below = [&](std::uint32_t i, std::uint32_t at) {
+    const KindSet kinds = vocabulary.kinds_below()[i];
+    const std::size_t bytes_max = std::min<std::size_t>(trie[i].end - i - 1, vocabulary.token_bytes_max());
+    for (std::size_t characters = 0; characters < bytes_max; ++characters) {
+      if (!onwards[at]) onwards[at] = onward(tables, at);
+      if ((kinds & ~onwards[at]->kinds) != 0) return false;
+      if (onwards[at]->to == at) return true;
+      at = onwards[at]->to;
+    }
+    return true;
+  };
+  std::size_t copied = 0;
   out.visited = walk_trie(
-      vocabulary, scratch, 0, state - first_, most, [&](std::uint32_t at) { return bytes_[at]; },
+      vocabulary, scratch, 0, state - first_, most,
+      [&](std::uint32_t at) -> const ByteSet& { return bytes_[at]; },
       [&](std::uint32_t at, std::uint8_t byte) { return next(tables, at, byte); },
       [&](std::uint32_t i, std::uint32_t at) {
         const TrieNode& node = trie[i];
         for (std::uint32_t t = 0; t < node.token_count; ++t) accepted.push_back(sorted[node.first_token + t]);
         if (node.end == i + 1) return false;
         if (accepting_[at]) open.push_back(i);
-        return !ends_[at];
+        if (ends_[at]) return false;
+        if (!takes_all_below(i, at)) return true;
+        const auto below = vocabulary.tokens_below(i);
+        accepted.insert(accepted.end(), below.begin(), below.end());
+        copied += below.size();
+        return false;
       });
+  out.visited += copied / kCopiedPerNode;
   if (out.visited > most) return std::nullopt;
   out.set_open(trie, open, {});
   out.accepted = TokenSet(accepted, vocabulary.mask_words());
   return out;
+}
+
+DenseRule::Onward DenseRule::onward(const Tables& tables, std::uint32_t state) const {
+  Onward found;
+  for (const char byte : {'e', ' ', '0', 'E', '-'})  // the state to which most characters lead
+    if (found.to == kNowhere) found.to = next(tables, state, static_cast<std::uint8_t>(byte));
+  if (found.to == kNowhere) return found;
+  const auto lives = [&](std::uint32_t at) { return at != kNowhere && !accepting_[at]; };
+  const auto leads_on = [&](unsigned byte) {
+    std::uint32_t at = next(tables, state, static_cast<std::uint8_t>(byte));
+    Utf8Rest rest = utf8_rest(static_cast<std::uint8_t>(byte));
+    for (; rest.left > 0 && lives(at); rest = {0x80, 0xBF, static_cast<std::uint8_t>(rest.left - 1)}) {
+      const std::uint32_t* const row = &next_[at * static_cast<std::size_t>(classes_)];
+      const int low = tables.byte_class[rest.low], high = tables.byte_class[rest.high];
+      if (!std::all_of(row + low, row + high + 1, [&](std::uint32_t to) { return to == row[low]; }))
+        return false;
+      at = row[low];
+    }
+    return at == found.to && lives(at);
+  };
+  KindSet excluded = 0;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const KindSet kind = kind_of(static_cast<std::uint8_t>(byte));
+    found.kinds |= kind;
+    if ((excluded & kind) == 0 && !leads_on(byte)) excluded |= kind;
+  }
+  found.kinds &= ~excluded;
+  return found;
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
@@ -170,7 +220,7 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   std::vector<std::pair<std::uint32_t, Place>> scratch;
   out.visited = walk_trie(
       vocabulary, scratch, 0, Place{start - first_, 0, false}, most,
-      [&](const Place& at) { return bytes_[at.state]; },
+      [&](const Place& at) -> const ByteSet& { return bytes_[at.state]; },
       [&](const Place& at, std::uint8_t byte) {
         const std::uint32_t behind = next(tables, at.state, byte);
         return ends_[behind] ? Place{start - first_, at.repeats + 1, true} : Place{behind, at.repeats, false};

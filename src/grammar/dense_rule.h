@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "grammar/character_kinds.h"
 #include "grammar/state_mask.h"
 #include "grammar/tables.h"
 #include "grammar/vocabulary.h"
@@ -50,6 +51,12 @@ class DenseRule {
 
   StateId first_ = 0;
   int classes_ = 0;
+  // The kinds of which every character leads from a state to state `to`, without the rule's end inside.
+  struct Onward {
+    std::uint32_t to = kNowhere;
+    KindSet kinds = 0;
+  };
+  Onward onward(const Tables& tables, std::uint32_t state) const;
   std::uint32_t next(const Tables& tables, std::uint32_t state, std::uint8_t byte) const {
     return next_[state * static_cast<std::size_t>(classes_) + tables.byte_class[byte]];
   }

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <numeric>
 #include <random>
 
+#include "grammar/regex.h"
 #include "grammar/testing.h"
 #include "grammar/text_length.h"
 
@@ -146,6 +148,75 @@ TEST(DenseRule, AlikeForAsManyBytesAsTextsSay) {
       std::size_t cost = 0;
       EXPECT_EQ(rule->alike(a, b, 7, kAll, cost), expected);
       EXPECT_LE(rule->alike(a, b, 7, 0, cost), expected) << "found out in no time";
+    }
+  }
+}
+
+TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
+  std::vector<std::string> words;
+  for (char a = 'a'; a <= 'z'; ++a)
+    for (char b = 'a'; b <= 'z'; ++b)
+      for (char c = 'a'; c <= 'z'; ++c) words.push_back({a, b, c});
+  const auto vocabulary = testing::byte_vocabulary(words);
+  const auto letters = [](StateId target) { return Edge{Symbol::bytes, 'a', 'z', 0, target}; };
+  Automaton loop, chain;
+  loop.states = {{false, {{Symbol::bytes, '"', '"', 0, 1}, letters(0)}}, {true, {}}};
+  for (StateId s = 0; s < 40; ++s)
+    chain.states.push_back({false, {{Symbol::bytes, '"', '"', 0, 40}, letters(s + 1)}});
+  chain.states.push_back({true, {}});
+  for (const Automaton& automaton : {loop, chain}) {
+    const Tables tables = tables_of(automaton);
+    const auto rule = DenseRule::make(tables, 0, static_cast<StateId>(tables.states.size()));
+    const auto mask = rule->mask(tables, *vocabulary, 0, kAll);
+    ASSERT_TRUE(mask);
+    EXPECT_LT(mask->visited, vocabulary->trie().size() / 8);
+    std::vector<std::int32_t> bits(vocabulary->mask_words());
+    mask->copy_to(bits);
+    std::size_t count = 0;
+    for (const std::int32_t word : bits)
+      count += static_cast<std::size_t>(std::popcount(static_cast<std::uint32_t>(word)));
+    EXPECT_EQ(count, words.size() + 26 + 1);
+  }
+}
+
+// Characters of several bytes, tokens that end or begin inside of them, and bytes that are no text.
+TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
+  const auto vocabulary = testing::byte_vocabulary({"ab",
+                                                    "abc",
+                                                    "a\"",
+                                                    "a1",
+                                                    "a b",
+                                                    "\xC3\xA9",
+                                                    "a\xC3\xA9",
+                                                    "\xC3\xA9\xC3",
+                                                    "\xA9z",
+                                                    "\xC3z",
+                                                    "\xC3\xA9\xC3\xA8",
+                                                    "\xE6\x97\xA5",
+                                                    "\xE6\x97\xA5\xE6\x9C\xAC",
+                                                    "\xE6\x97",
+                                                    "\xA5\"",
+                                                    "\xED\xA0\x80",
+                                                    "\xED\x9F\xBF",
+                                                    "\xE0\x80\x80",
+                                                    "\xF0\x9F\x98\x80",
+                                                    "\xF0\x9F\x98\x80\"",
+                                                    "\xF0\x8F\x98\x80",
+                                                    "\xC0\x80",
+                                                    "\xFF",
+                                                    "a\xFF",
+                                                    "  ",
+                                                    "\n ",
+                                                    "a\n"});
+  for (const std::string_view pattern : {R"("[^x]*")", R"("[^é]*")", R"("[^日]*")", R"("[^x]{2,4}")",
+                                         R"("(?:[^x]+ )*[^x]+")", R"("[a-z ]*")", ".*", R"(".*"!)"}) {
+    const auto grammar = CompiledGrammar::compile(regex_grammar(pattern).value(), vocabulary);
+    ASSERT_TRUE(grammar);
+    for (const std::string_view text : {"", "\"", "\"a", "\"\xC3", "\"\xE6\x97", "\"a b"}) {
+      Matcher matcher(*grammar);
+      if (!testing::feed(matcher, text)) continue;
+      EXPECT_EQ(testing::mask_of(matcher, *vocabulary), testing::brute_force_mask(matcher, *vocabulary))
+          << pattern << " after " << text;
     }
   }
 }

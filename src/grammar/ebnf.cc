@@ -181,10 +181,4 @@ Result<RuleId> add_ebnf(Grammar& grammar, std::string_view text, std::string_vie
   return EbnfParser(grammar, text, field).parse();
 }
 
-Result<Grammar> ebnf_grammar(std::string_view text) {
-  Grammar grammar;
-  TRY(grammar.root, add_ebnf(grammar, text, "grammar"));
-  return within_limits(std::move(grammar));
-}
-
 }  // namespace octavo::grammar

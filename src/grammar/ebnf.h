@@ -17,6 +17,4 @@ namespace octavo::grammar {
 // column.
 Result<RuleId> add_ebnf(Grammar& grammar, std::string_view text, std::string_view field);
 
-Result<Grammar> ebnf_grammar(std::string_view text);
-
 }  // namespace octavo::grammar

@@ -10,6 +10,12 @@ namespace {
 using testing::accepts;
 using testing::byte_vocabulary;
 
+Result<Grammar> ebnf_grammar(std::string_view text) {
+  Grammar grammar;
+  TRY(grammar.root, add_ebnf(grammar, text, "grammar"));
+  return grammar;
+}
+
 std::shared_ptr<const CompiledGrammar> compile(
     std::string_view text, std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {
   return testing::compiled(ebnf_grammar(text), text, std::move(vocabulary));
@@ -87,18 +93,23 @@ b ::= "b"* a? "b"*)_"}) {
 
 TEST(Ebnf, SpecialTokensAreAtoms) {
   const auto vocabulary = byte_vocabulary({}, {"<|call|>", "<|end|>"});
+  const auto only = [&](std::size_t token) {
+    std::vector<bool> mask(static_cast<std::size_t>(vocabulary->size()));
+    mask[token] = true;
+    return mask;
+  };
   const auto g = compile("root ::= \"a\" <|call|> \"b\"+ <[258]>", vocabulary);
   Matcher m(g);
   EXPECT_TRUE(testing::feed(m, "a"));
   EXPECT_FALSE(m.accept('<'));
   EXPECT_EQ(m.jump_forward(), "");
-  EXPECT_EQ(m.forced_token(), 257);
+  EXPECT_EQ(testing::mask_of(m, *vocabulary), only(257));
   EXPECT_TRUE(m.accept(257));
   EXPECT_EQ(m.jump_forward(), "b");
   EXPECT_TRUE(testing::feed(m, "bb"));
   EXPECT_TRUE(m.accept(258));
   EXPECT_FALSE(m.is_terminated());
-  EXPECT_EQ(m.forced_token(), 256);
+  EXPECT_EQ(testing::mask_of(m, *vocabulary), only(256));
   EXPECT_TRUE(m.accept(256));
   EXPECT_TRUE(m.is_terminated());
   EXPECT_FALSE(m.accept('b'));

@@ -55,7 +55,8 @@ template <class Visit>
 std::size_t MaskTable::walk(std::uint32_t node, ConfigId config, Visit&& visit) {
   const std::size_t most = states_.nodes_left();
   const std::size_t looked_at = walk_trie(
-      vocabulary_, walk_, node, config, most, [&](ConfigId at) { return states_.bytes(at); },
+      vocabulary_, walk_, node, config, most,
+      [&](ConfigId at) -> const ByteSet& { return states_.bytes(at); },
       [&](ConfigId at, std::uint8_t byte) { return states_.step(at, byte); },
       [&](std::uint32_t at, ConfigId reached) { return reached != kDeadConfig && visit(at, reached); });
   states_.spend_nodes(looked_at);

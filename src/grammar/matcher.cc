@@ -105,51 +105,12 @@ Result<void> Matcher::fill(std::span<std::int32_t> mask) {
   const bool left = *any && (!watches_items() || leave_out_repeated_items(used));
   if (exhausted()) return too_ambiguous();
   if (!left)
-    return failure(ErrorCode::resource_exhausted,
-                   "no token of the vocabulary continues the text after {} tokens", tokens_.size());
+    return failure(
+        ErrorCode::resource_exhausted,
+        "no token of the vocabulary continues the text after {} tokens; change the grammar so that "
+        "the model's tokens can write its texts",
+        tokens_.size());
   return {};
-}
-
-Result<void> Matcher::fill_tree(const DraftTree& tree, std::span<std::int32_t> masks) {
-  const Vocabulary& vocabulary = *grammar_->vocabulary_;
-  if (watches_items()) return fill_tree_by_forks(tree, masks);
-  const std::size_t words = vocabulary.mask_words(), nodes = tree.tokens.size();
-  CHECK(tree.parents.size() == nodes && masks.size() == (nodes + 1) * words,
-        "{} tokens, {} parents and {} words of masks", nodes, tree.parents.size(), masks.size());
-  TRY_VOID(fill_mask(masks.first(words)));
-  std::ranges::fill(masks.subspan(words), 0);
-  TRY(const auto access, enter());
-  MaskTable& table = *grammar_->table_;
-  // Configurations are ids: a node's configuration follows from its parent's by one step, without rollback.
-  tree_configs_.assign(1, current());
-  for (std::size_t i = 0; i < nodes; ++i) {
-    const TokenId token = tree.tokens[i];
-    CHECK(tree.parents[i] >= -1 && tree.parents[i] < static_cast<int>(i), "node {} comes behind node {}", i,
-          tree.parents[i]);
-    const ConfigId before = tree_configs_[static_cast<std::size_t>(tree.parents[i] + 1)];
-    const bool takes = before != kDeadConfig && vocabulary.contains(token) &&
-                       !(vocabulary.is_eos(token) && table.states().accepting(before));
-    table.states().allow(kWorkMax);
-    const ConfigId config = takes ? table.step_token(before, token) : kDeadConfig;
-    tree_configs_.push_back(config);
-    if (table.states().exhausted() || !table.fill(config, masks.subspan((i + 1) * words, words)))
-      return too_ambiguous();
-  }
-  return {};
-}
-
-void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> masks, ThreadPool& pool) {
-  if (matchers.empty()) return;
-  const std::size_t words = matchers[0]->vocabulary().mask_words();
-  CHECK(masks.size() == matchers.size() * words, "{} words of masks for {} matchers", masks.size(),
-        matchers.size());
-  pool.for_ranges(static_cast<std::int64_t>(matchers.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      // If fill_mask fails, the row is zero.
-      if (const auto row = masks.subspan(i * words, words); !matchers[i]->fill_mask(row))
-        std::ranges::fill(row, 0);
-    }
-  });
 }
 
 bool Matcher::accept(TokenId token) {
@@ -256,21 +217,6 @@ bool Matcher::leave_out_repeated_items(std::span<std::int32_t> mask) const {
   return left;
 }
 
-Result<void> Matcher::fill_tree_by_forks(const DraftTree& tree, std::span<std::int32_t> masks) {
-  const std::size_t words = vocabulary().mask_words();
-  TRY_VOID(fill_mask(masks.first(words)));
-  std::ranges::fill(masks.subspan(words), 0);
-  std::vector<std::optional<Matcher>> forks{*this};
-  for (std::size_t i = 0; i < tree.tokens.size(); ++i) {
-    std::optional<Matcher> fork = forks[static_cast<std::size_t>(tree.parents[i] + 1)];
-    if (fork && !fork->accept(tree.tokens[i])) fork.reset();
-    const auto row = masks.subspan((i + 1) * words, words);
-    if (fork && !fork->fill_mask(row)) std::ranges::fill(row, 0);
-    forks.push_back(std::move(fork));
-  }
-  return {};
-}
-
 std::string Matcher::jump_forward() {
   if (terminated_) return {};
   const auto access = enter();
@@ -290,19 +236,6 @@ std::string Matcher::forced_text() {
     if (byte == '[' && states.opens_unique(at)) break;
   }
   return forced;
-}
-
-TokenId Matcher::forced_token() {
-  std::vector<std::int32_t> mask(grammar_->vocabulary_->mask_words());
-  if (!fill_mask(mask)) return -1;
-  TokenId found = -1;
-  for (std::size_t i = 0; i < mask.size(); ++i) {
-    const auto word = static_cast<std::uint32_t>(mask[i]);
-    if (word == 0) continue;
-    if (found >= 0 || !std::has_single_bit(word)) return -1;
-    found = static_cast<TokenId>(i * 32 + static_cast<std::size_t>(std::countr_zero(word)));
-  }
-  return found;
 }
 
 std::vector<TokenId> Matcher::forced_tokens() { return settled(jump_forward()); }

@@ -12,17 +12,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "grammar/compiled_grammar.h"
 #include "grammar/unique_items.h"
 
 namespace octavo::grammar {
-
-// Draft tokens as a tree: node i follows node parents[i] < i, or the text so far if parents[i] is -1.
-struct DraftTree {
-  std::span<const TokenId> tokens;
-  std::span<const int> parents;
-};
 
 // A copy continues independently. Different threads may use different matchers, also of one grammar. If
 // memory runs out, a call throws std::bad_alloc and has no effect, except that the grammar's computed masks
@@ -36,12 +29,6 @@ class Matcher {
   // is so ambiguous that the check exceeds kWorkMax. After an error the request must end; nothing may be
   // sampled.
   Result<void> fill_mask(std::span<std::int32_t> mask);
-
-  // Masks for verifying a draft. Row 0: tokens after the text so far. Row i + 1: tokens after the path to
-  // node i, equal to the mask after accepting that path. There is one row more than nodes; a row has
-  // vocabulary().mask_words() words. A row is all zero if its path is not allowed or ends the text. The
-  // matcher does not change.
-  Result<void> fill_tree(const DraftTree& tree, std::span<std::int32_t> masks);
 
   // Accepts the token. False: it is not allowed, or the check takes too long; then the matcher does not
   // change. An end-of-text token is accepted if the text may end, and terminates the matcher.
@@ -59,8 +46,6 @@ class Matcher {
 
   // The bytes that must come next; "" if there is a choice or the text may end.
   std::string jump_forward();
-  // The only token that can come next; -1: there are several. It can be appended without a forward pass.
-  TokenId forced_token();
   // The tokens of the bytes that must come next, as the tokenizer writes them. Tokens that later bytes could
   // change are left out. They can be appended without forward passes (jump-forward decoding: Zheng et al.,
   // SGLang, 2024).
@@ -105,7 +90,6 @@ class Matcher {
   bool items_fit(TokenId token, std::span<const std::string> rests) const;
   bool only_ends_string(std::string_view bytes) const;
   bool leave_out_repeated_items(std::span<std::int32_t> mask) const;
-  Result<void> fill_tree_by_forks(const DraftTree& tree, std::span<std::int32_t> masks);
   std::string forced_text();
   std::vector<TokenId> settled(const std::string& forced) const;
   std::unexpected<Error> too_ambiguous() const;
@@ -113,17 +97,11 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<TokenId> tokens_;
-  std::vector<ConfigId> configs_;       // configurations before the first token and after each token
-  std::vector<ConfigId> tree_configs_;  // temporary data of fill_tree
-  UniqueItems items_;                   // for grammars with arrays of unique items
+  std::vector<ConfigId> configs_;  // configurations before the first token and after each token
+  UniqueItems items_;              // for grammars with arrays of unique items
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;
   bool too_large_ = false;  // reading the text again exceeds the limit of work or memory
 };
-
-// Fills row i of `masks` (vocabulary().mask_words() words each) from matchers[i], on all threads of the pool.
-// The matchers are different objects with the same vocabulary. A row is all zero if fill_mask() would return
-// an error.
-void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> masks, ThreadPool& pool);
 
 }  // namespace octavo::grammar

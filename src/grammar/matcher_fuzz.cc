@@ -1,7 +1,7 @@
 // Runs sequences of operations on difficult grammars; the first byte selects the grammar.
-#include "grammar/ebnf.h"
 #include "grammar/fuzz.h"
 #include "grammar/json_schema.h"
+#include "grammar/lark.h"
 #include "grammar/regex.h"
 
 namespace octavo::grammar {
@@ -17,7 +17,7 @@ a ::= "a"* b "a"*
 b ::= "b"* a? "1"*)_",
           R"_(root ::= x root "a" | "b" | <|x|>
 x ::= "a"? "b"?)_"})
-      out.push_back(*ebnf_grammar(text));
+      out.push_back(*ebnf_or_lark_grammar(text));
     for (
         const std::string_view text :
         {"true",

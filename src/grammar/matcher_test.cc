@@ -1,4 +1,4 @@
-// Compares masks of draft trees and of batches with the masks of single matchers.
+// Compares masks under little memory, threads and calls that must not wait with those of single matchers.
 #include "grammar/matcher.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/testing/allocations.h"
+#include "base/thread_pool.h"
 #include "grammar/grammar_cache.h"
 #include "grammar/testing.h"
 
@@ -57,72 +58,56 @@ TokenId draw(const std::vector<bool>& mask, Random& random) {
   return allowed.empty() ? 0 : allowed[random.below(allowed.size())];
 }
 
-TEST(Matcher, TreeMasksAreThoseOfReplay) {
+// With little memory, the parser drops its configurations between calls, and their ids change.
+TEST(Matcher, ForksOfAClearedParserHaveTheMasksOfALargeOne) {
   Random random;
-  const std::size_t words = vocabulary()->mask_words();
-  std::size_t taken = 0, refused = 0, ended = 0;
-  for (const GrammarSource& source : sources())
-    // With little memory, the parser drops its configurations between calls, and their ids change.
-    for (const std::size_t bytes : {std::size_t{32} << 20, std::size_t{256} << 10}) {
-      const auto grammar = compile(source, bytes);
-      for (int round = 0; round < 25; ++round) {
-        Matcher matcher(grammar);
-        for (std::size_t n = random.below(6); n > 0; --n)
-          matcher.accept(draw(testing::mask_of(matcher, *vocabulary()), random));
-        if (matcher.is_terminated()) matcher.rollback(1);
-        std::vector<TokenId> tokens;
-        std::vector<int> parents;
-        std::vector<Matcher> forks{matcher};  // expected result of fill_tree; a refused node has its parent's
-        std::vector<bool> alive{true};
-        for (int i = 0; i < 20; ++i) {
-          const auto before = random.below(forks.size());
-          parents.push_back(static_cast<int>(before) - 1);
-          forks.push_back(forks[before]);
-          tokens.push_back(draw(testing::mask_of(forks.back(), *vocabulary()), random));
-          alive.push_back(alive[before] && forks.back().accept(tokens.back()));
-          if (!alive.back())
-            ++refused;
-          else
-            ++(forks.back().is_terminated() ? ended : taken);
-        }
-        std::vector<std::int32_t> masks((tokens.size() + 1) * words, -1), one(words);
-        ASSERT_TRUE(matcher.fill_tree({tokens, parents}, masks));
-        for (std::size_t i = 0; i < forks.size(); ++i) {
-          std::ranges::fill(one, 0);
-          if (alive[i] && !forks[i].is_terminated()) {
-            ASSERT_TRUE(forks[i].fill_mask(one));
-          }
-          EXPECT_TRUE(std::ranges::equal(one, std::span(masks).subspan(i * words, words)))
-              << source.text << i;
-        }
+  std::size_t taken = 0, ended = 0;
+  for (const GrammarSource& source : sources()) {
+    const auto small = compile(source, std::size_t{256} << 10), large = compile(source);
+    for (int round = 0; round < 25; ++round) {
+      std::vector<Matcher> forks{Matcher(small)}, expected{Matcher(large)};
+      for (int i = 0; i < 20; ++i) {
+        const auto before = random.below(forks.size());
+        forks.push_back(forks[before]);
+        expected.push_back(expected[before]);
+        const TokenId token = draw(testing::mask_of(expected.back(), *vocabulary()), random);
+        const bool takes = expected.back().accept(token);
+        ASSERT_EQ(forks.back().accept(token), takes) << source.text << i;
+        taken += takes;
+        ended += expected.back().is_terminated();
+        ASSERT_EQ(testing::mask_of(forks.back(), *vocabulary()),
+                  testing::mask_of(expected.back(), *vocabulary()))
+            << source.text << i;
       }
     }
+  }
   EXPECT_GT(taken, 1000u);
-  EXPECT_GT(refused, 100u);
   EXPECT_GT(ended, 10u);
 }
 
-TEST(Matcher, BatchMasksAreThoseOfOneAtATime) {
+TEST(Matcher, ThreadsShareAGrammar) {
   ThreadPool pool(4);
   Random random;
-  const std::size_t words = vocabulary()->mask_words();
-  std::vector<std::shared_ptr<const CompiledGrammar>> grammars;
-  for (const GrammarSource& source : sources()) grammars.push_back(compile(source));
-  std::vector<Matcher> matchers;
-  for (std::size_t i = 0; i < 33; ++i) matchers.emplace_back(grammars[i % grammars.size()]);
-  std::vector<Matcher*> pointers;
-  for (Matcher& matcher : matchers) pointers.push_back(&matcher);
-  std::vector<std::int32_t> masks(matchers.size() * words), one(words);
+  std::vector<std::shared_ptr<const CompiledGrammar>> grammars, unshared;
+  for (const GrammarSource& source : sources()) {
+    grammars.push_back(compile(source));
+    unshared.push_back(compile(source));
+  }
+  std::vector<Matcher> matchers, expected;
+  for (std::size_t i = 0; i < 33; ++i) {
+    matchers.emplace_back(grammars[i % grammars.size()]);
+    expected.emplace_back(unshared[i % grammars.size()]);
+  }
+  std::vector<std::vector<bool>> masks(matchers.size());
   for (int step = 0; step < 30; ++step) {
-    std::ranges::fill(masks, -1);
-    fill_masks(pointers, masks, pool);
+    pool.for_units(static_cast<std::int64_t>(matchers.size()), [&](int, std::int64_t unit) {
+      const auto i = static_cast<std::size_t>(unit);
+      masks[i] = testing::mask_of(matchers[i], *vocabulary());
+    });
     for (std::size_t i = 0; i < matchers.size(); ++i) {
-      std::ranges::fill(one, 0);
-      if (!matchers[i].is_terminated()) {
-        ASSERT_TRUE(matchers[i].fill_mask(one));
-      }
-      ASSERT_TRUE(std::ranges::equal(one, std::span(masks).subspan(i * words, words))) << step << " " << i;
-      matchers[i].accept(draw(testing::mask_of(matchers[i], *vocabulary()), random));
+      ASSERT_EQ(masks[i], testing::mask_of(expected[i], *vocabulary())) << step << " " << i;
+      const TokenId token = draw(masks[i], random);
+      ASSERT_EQ(matchers[i].accept(token), expected[i].accept(token));
     }
   }
 }

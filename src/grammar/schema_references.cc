@@ -89,7 +89,8 @@ void References::index(const Json& schema, const std::string& base) {
     dynamic_anchors_.emplace(name, &schema);
   }
   if (const Json* yes = schema.find("$recursiveAnchor"); yes && yes->boolean) ++recursive_anchors_;
-  if (refers || schema.find("$dynamicRef") || schema.find("$recursiveRef")) base_of_.emplace(&schema, own);
+  if (refers || schema.find("$dynamicRef") || schema.find("$recursiveRef"))
+    base_of_.emplace(schema.offset, own);
   for (const Json& item : schema.items) index(item, *own);
   for (const auto& [keyword, value] : schema.members) {
     if (holds_data(keyword)) continue;
@@ -106,7 +107,7 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
   const Json* value = schema.find(keyword);
   if (!value->is(Json::Kind::string)) return std::unexpected("must be a string such as '#/$defs/name'");
   const std::string_view text = value->text;
-  const auto base = base_of_.find(&schema);
+  const auto base = base_of_.find(schema.offset);
   const auto hash = std::min(text.find('#'), text.size());
   const std::string uri = resolved_uri(base == base_of_.end() ? "" : *base->second, text.substr(0, hash));
   const auto resource = resources_.find(uri);

@@ -31,7 +31,8 @@ class References {
   std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by URI#name
   std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by name
   int recursive_anchors_ = 0;
-  std::unordered_map<const Json*, const std::string*> base_of_;  // base URIs of schemas with a reference
+  // Base URIs of schemas with a reference, by their offset in the document: a copy of a schema has the same.
+  std::unordered_map<std::size_t, const std::string*> base_of_;
 };
 
 // Resolves a reference against its base (RFC 3986, 5.2), for the forms that occur in schemas.

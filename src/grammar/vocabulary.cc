@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/character_kinds.h"
 #include "grammar/limits.h"
 #include "grammar/state_mask.h"
 
@@ -112,6 +113,7 @@ void Vocabulary::build_trie() {
     }
   }
   children_.push_back(static_cast<std::uint32_t>(child_nodes_.size()));
+  kinds_below_ = grammar::kinds_below(trie_);
 }
 
 }  // namespace octavo::grammar

@@ -76,6 +76,14 @@ class Vocabulary {
     return std::span(child_nodes_).subspan(children_[node], children_[node + 1] - children_[node]);
   }
   std::span<const TokenId> sorted_tokens() const { return sorted_; }
+  // The tokens below a node.
+  std::span<const TokenId> tokens_below(std::uint32_t node) const {
+    const std::uint32_t first = trie_[node].first_token + trie_[node].token_count, end = trie_[node].end;
+    return sorted_tokens().subspan(first,
+                                   (end < trie_.size() ? trie_[end].first_token : sorted_.size()) - first);
+  }
+  // kinds_below() of the trie (character_kinds.h).
+  std::span<const std::uint64_t> kinds_below() const { return kinds_below_; }
 
   StateMaskCache& cache() const { return *cache_; }
 
@@ -92,6 +100,7 @@ class Vocabulary {
   std::vector<std::uint32_t> children_;  // children of node i: indices children_[i] to children_[i + 1] - 1
   std::vector<std::uint8_t> child_bytes_;
   std::vector<std::uint32_t> child_nodes_;
+  std::vector<std::uint64_t> kinds_below_;
   std::size_t token_bytes_max_ = 0;
   std::unique_ptr<StateMaskCache> cache_;
 

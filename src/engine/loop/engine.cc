@@ -228,7 +228,7 @@ void Engine::admit(Submission& submission) {
   if (auto known = grammars_.known(*request.grammar)) {
     start_guided({accepted->id, std::move(known)});
   } else {
-    grammars_.post(accepted->id, std::move(*accepted->request.grammar));
+    grammars_.post(accepted->id, *accepted->request.grammar);
   }
 }
 

@@ -75,10 +75,9 @@ CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
     cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);
   }
   TRY(auto compiled, cache_->compile(source));
-  // Computes the first mask of the answers; it is cached with the grammar. If this fails, the answers
-  // report the error when they begin.
+  // Computes the first mask of the answers; it is cached with the grammar.
   std::vector<std::int32_t> mask(compiled->vocabulary().mask_words());
-  (void)grammar::Matcher(compiled).fill_mask(mask);
+  TRY_VOID(grammar::Matcher(compiled).fill_mask(mask));
   return compiled;
 }
 

@@ -295,6 +295,7 @@ TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   rig.expect_empty();
 }
 
+// The error is the caller's, also if it is found while generating (HTTP 400).
 TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
   auto stuck = std::make_shared<Recorder>();
@@ -302,11 +303,20 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   Request request = request_for(some_prompt(1, 20), 50);
   request.grammar = regex("-");  // no token of the vocabulary contains "-"
   request.sampling.logprobs.output = request.sampling.logprobs.prompt = 1;
+  // This request ends when its grammar is compiled, the next one in its first step.
+  auto first = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(Request(request), first).has_value());
+  first->wait_ended(1);
+  ASSERT_TRUE(first->record().ends[0].error);
+  EXPECT_EQ(first->record().ends[0].error->code, ErrorCode::invalid_argument);
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   stuck->wait_ended(1);
   free->wait_ended(1);
   EXPECT_EQ(stuck->record().ends[0].finished, FinishReason::error);
+  ASSERT_TRUE(stuck->record().ends[0].error);
+  EXPECT_EQ(stuck->record().ends[0].error->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(stuck->record().ends[0].error->field, "structured_outputs.regex");
   EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
   rig.expect_empty();
 }
@@ -360,7 +370,9 @@ TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
   stuck->wait_ended(1);
   free->wait_ended(1);
   EXPECT_EQ(stuck->record().ends[0].finished, FinishReason::error);
-  EXPECT_TRUE(stuck->record().ends[0].error);
+  ASSERT_TRUE(stuck->record().ends[0].error);
+  EXPECT_EQ(stuck->record().ends[0].error->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(stuck->record().ends[0].error->field, "structured_outputs.regex");
   EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
   rig.expect_empty();
 }

@@ -43,6 +43,12 @@ void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowL
   answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
 }
 
+// The grammar's limit, or a text that no token continues, is the request's error: a retry would fail again.
+static Error error_of_mask(Error error, const Request& request) {
+  if (error.code != ErrorCode::resource_exhausted) return error;
+  return {ErrorCode::invalid_argument, std::move(error.message), request.grammar->field};
+}
+
 Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_token, RowList& rows) {
   Answer& answer = answers_[s.tag];
   GuidedText* const rule = answer.rule();
@@ -52,7 +58,9 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
     SampleRow row;
     row.drafts = std::span(s.drafts).first(static_cast<std::size_t>(drafts));
     if (rule && drafts == 0) {
-      TRY(row.mask, rule->mask());
+      const auto mask = rule->mask();
+      if (!mask) return std::unexpected(error_of_mask(mask.error(), answer.accepted->request));
+      row.mask = *mask;
     } else if (rule) {
       const std::span<std::int32_t> words = rows.next_mask(rule->mask_words());
       if (!guidance_.follow_draft(*rule, draft_token, words)) break;
