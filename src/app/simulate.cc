@@ -94,6 +94,12 @@ void add_fleet_flags(CLI::App& command, SimulateCommand& c) {
       ->check(CLI::Range(1, static_cast<int>(fleet::kEndpointsMax)))
       ->capture_default_str()
       ->group(group);
+  command
+      .add_option("--slowdown", c.options.slowdowns,
+                  "Factors of the step times of the first replicas: 8 makes one replica 8 times slower")
+      ->check(CLI::Range(0.01, 1000.0))
+      ->delimiter(',')
+      ->group(group);
   command.add_option("--policy", c.policies, policies_text() + "; each that is named is simulated")
       ->check(CLI::IsMember(policy_names()))
       ->capture_default_str()
