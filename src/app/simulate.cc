@@ -99,6 +99,11 @@ std::string all_policies_text() { return policies_text() + "; each that is named
 constexpr SimulateFlag kFleetFlags[] = {
     {"--replicas", flag::to<&SimulateCommand::options, &SimulationOptions::replicas>,
      "Replicas behind the router", flag::range(1, kSimulatedMost)},
+    {"--slowdown",
+     flag::to<&SimulateCommand::options, &SimulationOptions::slowdowns>,
+     "Factors of the step times of the first replicas: 8 makes one replica 8 times slower",
+     flag::range(0.01, 1000.0),
+     {.delimiter = ','}},
     {"--policy", flag::to<&SimulateCommand::policies>, all_policies_text, OneOfList{policy_names}},
     {"--picker-config", flag::to<&SimulateCommand::picker_configs>,
      "Configurations of `octavo pick` (YAML): each is simulated, too, under its file's name"},

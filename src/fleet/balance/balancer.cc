@@ -54,7 +54,9 @@ void Balancer::find_candidates(const FleetView& view, const RouteRequest& reques
 std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, const ChoiceOptions& options) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
-  Cycle cycle{*view, request, inflight_, options_.clock(), Draws(options.draw ? *options.draw : draw())};
+  const std::int64_t now = options_.clock();
+  pace_.compare(now);
+  Cycle cycle{*view, request, inflight_, pace_, now, Draws(options.draw ? *options.draw : draw())};
   cycle.burst_home = options.burst_home;
   cycle.timer = options.timer;
   decision_.explain = options.explain;
@@ -78,7 +80,9 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
 std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, const ChoiceOptions& options) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
-  Cycle cycle{*view, request, inflight_, options_.clock(), Draws(options.draw ? *options.draw : draw())};
+  const std::int64_t now = options_.clock();
+  pace_.compare(now);
+  Cycle cycle{*view, request, inflight_, pace_, now, Draws(options.draw ? *options.draw : draw())};
   cycle.trial = true;
   decision_.explain = false;
   if (rank(pool(options.part), cycle, options)) return std::nullopt;
@@ -180,6 +184,8 @@ Choice Balancer::book(const Cycle& cycle, const ChoiceOptions& options) {
   choice.booking = inflight_.book(id, tokens, choice.new_tokens);
   choice.booking.number = ++choices_;
   if (options.computed) inflight_.first_token(choice.booking);
+  choice.booking.progress = {.since_us = cycle.now_us,
+                             .prompt_tokens = options.computed ? 0 : inflight_.load(id).prefill_tokens};
   load_changed(id);
   return choice;
 }
@@ -256,21 +262,25 @@ void Balancer::watch(const Booking& booking, std::function<void(Trouble)> troubl
 void Balancer::first_token(Booking& booking) {
   const std::lock_guard lock(mutex_);
   const EndpointId id = booking.endpoint;
+  const std::int64_t now = options_.clock();
   inflight_.first_token(booking);
+  pace_.first_token(id, booking.progress, now);
   if (const auto watch = slots_[id].watches.find(booking.number); watch != slots_[id].watches.end()) {
     watch->second.answered = true;
-    watch->second.heard_us = options_.clock();
+    watch->second.heard_us = now;
   }
   load_changed(id);
 }
 
 void Balancer::grow(Booking& booking, std::int64_t tokens) {
   const std::lock_guard lock(mutex_);
+  const std::int64_t now = options_.clock();
   inflight_.grow(booking, tokens);
+  pace_.grow(booking.endpoint, booking.progress, tokens, now);
   auto& watches = slots_[booking.endpoint].watches;
   if (const auto watch = watches.find(booking.number); watch != watches.end()) {
     watch->second.idle_reads = 0;
-    watch->second.heard_us = options_.clock();
+    watch->second.heard_us = now;
   }
 }
 
@@ -284,6 +294,7 @@ void Balancer::ended(Booking& booking, Outcome outcome) {
   const std::lock_guard lock(mutex_);
   const EndpointId id = booking.endpoint;
   slots_[id].watches.erase(booking.number);
+  pace_.ended(booking.progress);
   inflight_.free(booking);
   load_changed(id);
   if (slots_[id].removed) return release_if_idle(id);

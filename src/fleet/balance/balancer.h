@@ -182,6 +182,13 @@ class Balancer {
     std::int64_t since_us = 0;  // when it became available
   };
 
+  // Its mutex also guards changes of the policies' indexes, so that decisions need not wait.
+  struct Caches {
+    std::mutex mutex = {};                         // lock it after mutex_
+    std::vector<CachePosition> positions = {};     // [EndpointId]
+    std::set<std::string> other_block_sizes = {};  // names of endpoints whose blocks differ in size
+  };
+
   Balancer(BalancerOptions options, std::vector<Pool> pools);
   Pool& pool(Role part) { return *std::ranges::find(pools_, part, &Pool::part); }
   void find_candidates(const FleetView& view, const RouteRequest& request, const ChoiceOptions& options,
@@ -219,13 +226,11 @@ class Balancer {
   const BalancerOptions options_;
   Fleet fleet_;
   std::atomic<std::uint64_t> draws_ = 0;
-  std::mutex caches_;  // guards changes of the indexes, so that decisions need not wait; lock it after mutex_
-  std::vector<CachePosition> positions_;  // [EndpointId], guarded by caches_
-  std::set<std::string>
-      other_block_sizes_;  // names of endpoints whose blocks differ in size; guarded by caches_
+  Caches caches_;
   mutable std::mutex mutex_;              // guards all members below
   std::vector<Pool> pools_;
   Inflight inflight_;
+  Pace pace_;
   std::vector<Slot> slots_;                             // [EndpointId]
   std::map<std::string, EndpointId, std::less<>> ids_;  // ids of the fleet's endpoints by name
   std::function<void()> loads_changed_;

@@ -5,18 +5,18 @@
 
 namespace octavo::fleet {
 
-// Call it with caches_ locked. Null: the endpoint has left the fleet.
+// Call it with caches_.mutex locked. Null: the endpoint has left the fleet.
 CachePosition* Balancer::position_of(const Member& member) {
   const auto view = fleet_.view();
   const Member* now = view->find(member.id);
   if (!now || now->endpoint->name != member.endpoint->name) return nullptr;
-  if (member.id >= positions_.size()) positions_.resize(member.id + std::size_t{1});
-  return &positions_[member.id];
+  if (member.id >= caches_.positions.size()) caches_.positions.resize(member.id + std::size_t{1});
+  return &caches_.positions[member.id];
 }
 
 bool Balancer::cache_changed(const Member& member, std::span<const CacheEvent> events,
                              const CachePosition& position) {
-  const std::lock_guard lock(caches_);
+  const std::lock_guard lock(caches_.mutex);
   CachePosition* const followed = position_of(member);
   if (!followed) return false;
   for (Pool& each : pools_) each.pipeline.cache_changed(member.id, events);
@@ -33,7 +33,8 @@ void Balancer::check_block_size(const Member& member, std::span<const CacheEvent
     const auto other = std::ranges::find_if(events, [&](const CacheEvent& event) {
       return event.kind == CacheEvent::Kind::stored && event.block_size > 0 && event.block_size != indexed;
     });
-    if (indexed == 0 || other == events.end() || !other_block_sizes_.insert(member.endpoint->name).second)
+    if (indexed == 0 || other == events.end() ||
+        !caches_.other_block_sizes.insert(member.endpoint->name).second)
       continue;
     log_warning(
         "the KV cache events of {} have blocks of {} tokens, those of other endpoints {}: its cached blocks "
@@ -50,7 +51,7 @@ void Balancer::caches_reset() {
 }
 
 std::optional<HeldDump> Balancer::held(std::string_view endpoint) {
-  const std::lock_guard lock(caches_);
+  const std::lock_guard lock(caches_.mutex);
   const auto view = fleet_.view();
   const Member* member = view->find(endpoint);
   const CachePosition* followed = member ? position_of(*member) : nullptr;
@@ -66,7 +67,7 @@ std::optional<HeldDump> Balancer::held(std::string_view endpoint) {
 }
 
 bool Balancer::restore(const Member& member, const HeldDump& dump) {
-  const std::lock_guard lock(caches_);
+  const std::lock_guard lock(caches_.mutex);
   CachePosition* const followed = position_of(member);
   if (!followed) return false;
   for (Pool& each : pools_)

@@ -197,8 +197,8 @@ void Balancer::remove_locked(EndpointId id) {
 }
 
 void Balancer::forget(EndpointId id) {
-  const std::lock_guard lock(caches_);
-  if (id < positions_.size()) positions_[id] = {};
+  const std::lock_guard lock(caches_.mutex);
+  if (id < caches_.positions.size()) caches_.positions[id] = {};
   for (Pool& each : pools_) each.pipeline.forget(id);
 }
 
@@ -206,6 +206,7 @@ void Balancer::release_if_idle(EndpointId id) {
   if (inflight_.own(id).requests > 0) return;
   if (!ids_.contains(slots_[id].endpoint->name)) options_.released(*slots_[id].endpoint);
   slots_[id] = {};
+  pace_.forget(id);
   fleet_.release(id);
 }
 
@@ -322,6 +323,7 @@ void Balancer::restart(Member& member, const EndpointState& now) {
     if (replaced && watch.since_us < member.state.observed_us) watch.troubled(Trouble::restarted);
   known.health->restarted();
   known.places.forget();
+  pace_.forget(member.id);
   for (Pool& each : pools_) each.pipeline.restarted(member.id);
   take_availability(member, known.health->availability(options_.clock()));
 }

@@ -43,6 +43,33 @@ int chosen(Balancer& balancer, EndpointId id, int requests) {
   return times;
 }
 
+TEST(Balancer, MeasuresEndpointsByTheirAnswers) {
+  std::int64_t now = 1'000'000;
+  const auto balancer = make("kv_aware", {.now = &now});
+  for (const char* name : {"a:80", "b:80", "c:80"}) join(*balancer, name);
+  // The first endpoint is eight times slower than the others.
+  const auto answer = [&](EndpointId id, std::uint32_t token) {
+    const std::int64_t slower = id == 0 ? 8 : 1;
+    const RouteRequest request{.tokens = std::vector<std::uint32_t>(256, token)};
+    const std::string worker = balancer->view()->find(id)->endpoint->name;
+    Choice choice = balancer->choose(request, {.worker = worker}).value();
+    now += 20'000 * slower;
+    balancer->first_token(choice.booking);
+    for (int i = 0; i < 40; ++i) {
+      now += 10'000 * slower;
+      balancer->grow(choice.booking, 1);
+    }
+    balancer->ended(choice.booking, Outcome::success);
+  };
+  for (std::uint32_t round = 0; round < 4; ++round)
+    for (EndpointId id = 0; id < 3; ++id) answer(id, 10 * round + id);
+  now += 200'000;
+  // The slow endpoint has this prompt, but the others compute it sooner than the slow one answers.
+  Choice choice = balancer->choose({.tokens = std::vector<std::uint32_t>(256, 0)}, {}).value();
+  EXPECT_NE(choice.booking.endpoint, 0U);
+  balancer->ended(choice.booking, Outcome::success);
+}
+
 TEST(Balancer, ANewEndpointGetsItsShareGradually) {
   constexpr int kRequests = 400;
   std::int64_t now = 1'000'000;

@@ -72,7 +72,7 @@ TEST(Burst, WhereARequestWasPlacedScores) {
   const RouteRequest request = prompt("a prompt of more than one block of tokens");
   EXPECT_EQ(made->burst()->keys(request).size(), (request.tokens.size() + 3) / 4);
   const auto view = fleet.fleet.view();
-  Cycle cycle{*view, request, fleet.inflight, 0, Draws(1)};
+  Cycle cycle{*view, request, fleet.inflight, fleet.pace, 0, Draws(1)};
   cycle.burst_home = 2;
   made->choose(cycle, Role::both, {}, fleet.decision);
   EXPECT_EQ(fleet.decision.chosen(), 2);

@@ -8,6 +8,7 @@
 
 #include "fleet/decide/draws.h"
 #include "fleet/decide/inflight.h"
+#include "fleet/decide/pace.h"
 #include "fleet/index/overlap.h"
 #include "fleet/view/fleet_view.h"
 #include "fleet/view/route_request.h"
@@ -20,6 +21,7 @@ struct Cycle {
   const FleetView& view;
   const RouteRequest& request;
   const Inflight& inflight;
+  const Pace& pace;
   std::int64_t now_us;
   Draws draws;
   std::span<const Overlap> overlaps = {};  // one entry for each producer, see Plugins::produce

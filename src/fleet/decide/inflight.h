@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/decide/pace.h"
 #include "fleet/view/endpoint.h"
 
 namespace octavo::fleet {
@@ -30,6 +31,7 @@ struct Booking {
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
   std::uint64_t number = 0;  // unique number among the owner's bookings
+  Progress progress = {};    // for Pace
 };
 
 // A random number that identifies another process which sends requests to the same endpoints.

@@ -121,7 +121,7 @@ TEST(Topology, WhoComputesAPromptIsNearToWhoAnswersIt) {
   const auto ranked = [&](EndpointId answering, std::vector<EndpointId> among) {
     const auto view = fleet.fleet.view();
     const RouteRequest request = prompt("p");
-    Cycle cycle{*view, request, fleet.inflight, 0, Draws(1)};
+    Cycle cycle{*view, request, fleet.inflight, fleet.pace, 0, Draws(1)};
     Candidates candidates;
     for (const EndpointId id : among) candidates.push_back(view->find(id));
     policy.rank_prefill(cycle, answering, candidates, fleet.decision);

@@ -119,7 +119,7 @@ TEST_F(Predicting, WhoCannotBeInTimeIsRefused) {
     const auto view = fleet.fleet.view();
     Candidates all;
     for (const Member& member : view->members) all.push_back(&member);
-    Cycle cycle{*view, request, fleet.inflight, 0, Draws(1)};
+    Cycle cycle{*view, request, fleet.inflight, fleet.pace, 0, Draws(1)};
     return admits.refusal(cycle, priority, all).has_value();
   };
   for (const EndpointId id : {0, 1, 2})

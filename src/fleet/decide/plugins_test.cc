@@ -173,7 +173,7 @@ TEST(Plugins, APeerIsASourceOfBlocks) {
   }();
   const auto source = [&](const RouteRequest& asked, EndpointId computing) -> EndpointId {
     const auto view = fleet.fleet.view();
-    Cycle cycle{*view, asked, fleet.inflight, fleet.now_us, Draws(++fleet.seed)};
+    Cycle cycle{*view, asked, fleet.inflight, fleet.pace, fleet.now_us, Draws(++fleet.seed)};
     policy.choose(cycle, Role::both, {}, fleet.decision);
     Candidates all;
     for (const Member& member : view->members) all.push_back(&member);
@@ -182,7 +182,7 @@ TEST(Plugins, APeerIsASourceOfBlocks) {
   };
   const auto hold = [&](const RouteRequest& sent, EndpointId id) {
     const auto view = fleet.fleet.view();
-    Cycle cycle{*view, sent, fleet.inflight, fleet.now_us, Draws(1)};
+    Cycle cycle{*view, sent, fleet.inflight, fleet.pace, fleet.now_us, Draws(1)};
     policy.choose(cycle, Role::both, {}, fleet.decision);
     policy.sent(cycle, id);
   };

@@ -18,7 +18,7 @@ struct PolicyOptions {
   double balance_rel_threshold = 1.5;      // the ratio to the least loaded replica's requests exceeds this
                                            // factor
   double kv_overlap_score_weight = 1;      // number of prefill blocks that a cached block saves
-  double kv_delay_weight = 4;              // cost of a computed block for each delayed request; 0: the cost
+  double kv_delay_weight = 2;              // cost of a computed block for each delayed request; 0: the cost
                                            // as in Dynamo
   double router_temperature = 0;           // 0: choose the lowest cost; above 0: choose randomly by cost
   std::int64_t router_ttl_secs = 120;      // lifetime of prompts sent to replicas without events

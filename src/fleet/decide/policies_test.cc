@@ -288,6 +288,27 @@ TEST(Policies, KvAwareCountsWhomAComputationDelays) {
   EXPECT_EQ(first(4), 0U) << "and 4 x 3 x 4 more";
 }
 
+TEST(Policies, KvAwareLeavesASlowEndpointIfComputingElsewhereIsFaster) {
+  TestFleet fleet(2);
+  auto aware = policy("kv_aware");
+  tell(aware, 0, held(7, 40));
+  const auto answer = [&](EndpointId endpoint, std::int64_t token_us) {
+    Progress progress{.prompt_tokens = 160};
+    std::int64_t now_us = token_us;
+    for (int i = 0; i < 4; ++i) {
+      progress.prompt_tokens = 160;
+      fleet.pace.first_token(endpoint, progress, now_us);
+      for (int token = 0; token < 8; ++token) fleet.pace.grow(endpoint, progress, 1, now_us += token_us);
+    }
+    fleet.pace.ended(progress);
+  };
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 640))[0], 0U);
+  answer(0, 8000);
+  answer(1, 1000);
+  fleet.pace.compare(1'000'000);
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 640))[0], 1U);
+}
+
 TEST(Policies, KvAwareForgetsWhatWasSentWhereNothingIsTold) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware", {.router_ttl_secs = 10});

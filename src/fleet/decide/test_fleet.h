@@ -23,7 +23,7 @@ class TestFleet {
   std::vector<EndpointId> rank(Pipeline& policy, const RouteRequest& request,
                                std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
-    Cycle cycle{*view, request, inflight, now_us, Draws(++seed)};
+    Cycle cycle{*view, request, inflight, pace, now_us, Draws(++seed)};
     policy.choose(cycle, Role::both, excluded, decision);
     std::vector<EndpointId> ids;
     for (const Score& score : decision.ranking) ids.push_back(score.endpoint);
@@ -33,7 +33,7 @@ class TestFleet {
   // Chooses an endpoint, reports the request as sent, and books it.
   Booking send(Pipeline& policy, const RouteRequest& request, std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
-    Cycle cycle{*view, request, inflight, now_us, Draws(++seed)};
+    Cycle cycle{*view, request, inflight, pace, now_us, Draws(++seed)};
     policy.choose(cycle, Role::both, excluded, decision);
     policy.sent(cycle, decision.chosen());
     const auto tokens = static_cast<std::int64_t>(request.tokens.size());
@@ -42,6 +42,7 @@ class TestFleet {
 
   Fleet fleet;
   Inflight inflight;
+  Pace pace;
   Decision decision;
   std::int64_t now_us = 0;
   std::uint64_t seed = 0;

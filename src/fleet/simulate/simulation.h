@@ -51,6 +51,9 @@ struct PrefillPool {
 
 struct SimulationOptions {
   int replicas = 8;  // number at the beginning
+  // Factors of the step times of the first replicas. Replicas without a factor, and those that only prefill,
+  // have 1.
+  std::vector<double> slowdowns = {};
   // Changes of the number, sorted by time. New replicas have empty caches. The newest replicas are removed
   // first: they get no new requests and finish their running ones.
   std::vector<FleetSize> sizes = {};

@@ -81,7 +81,8 @@ void World::begin_step(EndpointId id) {
   }
   StepWork work;
   for (const PlannedSequence& planned : replica.step.sequences) work.add(planned.first, planned.count);
-  const std::int64_t duration_us = pool(replica.role).timing.microseconds(work);
+  const auto duration_us = static_cast<std::int64_t>(
+      static_cast<double>(pool(replica.role).timing.microseconds(work)) * replica.slowdown);
   replica.use.busy_us += duration_us;
   ++replica.use.steps;
   push({now_us_ + duration_us, id, kStep});

@@ -38,6 +38,7 @@ struct SimulatedReplica {
   StepPlan step = {};  // the running step
   bool busy = false;
   bool draining = false;  // accepts no new requests
+  double slowdown = 1;    // factor of the time of its steps
   // Requests whose prompts were computed at another replica, and whose KV waits for free blocks here.
   std::deque<std::size_t> no_room = {};
   // Requests whose KV has arrived or is being transferred, until their first token.

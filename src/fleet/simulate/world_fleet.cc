@@ -70,10 +70,12 @@ Result<EndpointId> World::add_replica(const SimulatedPool& pool) {
   TRY(const EndpointId id, balancer_->add({.name = name, .url = "http://" + name, .role = pool.part}));
   balancer_->probed(id, *balancer_->view()->find(id)->endpoint, true);
   if (id == replicas_.size()) replicas_.emplace_back();
+  const bool slow = pool.part != Role::prefill && serving_.size() < options_.slowdowns.size();
   replicas_[id] = {.role = pool.part,
                    .events = std::move(events),
                    .scheduler = std::move(scheduler),
                    .started_us = now_us_ - options_.startup_us,
+                   .slowdown = slow ? options_.slowdowns[serving_.size()] : 1,
                    .use = {.prefills = pool.part == Role::prefill}};
   return id;
 }

@@ -2,10 +2,14 @@
 //
 //   prefill = max(0, prompt + prefill in flight there - (device hits + 0.75 host hits + 0.25 disk hits))
 //   cost    = prefillLoadScale x prefill + blocks in flight there, with those of this request
-//           + delayWeight x requests in flight there x max(0, prompt - hits)
 //
-// The last line is an addition (delayWeight 0 turns it off): computing a block delays all requests at the
-// endpoint. Blocks that several requests share count once, so that requests with the same prefix go to the
+// Two additions. Computing a block delays all requests at the endpoint (delayWeight 0 turns this off), and a
+// slow endpoint needs more time for everything (see pace.h), also for the answer. `answer` is the number of
+// prompt blocks that the median endpoint computes in the time of a mean answer:
+//
+//   slowness x (cost + delayWeight x requests in flight there x max(0, prompt - hits) + answer)
+//
+// Blocks that several requests share count once, so that requests with the same prefix go to the
 // same endpoint. Dynamo counts distinct blocks; here a request counts the blocks that the endpoint did not
 // have when the request was sent. The lowest cost has score 1, the highest 0. With softmax-picker this is
 // Dynamo's choice by temperature.
@@ -47,7 +51,11 @@ class KvCostScorer : public Scorer {
     const double prefill = std::max(0.0, prompt + blocks(load.prefill_tokens) - credit);
     const double own = std::max(0.0, prompt - hits.blocks());
     const double delay = delay_weight * load.requests * std::max(0.0, prompt - credit);
-    return prefill_scale * prefill + blocks(load.own_tokens) + own + delay;
+    const double answer = member.endpoint->role == Role::prefill
+                              ? 0
+                              : cycle.pace.answer_in_prompt_tokens() / overlap.block_size;
+    return cycle.pace.slowness(member.id) *
+           (prefill_scale * prefill + blocks(load.own_tokens) + own + delay + answer);
   }
 };
 
