@@ -18,6 +18,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/clock.h"
 #include "http/tls.h"
 #include "http/url.h"
 
@@ -84,6 +85,11 @@ struct Client::State {
 
 Result<bool> Client::State::receive() {
   if (fd < 0) return failure(ErrorCode::io, "the connection is closed");
+  if (options.deadline_us > 0) {
+    const std::int64_t left_ms = (options.deadline_us - now_us()) / 1000;
+    if (left_ms <= 0 || !readable(static_cast<int>(left_ms)))
+      return failure(ErrorCode::io, "cannot receive: timed out");
+  }
   std::array<char, kClientReadBytes> bytes;
   if (tls) {
     TRY(const std::size_t received, tls->receive(bytes));
