@@ -43,7 +43,9 @@ Result<Serving> start_serving(ServeCommand& c) {
   c.runtime.serve.version = kVersion;
   std::unique_ptr<batches::Store> store;
   if (!c.batch_dir.empty()) {
-    TRY(store, batches::Store::open(c.batch_dir, c.batch_dir_bytes));
+    const AccessOptions& access = c.runtime.serve.access;
+    const bool clients = access.api_keys.size() > 1 || !access.client_header.empty();
+    TRY(store, batches::Store::open(c.batch_dir, c.batch_dir_bytes, clients));
   }
   if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");

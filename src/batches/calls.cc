@@ -46,15 +46,13 @@ std::optional<std::string> match(std::string_view form, std::string_view path) {
   return std::string(id);
 }
 
-// The owner of a client's files and batches.
-std::string owner_of(const Host& host, const http::Request& request) {
-  const std::string tenant = host.tenant_of(request);
+}  // namespace
+
+std::string owner_of(std::string_view tenant) {
   if (tenant.empty()) return "";
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(tenant)), 0);
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
-
-}  // namespace
 
 void handle(Store& store, Worker& worker, const HostPtr& host,
             const std::shared_ptr<http::Exchange>& exchange) {
@@ -72,7 +70,7 @@ void handle(Store& store, Worker& worker, const HostPtr& host,
       methods += (methods.empty() ? "" : ", ") + std::string(action.method);
       continue;
     }
-    Call call{store, worker, host, exchange, owner_of(*host, request), *std::move(id)};
+    Call call{store, worker, host, exchange, owner_of(host->tenant_of(request)), *std::move(id)};
     if (const auto done = action.act(call); !done) refuse(done.error());
     return;
   }

@@ -21,7 +21,7 @@ class ServeHost final : public Host {
   }
 
   // Running answers, including those of clients, use less than three quarters of the engine's sequences.
-  bool has_room(int running) const override {
+  bool has_room(int running, const std::string&) const override {
     const auto service = service_.lock();
     return service && running < most_ && service->admission.used().answers < most_;
   }

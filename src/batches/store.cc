@@ -38,7 +38,7 @@ std::int64_t unix_time() {
       .count();
 }
 
-Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64_t bytes_max) {
+Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64_t bytes_max, bool clients) {
   const auto named = [](Error error) {
     error.field = "batch-dir";
     return std::unexpected(std::move(error));
@@ -62,7 +62,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64
                      folder, *version, kSchema),
          {}});
   if (const auto made = database->script(kTables); !made) return named(made.error());
-  std::unique_ptr<Store> store(new Store(*std::move(database), files, bytes_max));
+  std::unique_ptr<Store> store(new Store(*std::move(database), files, bytes_max, clients));
   TRY_VOID(store->remove_leftovers());
   TRY_VOID(store->count_answers());
   return store;
@@ -80,25 +80,51 @@ Result<> Store::remove_leftovers() {
 }
 
 Result<> Store::count_answers() {
-  TRY(answer_bytes_, database_.number("SELECT COALESCE(SUM(LENGTH(body)), 0) FROM answers"));
+  TRY(Statement rows,
+      database_.prepare("SELECT owner, SUM(LENGTH(body)) FROM answers JOIN batches ON batch = id "
+                        "GROUP BY owner"));
+  answer_bytes_.clear();
+  while (true) {
+    TRY(const bool found, rows.step());
+    if (!found) return {};
+    std::string owner;
+    rows.read(0, owner);
+    rows.read(1, answer_bytes_[owner]);
+  }
+}
+
+Result<> Store::within(const Limit& limit, std::int64_t used, std::int64_t used_by_owner,
+                       std::int64_t more) const {
+  const auto& [what, name, remedy, most] = limit;
+  if (used + more > most)
+    return failure(ErrorCode::resource_exhausted, "the server has {} {}, {} more exceed {} {}: {}", used,
+                   what, more, name, most, remedy);
+  if (const std::int64_t part = most / kClientPart; clients_ && used_by_owner + more > part)
+    return failure(ErrorCode::resource_exhausted,
+                   "you have {} {}, {} more exceed {}, the part of one client (a quarter of {} {}): {}",
+                   used_by_owner, what, more, part, name, most, remedy);
   return {};
 }
 
-Result<> Store::has_space(std::int64_t more) {
+Result<> Store::has_space(const std::string& owner, std::int64_t more) {
   TRY(const std::int64_t files, database_.number("SELECT COALESCE(SUM(bytes), 0) FROM files"));
-  const std::int64_t used = files + answer_bytes_;
-  if (used + more <= bytes_max_) return {};
-  return failure(
-      ErrorCode::resource_exhausted,
-      "the files and batches of this server have {} bytes, {} more exceed --batch-dir-bytes {}: delete "
-      "files (DELETE /v1/files/ID), or raise the flag",
-      used, more, bytes_max_);
+  TRY(const std::int64_t own,
+      database_.number("SELECT COALESCE(SUM(bytes), 0) FROM files WHERE owner = ?", owner));
+  std::int64_t answers = 0;
+  for (const auto& [_, bytes] : answer_bytes_) answers += bytes;
+  const auto own_answers = answer_bytes_.find(owner);
+  const Limit limit{.what = "bytes of files and batches",
+                    .name = "--batch-dir-bytes",
+                    .remedy = "delete files (DELETE /v1/files/ID), or raise the flag",
+                    .most = bytes_max_};
+  return within(limit, files + answers, own + (own_answers == answer_bytes_.end() ? 0 : own_answers->second),
+                more);
 }
 
-Result<> Store::check_space(std::int64_t more) {
+Result<> Store::check_space(const std::string& owner) {
   const std::lock_guard lock(mutex_);
   TRY_VOID(remove_expired());
-  return has_space(more);
+  return has_space(owner, 0);
 }
 
 Result<> Store::remove_expired() {
@@ -154,10 +180,13 @@ Result<StoredFile> Store::add_file(StoredFile file, std::string_view content) {
     const std::lock_guard lock(mutex_);
     TRY_VOID(remove_expired());
     TRY(const std::int64_t count, database_.number("SELECT COUNT(*) FROM files"));
-    if (count >= kFilesMax)
-      return failure(ErrorCode::resource_exhausted,
-                     "the server has {} files, the maximum: delete some (DELETE /v1/files/ID)", count);
-    TRY_VOID(has_space(std::ssize(content)));
+    TRY(const std::int64_t own, database_.number("SELECT COUNT(*) FROM files WHERE owner = ?", file.owner));
+    constexpr Limit kFiles{.what = "files",
+                           .name = "the maximum",
+                           .remedy = "delete some (DELETE /v1/files/ID)",
+                           .most = kFilesMax};
+    TRY_VOID(within(kFiles, count, own, 1));
+    TRY_VOID(has_space(file.owner, std::ssize(content)));
   }
   DurableFile written(path_of(file.id));
   written.write(content);
@@ -212,11 +241,12 @@ Result<Page<StoredFile>> Store::files(const std::string& owner, const std::strin
 
 Result<Batch> Store::add_batch(Batch batch) {
   const std::lock_guard lock(mutex_);
-  TRY(const std::int64_t unfinished,
-      database_.number(fmt::format("SELECT COUNT(*) FROM batches WHERE {}", kUnfinished)));
-  if (unfinished >= kUnfinishedMax)
-    return failure(ErrorCode::resource_exhausted,
-                   "the server has {} unfinished batches, the maximum: retry later", unfinished);
+  const std::string count = fmt::format("SELECT COUNT(*) FROM batches WHERE {}", kUnfinished);
+  TRY(const std::int64_t unfinished, database_.number(count));
+  TRY(const std::int64_t own, database_.number(count + " AND owner = ?", batch.owner));
+  constexpr Limit kBatches{
+      .what = "unfinished batches", .name = "the maximum", .remedy = "retry later", .most = kUnfinishedMax};
+  TRY_VOID(within(kBatches, unfinished, own, 1));
   TRY(batch.number, database_.number("SELECT COALESCE(MAX(number), 0) + 1 FROM batches"));
   TRY_VOID(database_.put("INSERT OR REPLACE", "batches", batch));
   return batch;
@@ -286,7 +316,12 @@ Result<> Store::add_answers(std::span<const LineAnswer> answers) {
     return {};
   });
   if (!done) return done;
-  for (const LineAnswer& answer : answers) answer_bytes_ += std::ssize(answer.body);
+  std::map<std::string, std::int64_t> bytes;  // by batch
+  for (const LineAnswer& answer : answers) bytes[answer.batch] += std::ssize(answer.body);
+  for (const auto& [batch, more] : bytes) {
+    TRY(const std::vector<Batch> found, database_.select<Batch>("batches WHERE id = ?", batch));
+    for (const Batch& each : found) answer_bytes_[each.owner] += more;
+  }
   return {};
 }
 

@@ -17,15 +17,18 @@ using ::testing::HasSubstr;
 
 class StoreTest : public ::testing::Test {
  protected:
-  void open(std::int64_t bytes_max = 1 << 20) { store_ = Store::open(folder(), bytes_max).value(); }
+  void open(std::int64_t bytes_max = 1 << 20, bool clients = false) {
+    store_ = Store::open(folder(), bytes_max, clients).value();
+  }
   std::string folder() const { return (scratch_ / "batches").string(); }
   StoredFile add(const std::string& id, const std::string& content, const std::string& owner = "me") {
     return store_
         ->add_file({.id = id, .owner = owner, .filename = "f", .purpose = std::string(kInput)}, content)
         .value();
   }
-  Batch add_batch(const std::string& id, const std::string& input, std::string_view protocol = kOpenai) {
-    Batch batch{.id = id, .owner = "me", .protocol = std::string(protocol)};
+  Batch add_batch(const std::string& id, const std::string& input, std::string_view protocol = kOpenai,
+                  const std::string& owner = "me") {
+    Batch batch{.id = id, .owner = owner, .protocol = std::string(protocol)};
     batch.status = kInProgress;
     batch.input_file = input;
     return store_->add_batch(batch).value();
@@ -55,7 +58,7 @@ TEST_F(StoreTest, FilesOutliveTheProcess) {
 
 TEST_F(StoreTest, OneServerUsesTheFolder) {
   open();
-  const auto second = Store::open(folder(), 1 << 20);
+  const auto second = Store::open(folder(), 1 << 20, false);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().field, "batch-dir");
   EXPECT_THAT(second.error().message, HasSubstr("no other server"));
@@ -143,22 +146,56 @@ TEST_F(StoreTest, MessageBatchesHaveOneFileInAnthropicsShape) {
 TEST_F(StoreTest, FilesAndAnswersHaveALimitOfBytes) {
   open(10);
   add("file-1", "12345678");
-  EXPECT_TRUE(store_->check_space(2));
+  EXPECT_TRUE(store_->check_space("me"));
   const auto refused = store_->add_file({.id = "file-2", .owner = "me"}, "123");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
-  EXPECT_THAT(refused.error().message,
-              HasSubstr("have 8 bytes, 3 more exceed --batch-dir-bytes 10: delete files"));
+  EXPECT_THAT(
+      refused.error().message,
+      HasSubstr("has 8 bytes of files and batches, 3 more exceed --batch-dir-bytes 10: delete files"));
   const Batch batch = add_batch("b", "file-1");
   ASSERT_TRUE(
       store_->add_answers(std::vector<LineAnswer>{{.batch = "b", .line = 1, .status = 200, .body = "{ }"}}));
-  EXPECT_FALSE(store_->check_space(0)) << "answers count before the output file exists";
+  EXPECT_FALSE(store_->check_space("me")) << "answers count before the output file exists";
   store_.reset();
   open(10);
-  EXPECT_FALSE(store_->check_space(0)) << "and after a restart";
+  EXPECT_FALSE(store_->check_space("me")) << "and after a restart";
   ASSERT_TRUE(store_->remove_file("you", "file-1").error().code == ErrorCode::not_found);
   ASSERT_TRUE(store_->finish(batch, {}));
-  EXPECT_TRUE(store_->check_space(2)) << "an ended batch has no answers";
+  EXPECT_TRUE(store_->check_space("me")) << "an ended batch has no answers";
+}
+
+TEST_F(StoreTest, OneClientHasAQuarterOfTheLimits) {
+  open(40, true);
+  add("file-1", "12345678");
+  const auto refused = store_->add_file({.id = "file-2", .owner = "me"}, "123");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
+  EXPECT_THAT(
+      refused.error().message,
+      HasSubstr("you have 8 bytes of files and batches, 3 more exceed 10, the part of one client (a quarter "
+                "of --batch-dir-bytes 40)"));
+  add("file-3", "1234567890", "you");
+  add_batch("mine", "file-1");
+  add_batch("yours", "file-3", kOpenai, "you");
+  ASSERT_TRUE(
+      store_->add_answers(std::vector<LineAnswer>{{.batch = "mine", .line = 1, .status = 200, .body = "{ }"},
+                                                  {.batch = "yours", .line = 1, .status = 200}}));
+  EXPECT_FALSE(store_->check_space("me")) << "answers count for the client of their batch";
+  EXPECT_TRUE(store_->check_space("you"));
+  store_.reset();
+  open(40, true);
+  EXPECT_FALSE(store_->check_space("me")) << "and after a restart";
+  EXPECT_TRUE(store_->check_space("you"));
+}
+
+TEST_F(StoreTest, OneClientHasAQuarterOfTheBatches) {
+  open(1 << 20, true);
+  for (int i = 0; i < kUnfinishedMax / 4; ++i) add_batch(std::to_string(i), "f");
+  const auto refused = store_->add_batch({.id = "more", .owner = "me", .status = std::string(kInProgress)});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("you have 250 unfinished batches"));
+  EXPECT_TRUE(store_->add_batch({.id = "other", .owner = "you", .status = std::string(kInProgress)}));
 }
 
 // A cancelled, expired or failed batch ends, whatever has happened to its input.

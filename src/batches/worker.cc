@@ -174,7 +174,7 @@ Result<> Worker::validate(Active& active) {
 }
 
 Result<> Worker::start_lines(Active& active) {
-  while (!active.exhausted && has_room()) {
+  while (!active.exhausted && has_room(active.batch.owner)) {
     if (!active.lines) {
       TRY(active.answered, store_->answered(active.batch.id));
       active.lines.emplace(store_->path_of(active.batch.input_file));
@@ -191,20 +191,22 @@ Result<> Worker::start_lines(Active& active) {
       return {};
     }
     if (active.answered.contains(text->number)) continue;
-    if (const auto space = store_->check_space(0); !space) {
+    if (const auto space = store_->check_space(active.batch.owner); !space) {
       fail(active, "storage_full", space.error().message);
       return {};
     }
     std::string custom_id;
     TRY(Line line, read_line(text->text, custom_id));
     runner_.start({.batch = active.batch.id, .number = text->number, .line = std::move(line)},
-                  "batch:" + active.batch.owner);
+                  line_peer(active.batch.owner));
     ++active.open;
   }
   return {};
 }
 
-bool Worker::has_room() const { return runner_.open() == 0 || host_->has_room(runner_.open()); }
+bool Worker::has_room(const std::string& owner) const {
+  return runner_.open() == 0 || host_->has_room(runner_.open(), owner);
+}
 
 void Worker::take(std::vector<LineRunner::Ended> ended) {
   for (LineRunner::Ended& each : ended) {

@@ -47,7 +47,7 @@ class Worker {
   Result<> start_lines(Active& active);
   void end_early(Active& active, std::string_view status);
   void fail(Active& active, std::string_view code, std::string message);
-  bool has_room() const;
+  bool has_room(const std::string& owner) const;
   void take(std::vector<LineRunner::Ended> ended);
   void save_answers();
 

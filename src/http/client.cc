@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/clock.h"
 #include "http/response_reader.h"
 #include "http/tls.h"
 #include "http/url.h"
@@ -112,6 +113,11 @@ Result<> Client::State::send_sealed(std::string_view plain) {
 
 Result<bool> Client::State::receive() {
   if (fd < 0) return failure(ErrorCode::io, "the connection is closed");
+  if (options.deadline_us > 0) {
+    const std::int64_t left_ms = (options.deadline_us - now_us()) / 1000;
+    if (left_ms <= 0 || !readable(static_cast<int>(left_ms)))
+      return failure(ErrorCode::io, "cannot receive: timed out");
+  }
   std::array<char, kClientReadBytes> bytes;
   ssize_t count = 0;
   do count = ::recv(fd, bytes.data(), bytes.size(), 0);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
+#include "http/server.h"
+
 namespace octavo::http {
 namespace {
 
@@ -15,6 +18,16 @@ TEST(Client, SaysThatAHostDoesNotExist) {
   const auto client = Client::connect({.host = "no such host", .port = 1});
   ASSERT_FALSE(client.has_value());
   EXPECT_EQ(client.error().field, "host");
+}
+
+TEST(Client, ADeadlineEndsEveryWait) {
+  std::shared_ptr<Exchange> unanswered;
+  const auto server =
+      Server::start({}, [&](const std::shared_ptr<Exchange>& exchange) { unanswered = exchange; }).value();
+  auto client = Client::connect({.port = server->port(), .deadline_us = now_us() + 50'000}).value();
+  const auto late = client.get("/");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().message, "cannot receive: timed out");
 }
 
 }  // namespace

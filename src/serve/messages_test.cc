@@ -101,7 +101,7 @@ TEST_F(MessagesTest, ResultsHaveImagesAndToolReferences) {
             R"({"type":"text","text":"find"}],"tool_call_id":"t"},)"
             R"({"role":"user","content":[{"type":"image"},{"type":"text","text":"And?"}]}])");
   ASSERT_EQ(read->prompt.media.size(), 1U);
-  EXPECT_EQ(read->prompt.media[0].field, "messages[0].content[0].content[2].source");
+  EXPECT_EQ(read->prompt.media[0].field, "messages[0].content[0].tool_result.content[2].image.source");
 }
 
 TEST_F(MessagesTest, AllThoughtsOfAMessageAreKept) {
@@ -154,18 +154,100 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
   EXPECT_EQ(error(body(R"("tool_choice":{"type":"any"},"tools":[{"name":"f"}])")),
             "tools[0].input_schema: is missing");
   EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"image"}]}])")),
-            "messages[0].content[0].source: is missing");
+            "messages[0].content[0].image.source: is missing");
   EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"image","source":{"type":"file"}}]}])")),
-            "messages[0].content[0].source.type: must be \"base64\" or \"url\"");
+            "messages[0].content[0].image.source.type: must be \"base64\" or \"url\"");
   EXPECT_THAT(error(body("", R"([{"role":"user","content":[{"type":"image","source":
                 {"type":"base64","media_type":"image/png","data":"AAAA"}}]}])")),
               ::testing::HasSubstr("demo is not a multimodal model"));
   EXPECT_THAT(error(body("", R"([{"role":"user","content":[{"type":"image","source":{"data":"AAAA"}}]}])")),
               ::testing::HasSubstr("demo is not a multimodal model"));
   EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"document"}]}])")),
-            "messages[0].content[0].type: document is not supported");
+            "messages[0].content[0].document.source: is missing");
   EXPECT_THAT(error(R"({"model":"nope","max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})"),
               ::testing::HasSubstr("model"));
+}
+
+TEST_F(MessagesTest, DocumentsOfTextAreText) {
+  serve_text("ok");
+  message("", R"([{"role":"user","content":[{"type":"document","title":"a.txt","context":"A file.",
+        "source":{"type":"text","media_type":"text/plain","data":"one"}},
+      {"type":"tool_result","tool_use_id":"t","content":[{"type":"document","source":{"type":"content",
+        "content":[{"type":"text","text":"two"}]}}]}]}])");
+  EXPECT_EQ(prompt(), "tool: two\nuser: a.txt\nA file.\none\nassistant: ");
+}
+
+TEST_F(MessagesTest, ADocumentThatIsNotTextIsNamed) {
+  serve_text("ok");
+  const auto error = [&](const std::string& block) {
+    const http::Response response =
+        post("/v1/messages", body("", R"([{"role":"user","content":[)" + block + "]}]"));
+    EXPECT_EQ(response.status, 400);
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  };
+  const std::string pdf =
+      R"({"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBE"}})";
+  EXPECT_THAT(error(pdf),
+              ::testing::HasSubstr("content[0].document.source: application/pdf is not supported"));
+  EXPECT_THAT(error(R"({"type":"tool_result","tool_use_id":"t","content":[)" + pdf + "]}"),
+              ::testing::HasSubstr("content[0].tool_result.content[0].document.source: application/pdf"));
+  EXPECT_THAT(error(R"({"type":"document","source":{"type":"file","file_id":"f"}})"),
+              ::testing::HasSubstr("type \"file\" is not supported"));
+}
+
+TEST_F(MessagesTest, ToolsOfAnthropicsServersAreLeftOutBesideOthers) {
+  serve_text(R"({"x": 1})");
+  const std::string search = R"({"type":"web_search_20250305","name":"web_search","max_uses":8})";
+  const auto tools = [&](const std::string& more, const std::string& choice) {
+    return R"("tools":[)" + search + more + R"(],"tool_choice":)" + choice;
+  };
+  const std::string own = R"(,{"name":"f","input_schema":{"type":"object"}})";
+  const json::object called = message(tools(own, R"({"type":"tool","name":"f"})"));
+  EXPECT_EQ(called.at("content").at(0).at("name"), "f");
+  const auto error = [&](const std::string& fields) {
+    const http::Response response = post("/v1/messages", body(fields));
+    EXPECT_EQ(response.status, 400) << fields;
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  };
+  // An answer without the only tool would look like a search result.
+  EXPECT_THAT(error(tools("", R"({"type":"auto"})")),
+              ::testing::HasSubstr("tools[0].type: web_search_20250305"));
+  EXPECT_THAT(error(tools(own, R"({"type":"tool","name":"web_search"})")),
+              ::testing::HasSubstr("tools[0].type: web_search_20250305"));
+  EXPECT_THAT(error(R"("tools":[{"type":"bash_20250124","name":"bash"})" + own + "]"),
+              ::testing::HasSubstr("bash_20250124 is not supported: send a tool with an input_schema"));
+}
+
+TEST_F(MessagesTest, ResultsOfOtherServersAreLeftOut) {
+  serve_text("ok");
+  message("", R"([{"role":"user","content":"Hi"},{"role":"assistant","content":[
+      {"type":"server_tool_use","id":"s","name":"web_search","input":{}},
+      {"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"Found."}]},
+      {"role":"user","content":"And?"}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: Found.\nuser: And?\nassistant: ");
+}
+
+// The words by which agents find out that they must shorten a conversation, or lower max_tokens.
+TEST_F(MessagesTest, ErrorsOfTheContextHaveTheWordsThatAgentsFind) {
+  serve_text("ok");
+  const auto error = [&](const std::string& path, const std::string& text) {
+    const http::Response response = post(path, text);
+    EXPECT_EQ(response.status, 400);
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  };
+  const std::string chat = R"([{"role":"user","content":")" + std::string(5'000, 'x') + R"("}])";
+  for (const std::string path : {"/v1/messages", "/v1/chat/completions"}) {
+    EXPECT_THAT(error(path, body("", chat)),
+                ::testing::ContainsRegex("prompt is too long: [0-9]+ tokens > [0-9]+ maximum"))
+        << path;
+    EXPECT_THAT(error(path, body("", chat)),
+                ::testing::ContainsRegex("This model's maximum context length is [0-9]+ tokens"))
+        << path;
+  }
+  EXPECT_THAT(
+      error("/v1/messages",
+            R"({"model":"demo","max_tokens":100000,"messages":[{"role":"user","content":"Hi"}]})"),
+      ::testing::ContainsRegex("input length and `max_tokens` exceed context limit: 20 \\+ 100000 > [0-9]+"));
 }
 
 TEST_F(MessagesTest, ItsClientsShowTheirKeyInAFieldOfItsOwn) {

@@ -40,5 +40,19 @@ TEST_F(PoolingTest, InvocationsAreForTheRouteOfTheirFields) {
   EXPECT_EQ(reply("/invocations", R"({"input":"ab"})").at("data").at(0).at("label"), "relevant");
 }
 
+// One plan makes the replies of both protocols, so numbers have the same digits.
+TEST_F(PoolingTest, OllamasVectorsAreThoseOfOpenAi) {
+  serve_embedder();
+  const std::string openai = post("/v1/embeddings", R"({"input":["abc"]})").body;
+  const std::size_t begin = openai.find("\"embedding\":[") + 12;
+  const std::string vector = openai.substr(begin, openai.find(']', begin) + 1 - begin);
+  ASSERT_EQ(vector.front(), '[') << openai;
+  EXPECT_EQ(post("/api/embed", R"({"model":"demo","input":["abc","abc"]})").body,
+            R"({"model":"demo","embeddings":[)" + vector + "," + vector + R"(],"prompt_eval_count":6})");
+  EXPECT_EQ(post("/api/embeddings", R"({"model":"demo","prompt":"abc"})").body,
+            R"({"embedding":)" + vector + "}");
+  EXPECT_EQ(post("/api/embeddings", R"({"model":"demo","prompt":["abc","d"]})").status, 400);
+}
+
 }  // namespace
 }  // namespace octavo

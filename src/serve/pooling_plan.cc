@@ -158,15 +158,13 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
   return begun;
 }
 
-// ---- Routes with one answer for each text.
-
 using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, std::size_t index,
                                const std::vector<float>& vector);
 
-// any_task: the request may choose any task of the model.
+// any_task: the request may choose any task of the model. whole: null for a Frame.
 Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
                                   std::string_view id, std::string_view prefix, Writer write,
-                                  bool any_task = false) {
+                                  bool any_task = false, VectorsReply whole = nullptr) {
   TRY(openai::EmbeddingRequest request, openai::parse_embedding_request(body, service.options.rules));
   const EngineInfo& info = service.engine_info;
   const Task usual =
@@ -201,12 +199,14 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts.chunks));
   begun.plan.task = asked;
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
-                      lengths = std::move(texts.lengths), read = std::move(read), write](Vectors&& chunks) {
+                      lengths = std::move(texts.lengths), read = std::move(read), write,
+                      whole](Vectors&& chunks) {
     for (std::size_t i = 0; i < read.size(); ++i) choose(service, *request.task, read[i], chunks[i]);
     const Vectors vectors = of_texts(service, *request.task, activated(service, request.fields),
                                      *request.dimensions, lengths, std::move(chunks));
-    return frame(
-        joined(vectors.size(), [&](std::size_t i) { return write(service, request, i, vectors[i]); }));
+    const std::string data =
+        joined(vectors.size(), [&](std::size_t i) { return write(service, request, i, vectors[i]); });
+    return whole ? whole(frame.model, frame.tokens, data) : frame(data);
   };
   return std::move(begun.plan);
 }
@@ -317,16 +317,6 @@ std::string lists(const std::vector<float>& vectors, std::size_t size) {
   return fmt::format("[{}]", joined(vectors.size() / size, [&](std::size_t i) {
                        return numbers(std::span(vectors).subspan(i * size, size));
                      }));
-}
-
-Result<PoolingPlan> plan_embeddings(const Service& service, const Body& body, std::string_view id) {
-  if (service.engine_info.tasks.default_task != Task::embed) return no_task(service, "make vectors of texts");
-  return for_each_text(service, body, id, "embd-",
-                       [](const Service&, const openai::EmbeddingRequest& request, std::size_t i,
-                          const std::vector<float>& vector) {
-                         return fmt::format(R"({{"index":{},"object":"embedding","embedding":{}}})", i,
-                                            request.base64 ? base64(vector) : numbers(vector));
-                       });
 }
 
 Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::string_view id) {
@@ -462,6 +452,19 @@ Result<PoolingPlan> plan_ranks(const Service& service, const Body& body, std::st
 }
 
 }  // namespace
+
+Result<PoolingPlan> plan_embeddings(const Service& service, const Body& body, std::string_view id,
+                                    VectorsReply whole) {
+  if (service.engine_info.tasks.default_task != Task::embed) return no_task(service, "make vectors of texts");
+  const Writer list = [](const Service&, const openai::EmbeddingRequest&, std::size_t,
+                         const std::vector<float>& vector) { return numbers(vector); };
+  const Writer item = [](const Service&, const openai::EmbeddingRequest& request, std::size_t i,
+                         const std::vector<float>& vector) {
+    return fmt::format(R"({{"index":{},"object":"embedding","embedding":{}}})", i,
+                       request.base64 ? base64(vector) : numbers(vector));
+  };
+  return for_each_text(service, body, id, "embd-", whole ? list : item, false, whole);
+}
 
 std::optional<PoolingRoute> pooling_route(std::string_view path) {
   if (path.starts_with("/v1/") || path.starts_with("/v2/")) path.remove_prefix(3);

@@ -44,6 +44,13 @@ enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, cla
 // each with or without /v1. nullopt: another path.
 std::optional<PoolingRoute> pooling_route(std::string_view path);
 
+// Writes the reply of another protocol. data: the vectors as JSON lists, joined by commas.
+using VectorsReply = std::string (*)(std::string_view model, std::int64_t tokens, std::string_view data);
+
+// As plan_pooling for /v1/embeddings. whole: null for OpenAI's reply.
+Result<PoolingPlan> plan_embeddings(const Service& service, const boost::json::object& body,
+                                    std::string_view id, VectorsReply whole = nullptr);
+
 // Makes the plan for the body of a pooling route. The service must outlive it. id: used if the body has no
 // request id; "": random. Errors: invalid fields; field "model" if the model has another task.
 Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, const boost::json::object& body,

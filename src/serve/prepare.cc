@@ -32,11 +32,13 @@ Result<> fits_context(const Service& service, std::size_t tokens, std::string_vi
                    tokens, source);
   if (source > 0) return {};
   if (tokens < static_cast<std::size_t>(context)) return {};
+  // Agents find these words, and then shorten the conversation: Claude Code and Cline those of Anthropic's
+  // API, OpenCode and Aider those of OpenAI's.
   return invalid(
       field,
-      "the prompt has {} tokens; with a context of {} at most {} leave room for an answer: shorten "
-      "the prompt, or serve with a larger --max-model-len",
-      tokens, context, context - 1);
+      "prompt is too long: {} tokens > {} maximum. This model's maximum context length is {} tokens: "
+      "shorten the prompt, or serve with a larger --max-model-len",
+      tokens, context - 1, context);
 }
 
 void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& request, int most) {
@@ -60,7 +62,9 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   SamplingParams& p = plan.request.sampling;
   const std::string_view field = plan.request.limit_field;
   if (!field.empty() && *p.max_tokens > context)
-    return invalid(field, "{} is too large: the context has {} tokens", *p.max_tokens, context);
+    // Claude Code reads the three numbers and tries again with fewer tokens.
+    return invalid(field, "{} is too large: input length and `{}` exceed context limit: {} + {} > {}",
+                   *p.max_tokens, field, longest, *p.max_tokens, context);
   p.max_tokens = std::min(p.max_tokens.value_or(room), room);
   if (const auto cap = service.options.rules.defaults.max_tokens)
     p.max_tokens = std::min(*p.max_tokens, *cap);

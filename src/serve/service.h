@@ -15,6 +15,7 @@
 #include "serve/deadlines.h"
 #include "serve/live_feed.h"
 #include "serve/live_generations.h"
+#include "serve/mcp/threads.h"
 #include "serve/metrics.h"
 #include "serve/openai/response_store.h"
 #include "serve/serve_options.h"
@@ -25,6 +26,18 @@
 #include "text/tokenizer.h"
 
 namespace octavo {
+
+// Threads that wait for other servers.
+struct Fetchers {
+  WorkerPool pool;
+  mcp::Threads mcp;
+
+  // See WorkerPool::stop.
+  void stop() {
+    pool.stop();
+    mcp.stop();
+  }
+};
 
 // All references must outlive the service.
 struct Service {
@@ -43,7 +56,8 @@ struct Service {
         responses(options.response_store_bytes),
         intake(options.threads.intake, options.threads.intake_queue_max),
         delivery(options.threads.delivery, 0),
-        fetchers(options.threads.fetch, options.threads.fetch_queue_max) {}
+        fetchers{.pool{options.threads.fetch, options.threads.fetch_queue_max},
+                 .mcp = mcp::Threads(options.access.mcp)} {}
 
   EngineClient& engine;
   const EngineInfo engine_info = engine.info();
@@ -75,7 +89,7 @@ struct Service {
   openai::ResponseStore responses;
   WorkerPool intake;
   WorkerPool delivery;
-  WorkerPool fetchers;
+  Fetchers fetchers;
   std::unique_ptr<BatchApi> batches;  // set before the server accepts requests; null without --batch-dir
 };
 

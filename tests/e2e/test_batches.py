@@ -275,3 +275,24 @@ def test_a_fleet_answers_each_line_once_though_a_replica_dies(tmp_path):
             assert sorted(answer["custom_id"] for answer in answers) == sorted(f"r{i}" for i in range(24))
             with pytest.raises(openai.NotFoundError):
                 openai_client(two).batches.retrieve(batch.id)
+
+
+def test_lines_count_for_the_tenant_that_made_the_batch(tmp_path):
+    tenants = tmp_path / "tenants.yaml"
+    tenants.write_text("tenants:\n- {name: slow, keys: [slow], requestsPerSecond: 0.01, burst: 8}\n- {name: fast, keys: [fast]}\n")
+    with serve("--served-model-name", MODEL) as worker:
+        route = f"build/release/octavo route --port {{port}} --batch-dir {tmp_path} --worker-urls {worker} --tenants {tenants} --api-key operator"
+        with running(route, ready="/readiness") as (_, base):
+            def outcomes(tenant):
+                text = http_client.get(base + "/metrics", headers={"Authorization": "Bearer operator"}).text
+                label = f'tenant="{tenant}",outcome="admitted"'
+                return next(float(line.split()[-1]) for line in text.splitlines() if label in line)
+
+            slow, fast = openai_client(base, "slow"), openai_client(base, "fast")
+            # The file and the batch are two requests; a quarter of the burst is kept, so four lines run at once.
+            batch = start_batch(slow, [request(f"s{i}") for i in range(20)])
+            assert eventually(lambda: outcomes("slow") == 6, PATIENCE)
+            assert ended(fast, start_batch(fast, [request(f"f{i}") for i in range(8)])).status == "completed"
+            assert outcomes("fast") >= 8 + 2
+            assert outcomes("slow") == 6, "the lines of a tenant at its limit wait"
+            assert slow.batches.retrieve(batch.id).request_counts.completed <= 4

@@ -1,8 +1,12 @@
 """Tools of MCP servers in /v1/responses, with the server of the `mcp` package and OpenAI's client."""
 
+import http.server
+import json
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
@@ -144,3 +148,62 @@ def test_only_allowed_hosts_are_used(mcp_client, tools_port):
 def test_servers_are_off_by_default(client, tools_port):
     response = ask(client, tools_port, "add", tool_choice="auto", max_output_tokens=4)
     assert all(item.type == "message" for item in response.output)
+
+
+class RecordingServer:
+    """An MCP server in this process. It notes methods and sessions; while `slow`, it answers nothing."""
+
+    def __init__(self, slow=False):
+        self.seen, self.released, self.port = [], threading.Event(), free_port()
+        if not slow:
+            self.released.set()
+        recorder = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                message = json.loads(body) if body else {"method": "DELETE"}
+                recorder.seen.append((message["method"], self.headers.get("Mcp-Session-Id")))
+                recorder.released.wait()
+                result = {"protocolVersion": "2025-06-18", "tools": []}
+                text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode() if "id" in message else b""
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Mcp-Session-Id", "session-1")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_POST = do_DELETE = answer
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.released.set()
+        self.server.shutdown()
+
+
+def listed(port):
+    tools = [{"type": "mcp", "server_label": "m", "server_url": f"http://127.0.0.1:{port}/mcp"}]
+    return {"model": "demo", "input": "Hi", "tools": tools, "max_output_tokens": 4}
+
+
+def test_a_slow_server_delays_no_other_and_sessions_end():
+    slow, quick = RecordingServer(slow=True), RecordingServer()
+    try:
+        with serve("--mcp-allow", f"127.0.0.1:{slow.port}", f"127.0.0.1:{quick.port}") as base, ThreadPoolExecutor(16) as pool:
+            client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+            waiting = [pool.submit(client.responses.create, **listed(slow.port)) for _ in range(16)]
+            assert eventually(lambda: len(slow.seen) == 4, PATIENCE), "a server has four threads"
+            assert client.responses.create(**listed(quick.port)).output
+            assert len(slow.seen) == 4 and not any(answer.done() for answer in waiting)
+            assert eventually(lambda: ("DELETE", "session-1") in quick.seen, PATIENCE)
+            slow.released.set()
+            assert all(answer.result().output for answer in waiting)
+    finally:
+        slow.close()
+        quick.close()

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <boost/asio/post.hpp>
+#include <map>
 #include <utility>
 
+#include "base/clock.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/route/forwarding.h"
 #include "openai/api_key.h"
@@ -16,14 +18,24 @@ constexpr int kLinesPerWorker = 16;
 class BatchHost final : public batches::Host {
  public:
   BatchHost(const RouteContext& context, http::AsyncClient& client, Tenants& tenants)
-      : context_(context), client_(client), tenants_(tenants) {}
+      : context_(context), client_(client), tenants_(tenants) {
+    for (const auto& tenant : tenants.all()) {
+      const std::string owner = batches::owner_of(name_of(*tenant));
+      by_peer_[batches::line_peer(owner)] = tenant.get();
+    }
+  }
 
   void send(const std::shared_ptr<http::Exchange>& exchange) override {
     http::ClientLoop& loop = client_.loop_of(*exchange);
-    loop.post([&context = context_, &loop, exchange] {
+    Tenant* tenant = tenant_of(exchange->request().peer);
+    loop.post([&context = context_, &loop, exchange, tenant] {
+      const std::string& path = exchange->request().path;
+      Tenant::Answer admitted = tenant ? tenant->admit(now_us(), Tenant::Kind::line) : Tenant::Answer();
+      if (admitted.retry_after_s > 0) return exchange->respond(proxy_error(path, 429, admitted.message));
       if (!context.queue && !context.admission.admit())
-        return exchange->respond(proxy_error(exchange->request().path, 429, "the router is full"));
-      Forwarding::start(context, loop, exchange, {}, "");
+        return exchange->respond(proxy_error(path, 429, "the router is full"));
+      Forwarding::start(context, loop, exchange, std::move(admitted.share),
+                        tenant ? tenant->options().name : "");
     });
   }
 
@@ -33,23 +45,34 @@ class BatchHost final : public batches::Host {
     return {{"Authorization", "Bearer " + context_.options.api_keys.front()}};
   }
 
-  bool has_room(int running) const override {
+  // A tenant at its limits does not delay the batches of others.
+  bool has_room(int running, const std::string& owner) const override {
+    Tenant* tenant = tenant_of(batches::line_peer(owner));
+    if (tenant && !tenant->has_room_for_line(now_us())) return false;
     const auto view = context_.balancer.fleet().view();
     return running < kLinesPerWorker * static_cast<int>(view->members.size());
   }
 
   std::string tenant_of(const http::Request& request) const override {
     const std::string key = authorization_of(request);
-    if (const Tenant* tenant = tenants_.find(key)) return "tenant " + tenant->options().name;
+    if (const Tenant* tenant = tenants_.find(key)) return name_of(*tenant);
     return context_.options.api_keys.empty() ? "" : key;
   }
 
   void post(std::function<void()> work) override { boost::asio::post(context_.readers, std::move(work)); }
 
  private:
+  static std::string name_of(const Tenant& tenant) { return "tenant " + tenant.options().name; }
+  // The tenant that has made the batch of a line with this peer; null: none.
+  Tenant* tenant_of(const std::string& peer) const {
+    const auto found = by_peer_.find(peer);
+    return found != by_peer_.end() ? found->second : nullptr;
+  }
+
   const RouteContext& context_;
   http::AsyncClient& client_;
   Tenants& tenants_;
+  std::map<std::string, Tenant*> by_peer_;
 };
 
 }  // namespace

@@ -273,7 +273,8 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const Batch
   TRY(auto peers, join_peers(*balancer, *metrics, options.peers));
   std::unique_ptr<batches::Store> store;
   if (!batch_options.folder.empty()) {
-    TRY(store, batches::Store::open(batch_options.folder, batch_options.bytes_max));
+    const bool clients = !options.tenants.empty() || options.api_keys.size() > 1;
+    TRY(store, batches::Store::open(batch_options.folder, batch_options.bytes_max, clients));
   }
   http::ServerOptions http = options.http;
   auto state = std::make_unique<State>(std::move(options), std::move(metrics), std::move(balancer),

@@ -72,24 +72,40 @@ TenantShare::~TenantShare() {
 Tenant::Tenant(TenantOptions options)
     : options_(std::move(options)), tokens_(static_cast<double>(options_.burst)) {}
 
-Tenant::Answer Tenant::admit(std::int64_t now) {
+bool Tenant::is_full(Kind kind) const {
+  const std::int64_t most = options_.concurrent_max;
+  return most > 0 && under_way_ >= most - (kind == Kind::line ? most / 4 : 0);
+}
+
+double Tenant::tokens_missing(std::int64_t now, Kind kind) {
+  const double rate = options_.requests_per_second;
+  if (rate == 0) return 0;
+  const double since_s = static_cast<double>(std::max<std::int64_t>(now - counted_us_, 0)) * 1e-6;
+  tokens_ = std::min(static_cast<double>(options_.burst), tokens_ + since_s * rate);
+  counted_us_ = now;
+  const std::int64_t kept = kind == Kind::line ? options_.burst / 4 : 0;
+  return std::max(0.0, 1 + static_cast<double>(kept) - tokens_);
+}
+
+bool Tenant::has_room_for_line(std::int64_t now) {
   const std::lock_guard lock(mutex_);
-  if (options_.concurrent_max > 0 && under_way_ >= options_.concurrent_max) {
+  return !is_full(Kind::line) && tokens_missing(now, Kind::line) == 0;
+}
+
+Tenant::Answer Tenant::admit(std::int64_t now, Kind kind) {
+  const std::lock_guard lock(mutex_);
+  if (is_full(kind)) {
     ++concurrency_limited_;
     return {.retry_after_s = 1,
             .message = fmt::format("at most {} requests at a time", options_.concurrent_max)};
   }
-  if (const double rate = options_.requests_per_second; rate > 0) {
-    const double since_s = static_cast<double>(std::max<std::int64_t>(now - counted_us_, 0)) * 1e-6;
-    tokens_ = std::min(static_cast<double>(options_.burst), tokens_ + since_s * rate);
-    counted_us_ = now;
-    if (tokens_ < 1) {
-      ++rate_limited_;
-      return {.retry_after_s = std::max<std::int64_t>(1, std::llround(std::ceil((1 - tokens_) / rate))),
-              .message = fmt::format("at most {} requests per second", rate)};
-    }
-    --tokens_;
+  const double rate = options_.requests_per_second;
+  if (const double missing = tokens_missing(now, kind); missing > 0) {
+    ++rate_limited_;
+    return {.retry_after_s = std::max<std::int64_t>(1, std::llround(std::ceil(missing / rate))),
+            .message = fmt::format("at most {} requests per second", rate)};
   }
+  if (rate > 0) --tokens_;
   ++admitted_;
   ++under_way_;
   return {.share = TenantShare(*this)};

@@ -52,13 +52,17 @@ class Tenant {
  public:
   explicit Tenant(TenantOptions options);
 
+  // Requests of clients, and lines of the tenant's batches. Lines leave a quarter of both limits to requests.
+  enum class Kind : std::uint8_t { request, line };
   // Whether one more request is admitted; if not, the time after which a retry can succeed.
   struct Answer {
     TenantShare share = {};
     std::int64_t retry_after_s = 0;  // at least 1; 0: the request is admitted
     std::string message = {};        // message with the limit that was reached
   };
-  Answer admit(std::int64_t now_us);
+  Answer admit(std::int64_t now_us, Kind kind = Kind::request);
+  // Whether one more line would be admitted.
+  bool has_room_for_line(std::int64_t now_us);
 
   const TenantOptions& options() const { return options_; }
 
@@ -66,6 +70,8 @@ class Tenant {
   friend class TenantShare;
   friend class Tenants;
   void ended();
+  bool is_full(Kind kind) const;                       // too many concurrent requests
+  double tokens_missing(std::int64_t now, Kind kind);  // 0: the rate allows one more request
 
   const TenantOptions options_;
   mutable std::mutex mutex_;
@@ -80,6 +86,7 @@ class Tenants {
 
   // The tenant of a key; null: none. authorization: "Bearer KEY".
   Tenant* find(std::string_view authorization);
+  const std::vector<std::unique_ptr<Tenant>>& all() const { return all_; }
 
   // octavo_route_tenant_* in Prometheus' text format.
   std::string metrics() const;

@@ -55,6 +55,31 @@ TEST(Tenants, AreFoundByTheirKeys) {
     EXPECT_EQ(tenants.find(wrong), nullptr) << wrong;
 }
 
+TEST(Tenant, LinesLeaveAQuarterToRequests) {
+  Tenant concurrent({.name = "a", .concurrent_max = 4});
+  std::vector<Tenant::Answer> running;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(concurrent.has_room_for_line(0));
+    running.push_back(concurrent.admit(0, Tenant::Kind::line));
+    EXPECT_EQ(running.back().retry_after_s, 0);
+  }
+  EXPECT_FALSE(concurrent.has_room_for_line(0));
+  EXPECT_THAT(concurrent.admit(0, Tenant::Kind::line).message, HasSubstr("4 requests at a time"));
+  running.push_back(concurrent.admit(0));
+  EXPECT_EQ(running.back().retry_after_s, 0);
+  running.clear();
+  EXPECT_TRUE(concurrent.has_room_for_line(0)) << "ended lines are not counted";
+
+  Tenant rated({.name = "b", .requests_per_second = 1, .burst = 4});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(rated.admit(kSecond, Tenant::Kind::line).retry_after_s, 0);
+  EXPECT_FALSE(rated.has_room_for_line(kSecond));
+  EXPECT_EQ(rated.admit(kSecond).retry_after_s, 0);
+  EXPECT_TRUE(rated.has_room_for_line(3 * kSecond)) << "two more have come";
+
+  Tenant single({.name = "c", .requests_per_second = 1, .concurrent_max = 1});
+  EXPECT_TRUE(single.has_room_for_line(kSecond)) << "limits of 1 let lines run";
+}
+
 TEST(Tenant, HasARate) {
   Tenant tenant({.name = "a", .requests_per_second = 0.5, .burst = 2});
   EXPECT_EQ(tenant.admit(100 * kSecond).retry_after_s, 0);

@@ -14,7 +14,7 @@
 #include "fleet/sidecar/connector.h"
 #include "http/client.h"
 #include "http/sse.h"
-#include "http/test_gzip.h"
+#include "http/testing/gzip.h"
 
 namespace octavo::fleet {
 namespace {

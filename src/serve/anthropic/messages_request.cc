@@ -1,6 +1,7 @@
 #include "serve/anthropic/messages_request.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <string>
@@ -77,6 +78,8 @@ class Messages {
   json::array take() { return std::move(messages_); }
   // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
+  // Parts of the messages that have no effect.
+  std::vector<std::string> take_ignored() { return std::move(ignored_); }
 
  private:
   void push(std::string_view role, std::string text) {
@@ -103,11 +106,13 @@ class Messages {
   }
 
   // Reads {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}. As in
-  // vLLM, "base64" and "image/jpeg" are the defaults.
+  // vLLM, "base64" and "image/jpeg" are the defaults. Errors contain the block's type, as in Anthropic's API:
+  // Claude Code finds the image by it, removes the image and continues.
   Result<> add_image(Fields& fields) {
+    const std::string at = fields.full_name("image.source");
     TRY(const json::object* source, fields.object("source"));
-    if (!source) return invalid(fields.full_name("source"), "is missing");
-    Fields s(*source, fields.full_name("source") + ".");
+    if (!source) return invalid(at, "is missing");
+    Fields s(*source, at + ".");
     std::string type = "base64", media_type = "image/jpeg", data, url;
     TRY_VOID(s.text("type", type));
     TRY_VOID(s.text("media_type", media_type));
@@ -117,7 +122,37 @@ class Messages {
     if (type != "base64" && type != "url")
       return invalid(s.full_name("type"), "must be \"base64\" or \"url\"");
     parts_.push_back(json::object{{"type", "image_url"}, {"image_url", {{"url", url}}}});
-    images_.push_back(fields.full_name("source"));
+    images_.push_back(at);
+    return {};
+  }
+
+  // Reads {"source", "title", "context", "citations"}: a text of the message. Errors contain the block's
+  // type, as those of images.
+  Result<> add_document(Fields& fields, json::array& parts) {
+    const std::string at = fields.full_name("document.source");
+    TRY(const json::object* source, fields.object("source"));
+    if (!source) return invalid(at, "is missing");
+    Fields s(*source, at + ".");
+    std::string type, media_type = "application/pdf", title, context, text;
+    TRY_VOID(s.text("type", type));
+    TRY_VOID(s.text("media_type", media_type));
+    TRY_VOID(fields.text("title", title));
+    TRY_VOID(fields.text("context", context));
+    if (type == "text") {
+      TRY_VOID(s.text("data", text));
+    } else if (const json::value* content = s.any("content"); type == "content" && content) {
+      TRY(text, text_of(*content, at + ".content"));
+    } else {
+      return invalid(at,
+                     "{} is not supported, only documents of text: send the text of the document, with "
+                     "source.type \"text\", or images of its pages",
+                     type == "base64" ? media_type : fmt::format("type \"{}\"", type));
+    }
+    for (std::string* piece : {&title, &context})
+      if (!piece->empty()) *piece += '\n';
+    add_text(title + context + text, parts);
+    TRY(const json::object* citations, fields.object("citations"));
+    if (citations) ignored_.emplace_back("messages.content.citations");
     return {};
   }
 
@@ -133,6 +168,7 @@ class Messages {
       return {};
     }
     if (type == "image") return add_image(fields);
+    if (type == "document") return add_document(fields, parts_);
     if (type == "thinking") {
       std::string thoughts, before;
       TRY_VOID(fields.text("thinking", thoughts));
@@ -143,6 +179,10 @@ class Messages {
     if (type == "redacted_thinking") return {};  // encrypted by another server
     if (type == "tool_use") return add_call(fields);
     if (type == "tool_result") return add_result(fields);
+    if (type == "server_tool_use" || type.ends_with("_tool_result")) {  // run by another server
+      ignored_.push_back("messages.content.type=" + type);
+      return {};
+    }
     return invalid(name + ".type", "{} is not supported", type);
   }
 
@@ -167,7 +207,7 @@ class Messages {
     if (id.empty()) return invalid(fields.full_name("tool_use_id"), "is missing");
     json::array parts;
     const json::value* content = fields.any("content");
-    const std::string name = fields.full_name("content");
+    const std::string name = fields.full_name("tool_result.content");
     if (content && content->is_array()) {
       for (std::size_t i = 0; i < content->get_array().size(); ++i)
         TRY_VOID(add_result_block(content->get_array()[i], fmt::format("{}[{}]", name, i), parts));
@@ -188,8 +228,10 @@ class Messages {
     std::string type, text;
     TRY_VOID(block.text("type", type));
     if (type == "image") return add_image(block);
+    if (type == "document") return add_document(block, parts);
     if (type != "text" && type != "tool_reference")
-      return invalid(name + ".type", "{} is not supported, only text, image and tool_reference", type);
+      return invalid(name + ".type", "{} is not supported, only text, image, document and tool_reference",
+                     type);
     const std::string_view field = type == "text" ? "text" : "tool_name";
     TRY_VOID(block.text(field, text));
     if (type == "tool_reference" && text.empty()) return invalid(block.full_name(field), "is missing");
@@ -201,9 +243,11 @@ class Messages {
   json::object message_;  // the current message
   json::array parts_;     // content of the current message
   std::vector<std::string> images_;
+  std::vector<std::string> ignored_;
 };
 
-Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& images) {
+Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& images,
+                                     std::vector<std::string>& unknown) {
   Messages messages;
   TRY_VOID(messages.add_system(fields));
   TRY(const json::array* given, fields.array("messages"));
@@ -211,6 +255,7 @@ Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& i
   for (std::size_t i = 0; i < given->size(); ++i)
     TRY_VOID(messages.add((*given)[i], fmt::format("messages[{}]", i)));
   images = messages.take_images();
+  std::ranges::move(messages.take_ignored(), std::back_inserter(unknown));
   return messages.take();
 }
 
@@ -236,28 +281,54 @@ Result<> convert_tool_choice(const json::object& choice, json::object& chat) {
   return {};
 }
 
-Result<> convert_tools(Fields& fields, json::object& chat) {
+// Whether Anthropic's servers run tools of this type. Other types with a version, such as bash_20250124, are
+// run by the client, but only Anthropic's models know their schemas.
+bool is_server_tool(std::string_view type) {
+  return std::ranges::any_of(
+      std::to_array<std::string_view>({"web_search_", "web_fetch_", "code_execution_", "tool_search_tool_"}),
+      [&](std::string_view kind) { return type.starts_with(kind); });
+}
+
+Result<json::value> convert_tool(Fields& tool, const std::string& at) {
+  TRY(const json::object* schema, tool.object("input_schema"));
+  if (!schema) return invalid(at + ".input_schema", "is missing");
+  json::object function{{"parameters", *schema}};
+  if (!schema->contains("type")) function["parameters"].get_object()["type"] = "object";
+  for (const std::string_view field : {"name", "description", "strict"})
+    if (const json::value* value = tool.any(field)) function[field] = *value;
+  return json::value{{"type", "function"}, {"function", std::move(function)}};
+}
+
+// A tool that this server cannot run is left out, with a warning, if the client's tools remain and the
+// request does not force it.
+Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& unknown) {
   TRY(const json::array* tools, fields.array("tools"));
+  TRY(const json::object* choice, fields.object("tool_choice"));
+  const json::value* forced = choice ? choice->if_contains("name") : nullptr;
   json::array functions;
+  std::string left_out, left_out_at;  // type and field of the first one
   for (std::size_t i = 0; tools && i < tools->size(); ++i) {
-    const std::string name = fmt::format("tools[{}]", i);
-    if (!(*tools)[i].is_object()) return invalid(name, "must be an object");
-    Fields t((*tools)[i].get_object(), name + ".");
+    const std::string at = fmt::format("tools[{}]", i);
+    if (!(*tools)[i].is_object()) return invalid(at, "must be an object");
+    Fields tool((*tools)[i].get_object(), at + ".");
     std::string type = "custom";
-    TRY_VOID(t.text("type", type));
-    if (type != "custom")
-      return invalid(name + ".type", "{} is not supported: the server runs no tools", type);
-    TRY(const json::object* schema, t.object("input_schema"));
-    if (!schema) return invalid(name + ".input_schema", "is missing");
-    json::object function{{"parameters", *schema}};
-    if (!schema->contains("type")) function["parameters"].get_object()["type"] = "object";
-    for (const std::string_view field : {"name", "description", "strict"})
-      if (const json::value* value = t.any(field)) function[field] = *value;
-    functions.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
+    TRY_VOID(tool.text("type", type));
+    if (type == "custom") {
+      TRY(json::value function, convert_tool(tool, at));
+      functions.push_back(std::move(function));
+      continue;
+    }
+    const json::value* name = tool.any("name");
+    if (!is_server_tool(type) || (forced && name && *forced == *name))
+      return invalid(at + ".type", "{} is not supported: send a tool with an input_schema", type);
+    unknown.push_back("tools.type=" + type);
+    if (left_out.empty()) left_out = type, left_out_at = at;
   }
+  if (functions.empty() && !left_out.empty())
+    return invalid(left_out_at + ".type",
+                   "{} is not supported: the server runs no tools, and the request has no others", left_out);
   if (functions.empty()) return {};
   chat["tools"] = std::move(functions);
-  TRY(const json::object* choice, fields.object("tool_choice"));
   return choice ? convert_tool_choice(*choice, chat) : Result<>();
 }
 
@@ -346,10 +417,10 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   }
   if (const json::value* most = fields.any("max_tokens")) chat["max_tokens"] = *most;
   if (const json::value* stops = fields.any("stop_sequences")) chat["stop"] = *stops;
-  TRY_VOID(convert_tools(fields, chat));
+  TRY_VOID(convert_tools(fields, chat, unknown));
   TRY_VOID(convert_output(fields, rules, chat));
   std::vector<std::string> images;
-  TRY(chat["messages"], convert_messages(fields, images));
+  TRY(chat["messages"], convert_messages(fields, images, unknown));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
   auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");

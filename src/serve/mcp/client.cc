@@ -1,12 +1,12 @@
 #include "serve/mcp/client.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/exact_json.h"
-#include "http/client.h"
 #include "http/sse.h"
 #include "text/utf8.h"
 
@@ -114,6 +114,7 @@ Result<std::vector<Tool>> Client::list_tools() {
       tools.push_back({.name = text_or_empty(tool, "name"),
                        .description = text_or_empty(tool, "description"),
                        .schema = schema && schema->is_object() ? schema->get_object() : json::object()});
+      TRY_VOID(count(tools.back()));
     }
     const std::string next = text_or_empty(result, "nextCursor");
     if (next.empty()) return tools;
@@ -121,6 +122,18 @@ Result<std::vector<Tool>> Client::list_tools() {
   }
   return failure(ErrorCode::unavailable, "the tools of the MCP server {} fill more than {} pages", url_.host,
                  Options::kPagesMax);
+}
+
+Result<> Client::count(const Tool& tool) {
+  const std::size_t bytes = tool.name.size() + tool.description.size() + exact_json_text(tool.schema).size();
+  if (bytes > budget_->list_bytes)
+    return failure(
+        ErrorCode::invalid_argument,
+        "with the MCP server {}:{}, the lists of tools of the request's servers have more than {} bytes: "
+        "name fewer servers",
+        url_.host, url_.port, Options::kListsBytesMax);
+  budget_->list_bytes -= bytes;
+  return {};
 }
 
 Result<CallResult> Client::call(std::string_view tool, json::object arguments) {
@@ -148,17 +161,36 @@ Result<json::object> Client::request(std::string_view method, json::object param
 }
 
 Result<json::object> Client::send(const json::object& message, std::int64_t id) {
-  const std::int64_t deadline_us = now_us() + std::int64_t{1000} * timeout_ms_;
-  TRY(http::Client client, http::Client::connect({.host = url_.host,
-                                                  .port = url_.port,
-                                                  .tls = url_.tls,
-                                                  .timeout_ms = timeout_ms_,
-                                                  .body_bytes_max = Options::kAnswerBytesMax}));
+  const std::int64_t started = now_us();
+  const std::int64_t most = std::min(std::int64_t{1000} * timeout_ms_, budget_->us);
+  if (most < 1000) return failure(ErrorCode::unavailable, "the response has no time left for MCP servers");
+  auto answer = send_until(started + most, message, id);
+  budget_->us -= now_us() - started;
+  return answer;
+}
+
+http::ClientOptions Client::connection(std::int64_t deadline_us) const {
+  return {.host = url_.host,
+          .port = url_.port,
+          .tls = url_.tls,
+          .timeout_ms = static_cast<int>(std::max<std::int64_t>(1, (deadline_us - now_us()) / 1000)),
+          .deadline_us = deadline_us,
+          .body_bytes_max = Options::kAnswerBytesMax};
+}
+
+http::Headers Client::session_headers() const {
   http::Headers headers = headers_;
-  headers.set("Content-Type", "application/json");
-  headers.set("Accept", "application/json, text/event-stream");
   if (!version_.empty()) headers.set("MCP-Protocol-Version", version_);
   if (!session_.empty()) headers.set("Mcp-Session-Id", session_);
+  return headers;
+}
+
+Result<json::object> Client::send_until(std::int64_t deadline_us, const json::object& message,
+                                        std::int64_t id) {
+  TRY(http::Client client, http::Client::connect(connection(deadline_us)));
+  http::Headers headers = session_headers();
+  headers.set("Content-Type", "application/json");
+  headers.set("Accept", "application/json, text/event-stream");
   TRY(const http::Response head, client.open("POST", url_.target, exact_json_text(message), headers));
   if (head.status < 200 || head.status >= 300)
     return failure(ErrorCode::unavailable, "HTTP status {}", head.status);
@@ -168,6 +200,14 @@ Result<json::object> Client::send(const json::object& message, std::int64_t id) 
   TRY(std::optional<json::object> answer, read_answer(client, events, id, deadline_us));
   if (!answer) return failure(ErrorCode::unavailable, "its answer is no JSON-RPC message");
   return *std::move(answer);
+}
+
+void Client::end() {
+  constexpr std::int64_t kEndUs = 5'000'000;
+  if (session_.empty()) return;
+  if (auto client = http::Client::connect(connection(now_us() + kEndUs)))
+    (void)client->open("DELETE", url_.target, "", session_headers());
+  session_.clear();
 }
 
 }  // namespace octavo::mcp

@@ -5,11 +5,13 @@
 #include <boost/json/object.hpp>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "http/client.h"
 #include "http/message.h"
 #include "http/url.h"
 #include "serve/mcp/options.h"
@@ -27,27 +29,46 @@ struct CallResult {
   bool failed = false;  // the tool reports an error, which `text` describes
 };
 
+// The time and bytes of its servers that are left for a response.
+struct Budget {
+  std::int64_t us;                                   // time for messages
+  std::size_t list_bytes = Options::kListsBytesMax;  // bytes of lists of tools
+};
+
 // Errors of all functions: unavailable (the server cannot be reached, is too slow, or its answer is
-// malformed), with a message that names the server.
+// malformed), with a message that names the server. One thread at a time.
 class Client {
  public:
-  Client(http::Url url, http::Headers headers, int timeout_ms)
-      : url_(std::move(url)), headers_(std::move(headers)), timeout_ms_(timeout_ms) {}
+  // budget: shared by all servers of a response.
+  Client(http::Url url, http::Headers headers, int timeout_ms, std::shared_ptr<Budget> budget)
+      : url_(std::move(url)),
+        headers_(std::move(headers)),
+        timeout_ms_(timeout_ms),
+        budget_(std::move(budget)) {}
 
   // Call it before the other functions.
   Result<> initialize();
+  // Errors: also invalid_argument if the lists of the response's servers are too large.
   Result<std::vector<Tool>> list_tools();
   Result<CallResult> call(std::string_view tool, boost::json::object arguments);
+  // Ends the server's session, if it has one. Failures have no effect: servers end old sessions anyway.
+  void end();
 
  private:
   std::unexpected<Error> fails(std::string_view method, std::string_view why) const;
   Result<boost::json::object> request(std::string_view method, boost::json::object params);
   // id 0: a notification, which has no answer.
   Result<boost::json::object> send(const boost::json::object& message, std::int64_t id);
+  Result<boost::json::object> send_until(std::int64_t deadline_us, const boost::json::object& message,
+                                         std::int64_t id);
+  http::ClientOptions connection(std::int64_t deadline_us) const;
+  http::Headers session_headers() const;
+  Result<> count(const Tool& tool);
 
   const http::Url url_;
   const http::Headers headers_;  // of the request, such as Authorization
   const int timeout_ms_;
+  const std::shared_ptr<Budget> budget_;
   std::string session_{};  // value of Mcp-Session-Id; "": the server has no sessions
   std::string version_{};  // of the protocol, as the server has chosen; "": not known yet
   std::int64_t last_id_ = 0;

@@ -4,10 +4,13 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <future>
 #include <mutex>
 
 #include "http/server.h"
 #include "http/sse.h"
+#include "serve/mcp/threads.h"
+#include "serve/mcp/turn.h"
 
 namespace octavo::mcp {
 namespace {
@@ -20,9 +23,10 @@ class McpClientTest : public testing::Test {
  protected:
   Client client(int timeout_ms = 60'000) {
     http::Url url{.host = "127.0.0.1", .port = server_->port(), .target = "/mcp"};
-    return Client(std::move(url), {{"Authorization", "Bearer key"}}, timeout_ms);
+    return Client(std::move(url), {{"Authorization", "Bearer key"}}, timeout_ms, budget_);
   }
 
+  const std::shared_ptr<Budget> budget_ = std::make_shared<Budget>(Budget{.us = 300'000'000});
   std::map<std::string, std::string> results_{{"initialize", R"({"protocolVersion":"2025-06-18"})"}};
   bool events_ = false;
   std::mutex mutex_;
@@ -32,6 +36,7 @@ class McpClientTest : public testing::Test {
       http::Server::start({}, [this](const std::shared_ptr<http::Exchange>& exchange) {
         const std::lock_guard lock(mutex_);
         requests_.push_back(exchange->request());
+        if (exchange->request().method == "DELETE") return exchange->respond({.status = 200});
         const json::object message = json::parse(exchange->request().body).as_object();
         if (!message.contains("id")) return exchange->respond({.status = 202});
         const std::string result = results_[std::string(message.at("method").as_string())];
@@ -102,6 +107,68 @@ TEST_F(McpClientTest, ErrorsNameTheServer) {
   EXPECT_THAT(late.error().message, HasSubstr("tools/call of the MCP server 127.0.0.1:"));
   results_["tools/list"] = R"({"tools":[],"nextCursor":"again"})";
   EXPECT_THAT(client().list_tools().error().message, HasSubstr("more than 16 pages"));
+}
+
+TEST_F(McpClientTest, SessionsAreEnded) {
+  Client mcp = client();
+  ASSERT_TRUE(mcp.initialize());
+  mcp.end();
+  EXPECT_EQ(requests_.back().method, "DELETE");
+  EXPECT_EQ(requests_.back().headers.find("Mcp-Session-Id"), "s1");
+  const std::size_t before = requests_.size();
+  mcp.end();
+  EXPECT_EQ(requests_.size(), before) << "a session ends once";
+}
+
+TEST_F(McpClientTest, ListsOfAllServersHaveALimitOfBytes) {
+  results_["tools/list"] = R"({"tools":[{"name":"add","description":"12345","inputSchema":{}}]})";
+  budget_->list_bytes = 15;  // a tool has 10
+  Client first = client(), second = client();
+  ASSERT_TRUE(first.list_tools());
+  const auto refused = second.list_tools();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("the lists of tools of the request's servers have more than"));
+}
+
+TEST_F(McpClientTest, TheServersOfAResponseShareALimitOfTime) {
+  budget_->us = 20'000;
+  const auto late = client().call("t", {});  // no answer
+  ASSERT_FALSE(late);
+  EXPECT_LT(budget_->us, 1'000);
+  const std::size_t before = requests_.size();
+  const auto refused = client().call("t", {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("no time left for MCP servers"));
+  EXPECT_EQ(requests_.size(), before);
+}
+
+TEST(McpThreads, AServerDelaysNoOther) {
+  std::promise<void> end, ran;
+  Threads threads({.allowed = {"slow", "fast"}});
+  const auto ended = end.get_future().share();
+  for (int i = 0; i < Options::kThreads; ++i) ASSERT_TRUE(threads.try_post(0, [ended] { ended.wait(); }));
+  ASSERT_TRUE(threads.try_post(1, [&] { ran.set_value(); }));
+  ran.get_future().wait();
+  std::size_t waiting = 0;
+  while (threads.try_post(0, [] {})) ++waiting;
+  EXPECT_LE(waiting, Options::kWaitingMax) << "the number of waiting tasks is limited";
+  end.set_value();
+}
+
+// A client whose connection is full.
+class FullExchange final : public http::Exchange {
+ public:
+  FullExchange() : Exchange({}) {}
+  bool wait_writable(std::function<void()>) override { return true; }
+  std::size_t unsent_bytes() const override { return 7; }
+};
+
+TEST(McpTurn, WaitsForTheClientOfTheSession) {
+  Turn turn({}, std::make_shared<FullExchange>(), {});
+  EXPECT_TRUE(turn.wait_writable([] {}));
+  EXPECT_EQ(turn.unsent_bytes(), 7U);
 }
 
 }  // namespace

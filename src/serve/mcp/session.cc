@@ -1,16 +1,18 @@
 #include "serve/mcp/session.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/exact_json.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "openai/errors.h"
@@ -29,15 +31,6 @@ namespace {
 
 constexpr int kTurnsMax = 32;  // maximum number of turns with tools; the next turn must answer
 
-std::string text_at(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value && value->is_string() ? std::string(value->get_string()) : "";
-}
-
-std::string new_id(std::string_view prefix) {
-  return fmt::format("{}_{:016x}{:016x}", prefix, secret_seed(), secret_seed());
-}
-
 // Adds the numbers of `more`, which has the same fields.
 void add_numbers(const json::object& more, json::object& sum) {
   for (const auto& [name, value] : more) {
@@ -52,8 +45,6 @@ void add_numbers(const json::object& more, json::object& sum) {
   }
 }
 
-std::unexpected<Error> gone() { return failure(ErrorCode::unavailable, "the client has disconnected"); }
-
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(std::shared_ptr<Service> service, std::shared_ptr<http::Exchange> exchange, json::object body,
@@ -63,19 +54,16 @@ class Session : public std::enable_shared_from_this<Session> {
         body_(std::move(body)),
         events_(exchange_, stream) {}
 
+  ~Session();
+
   Result<> start();
 
  private:
-  struct Call {
-    json::object item;
-    ServerTool tool;
-    bool asks = false;  // the item is an approval request
-  };
   struct TurnState {
     json::object response{};        // the response at the end of the turn
     std::string end{};              // type of the turn's last event
     std::optional<Call> call{};     // the call that the model writes
-    std::vector<Call> calls{};      // calls to run
+    std::deque<Call> calls{};       // calls to run
     bool waits_for_client = false;  // the client must answer before the next turn
   };
   struct Counts {
@@ -83,14 +71,14 @@ class Session : public std::enable_shared_from_this<Session> {
     int runs_max = std::numeric_limits<int>::max();
   };
 
-  void post(void (Session::*work)());
+  void post(std::size_t server, std::function<void()> work);
   bool closed() {
     const std::lock_guard lock(mutex_);
     return closed_;
   }
-  void prepare();
-  Result<> list_tools();
-  Result<> run_approved();
+  void list_tools(std::size_t server);
+  Result<> list_tools_of(std::size_t server);
+  void run_approved();
   void start_turn();
   json::object turn_body() const;
   json::array items() const;
@@ -102,9 +90,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void turn_ended();
   void run_calls();
   void run(const ServerTool& tool, json::object& item);
+  void add_result(Call call);
   void finish();
   void refuse(http::Response response);
   void fail(const Error& error) { refuse(openai::error_response(error)); }
+  Error busy(std::size_t server) const;
   std::int64_t next_index() const { return static_cast<std::int64_t>(output_.size()); }
 
   const std::shared_ptr<Service> service_;
@@ -155,99 +145,71 @@ Result<> Session::start() {
     }
     if (turn) turn->close();
   });
-  post(&Session::prepare);
+  list_tools(0);
   return {};
 }
 
-// Runs work that waits for a server.
-void Session::post(void (Session::*work)()) {
-  const bool taken = service_->fetchers.try_post([self = shared_from_this(), work] {
-    const auto done = within_memory([&]() -> Result<> { return ((*self).*work)(), Result<>(); });
-    if (!done) self->fail(done.error());
-  });
-  if (!taken) fail({ErrorCode::unavailable, "too many requests wait for MCP servers: retry later", {}});
+Session::~Session() {
+  for (const Server& server : servers_.all)
+    service_->fetchers.mcp.try_post(server.entry, [client = server.client] { client->end(); });
 }
 
-void Session::prepare() {
-  auto ready = list_tools();
-  if (ready) ready = run_approved();
-  ready ? start_turn() : fail(ready.error());
+// Runs work that waits for a server, on a thread of this server.
+void Session::post(std::size_t server, std::function<void()> work) {
+  const bool taken = service_->fetchers.mcp.try_post(
+      servers_.all[server].entry,
+      [self = shared_from_this(), server, work = std::move(work), posted = now_us()] {
+        const int most_ms = self->service_->options.access.mcp.timeout_ms;
+        if (self->closed()) return;
+        if (now_us() - posted > std::int64_t{1000} * most_ms) return self->fail(self->busy(server));
+        const auto done = within_memory([&]() -> Result<> { return work(), Result<>(); });
+        if (!done) self->fail(done.error());
+      });
+  if (!taken) fail(busy(server));
+}
+
+Error Session::busy(std::size_t server) const {
+  return {ErrorCode::unavailable, "too many requests wait for this MCP server: retry later",
+          servers_.all[server].field};
+}
+
+// Lists the tools of this server and of those after it.
+void Session::list_tools(std::size_t server) {
+  if (server == servers_.all.size()) return run_approved();
+  post(server, [this, server] {
+    const auto done = list_tools_of(server);
+    done ? list_tools(server + 1) : fail(done.error());
+  });
 }
 
 // As in OpenAI's API, a list of an earlier response is used again.
-Result<> Session::list_tools() {
+Result<> Session::list_tools_of(std::size_t index) {
+  const Server& server = servers_.all[index];
+  const auto initialized = server.client->initialize();
+  if (!initialized)
+    return field_failure(server.field, initialized.error().code, "{}", initialized.error().message);
   const json::array known = items();
-  for (std::size_t i = 0; i < servers_.all.size(); ++i) {
-    if (closed()) return gone();
-    const Server& server = servers_.all[i];
-    const auto initialized = server.client->initialize();
-    if (!initialized)
-      return field_failure(server.field, initialized.error().code, "{}", initialized.error().message);
-    const auto listed = std::ranges::find_if(known, [&](const json::value& item) {
-      return item.is_object() && text_at(item.get_object(), "type") == "mcp_list_tools" &&
-             text_at(item.get_object(), "server_label") == server.label;
-    });
-    if (listed != known.end()) {
-      servers_.add_functions(i, listed->get_object());
-      continue;
-    }
-    const auto tools = server.client->list_tools();
-    if (!tools) return field_failure(server.field, tools.error().code, "{}", tools.error().message);
-    json::object item = tools_item(server.label, *tools);
-    servers_.add_functions(i, item);
-    prelude_.push_back(std::move(item));
+  const auto listed = std::ranges::find_if(known, [&](const json::value& item) {
+    return item.is_object() && text_at(item.get_object(), "type") == "mcp_list_tools" &&
+           text_at(item.get_object(), "server_label") == server.label;
+  });
+  if (listed != known.end()) {
+    servers_.add_functions(index, listed->get_object());
+    return {};
   }
+  const auto tools = server.client->list_tools();
+  if (!tools) return field_failure(server.field, tools.error().code, "{}", tools.error().message);
+  json::object item = tools_item(server.label, *tools);
+  servers_.add_functions(index, item);
+  prelude_.push_back(std::move(item));
   return {};
 }
 
-// Runs the calls that the client has approved. A refused call gets a result that says so.
-Result<> Session::run_approved() {
-  const json::array known = items();
-  std::map<std::string, const json::object*> requests;
-  std::set<std::string> answered;  // approval requests whose calls exist: clients send old items again
-  for (const json::value& value : known) {
-    if (!value.is_object()) continue;
-    const json::object& item = value.get_object();
-    const std::string type = text_at(item, "type");
-    if (type == "mcp_approval_request") requests.emplace(text_at(item, "id"), &item);
-    if (type == "mcp_call") answered.insert(text_at(item, "approval_request_id"));
-  }
-  for (const json::value& value : input_) {
-    if (!value.is_object() || text_at(value.get_object(), "type") != "mcp_approval_response") continue;
-    const json::object& answer = value.get_object();
-    const std::string id = text_at(answer, "approval_request_id");
-    const auto asked = requests.find(id);
-    if (asked == requests.end()) return invalid("input", "there is no approval request {}", id);
-    if (!answered.insert(id).second) continue;
-    if (closed()) return gone();
-    const json::object& call = *asked->second;
-    const auto tool =
-        servers_.tools.find(openai::flat_tool_name(text_at(call, "server_label"), text_at(call, "name")));
-    if (tool == servers_.tools.end())
-      return invalid("tools", "{} of the MCP server {} is not among them", text_at(call, "name"),
-                     text_at(call, "server_label"));
-    json::object item{{"id", new_id("mcp")},
-                      {"type", "mcp_call"},
-                      {"status", "in_progress"},
-                      {"server_label", text_at(call, "server_label")},
-                      {"name", text_at(call, "name")},
-                      {"arguments", text_at(call, "arguments")},
-                      {"output", nullptr},
-                      {"error", nullptr},
-                      {"approval_request_id", id}};
-    const json::value* approve = answer.if_contains("approve");
-    const bool approved = approve && *approve == true;
-    if (approved && counts_.runs < counts_.runs_max) {
-      run(tool->second, item);
-    } else {
-      item["status"] = "failed";
-      item["error"] = json::object{
-          {"type", "mcp_tool_execution_error"},
-          {"content", approved ? "max_tool_calls is reached" : "the user has refused this call"}};
-    }
-    prelude_.push_back(std::move(item));
-  }
-  return {};
+void Session::run_approved() {
+  auto calls = answered_calls(items(), input_, servers_);
+  if (!calls) return fail(calls.error());
+  now_.calls = *std::move(calls);
+  run_calls();
 }
 
 json::array Session::items() const {
@@ -284,10 +246,11 @@ void Session::start_turn() {
   ++counts_.turns;
   now_ = {};
   const auto self = shared_from_this();
-  const auto turn = std::make_shared<Turn>(
-      std::move(request), TurnEvents{.event = [self](json::object event) { self->take(std::move(event)); },
-                                     .ended = [self] { self->turn_ended(); },
-                                     .refused = [self](http::Response r) { self->refuse(std::move(r)); }});
+  const auto turn =
+      std::make_shared<Turn>(std::move(request), exchange_,
+                             TurnEvents{.event = [self](json::object event) { self->take(std::move(event)); },
+                                        .ended = [self] { self->turn_ended(); },
+                                        .refused = [self](http::Response r) { self->refuse(std::move(r)); }});
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return turn->close();
@@ -372,7 +335,7 @@ void Session::begin_call(const json::object& item) {
   const ServerTool& tool = servers_.tools.find(text_at(item, "name"))->second;
   const Server& server = servers_.all[tool.server];
   Call call{.item = {}, .tool = tool, .asks = server.must_ask(tool.name)};
-  call.item = {{"id", new_id(call.asks ? "mcpr" : "mcp")},
+  call.item = {{"id", new_item_id(call.asks ? "mcpr" : "mcp")},
                {"type", call.asks ? "mcp_approval_request" : "mcp_call"},
                {"server_label", server.label},
                {"name", tool.name},
@@ -408,7 +371,7 @@ void Session::turn_ended() {
   if (const json::value* usage = now_.response.if_contains("usage"); usage && usage->is_object())
     add_numbers(usage->get_object(), usage_);
   if (now_.calls.empty() || now_.end != "response.completed") return finish();
-  post(&Session::run_calls);
+  run_calls();
 }
 
 void Session::run(const ServerTool& tool, json::object& item) {
@@ -418,35 +381,42 @@ void Session::run(const ServerTool& tool, json::object& item) {
   Result<CallResult> result = CallResult{.text = "the arguments are no JSON object", .failed = true};
   if (!broken && arguments.is_object())
     result = servers_.all[tool.server].client->call(tool.name, std::move(arguments.get_object()));
-  const bool failed = !result || result->failed;
   const std::string text = result ? std::move(result->text) : result.error().message;
-  item["status"] = failed ? "failed" : "completed";
-  if (failed)
-    item["error"] = json::object{{"type", "mcp_tool_execution_error"}, {"content", text}};
-  else
-    item["output"] = text;
+  if (!result || result->failed) return fail_call(item, text);
+  item["status"] = "completed";
+  item["output"] = text;
 }
 
+// Runs the calls one after another, each on a thread of its server. Then the next turn begins.
 void Session::run_calls() {
-  for (Call& call : std::exchange(now_.calls, {})) {
+  while (!now_.calls.empty()) {
     if (closed()) return;
-    std::int64_t index = 0;
-    while (output_[static_cast<std::size_t>(index)].at("id") != call.item.at("id")) ++index;
-    if (counts_.runs >= counts_.runs_max) {
-      call.item["status"] = "failed";
-      call.item["error"] =
-          json::object{{"type", "mcp_tool_execution_error"},
-                       {"content", fmt::format("max_tool_calls {} is reached", counts_.runs_max)}};
-    } else {
-      run(call.tool, call.item);
-    }
-    events_.write(fmt::format("response.mcp_call.{}", text_at(call.item, "status")),
-                  {{"output_index", index}, {"item_id", call.item.at("id")}});
-    events_.write("response.output_item.done", {{"output_index", index}, {"item", call.item}});
-    output_[static_cast<std::size_t>(index)] = std::move(call.item);
+    Call call = std::move(now_.calls.front());
+    now_.calls.pop_front();
+    const bool refused = call.item.at("status") == "failed";
+    if (!refused && counts_.runs < counts_.runs_max)
+      return post(call.tool.server, [this, call = std::move(call)]() mutable {
+        run(call.tool, call.item);
+        add_result(std::move(call));
+        run_calls();
+      });
+    if (!refused) fail_call(call.item, fmt::format("max_tool_calls {} is reached", counts_.runs_max));
+    add_result(std::move(call));
   }
   base_ = next_index();
   now_.waits_for_client ? finish() : start_turn();
+}
+
+// The result of a call before the first turn is an item of the prelude.
+void Session::add_result(Call call) {
+  if (counts_.turns == 0) return prelude_.push_back(std::move(call.item));
+  const auto found = std::ranges::find_if(
+      output_, [&](const json::value& item) { return item.at("id") == call.item.at("id"); });
+  const auto index = std::distance(output_.begin(), found);
+  events_.write(fmt::format("response.mcp_call.{}", text_at(call.item, "status")),
+                {{"output_index", index}, {"item_id", call.item.at("id")}});
+  events_.write("response.output_item.done", {{"output_index", index}, {"item", call.item}});
+  *found = std::move(call.item);
 }
 
 void Session::finish() {

@@ -1,6 +1,7 @@
 #include "serve/mcp/tools.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/hash.h"
@@ -36,19 +37,23 @@ Result<> read_label(Fields& fields, std::string& label) {
   return {};
 }
 
-Result<http::Url> read_url(Fields& fields, const Options& options) {
+Result<http::Url> read_url(Fields& fields) {
   std::string text;
   TRY_VOID(fields.text("server_url", text));
   const std::string name = fields.full_name("server_url");
   if (text.empty()) return invalid(name, "is missing: connectors and tunnels are not supported");
   auto url = http::parse_url(text);
   if (!url) return invalid(name, "{}", url.error().message);
-  const std::string with_port = fmt::format("{}:{}", url->host, url->port);
-  const bool allowed = std::ranges::any_of(options.allowed, [&](const std::string& host) {
-    return http::equal_ignoring_case(host, url->host) || http::equal_ignoring_case(host, with_port);
-  });
-  if (!allowed) return invalid(name, "{} is not among the hosts of --mcp-allow", with_port);
   return *std::move(url);
+}
+
+// The entry of Options::allowed for the server. One with the port comes before one without.
+Result<std::size_t> entry_of(const http::Url& url, const std::string& name, const Options& options) {
+  const std::string with_port = fmt::format("{}:{}", url.host, url.port);
+  for (const std::string& host : {with_port, url.host})
+    for (std::size_t i = 0; i < options.allowed.size(); ++i)
+      if (http::equal_ignoring_case(options.allowed[i], host)) return i;
+  return invalid(name, "{} is not among the hosts of --mcp-allow", with_port);
 }
 
 Result<http::Headers> read_headers(Fields& fields) {
@@ -106,17 +111,19 @@ Result<> read_approval(Fields& fields, Server& server) {
   return {};
 }
 
-Result<Server> read_server(const json::object& tool, const std::string& at, const Options& options) {
+Result<Server> read_server(const json::object& tool, const std::string& at, const Options& options,
+                           const std::shared_ptr<Budget>& budget) {
   Fields fields(tool, at + ".");
-  Server server{.field = at, .label = {}, .client = nullptr};
+  Server server{.field = at, .label = {}, .entry = 0, .client = nullptr};
   TRY_VOID(read_label(fields, server.label));
-  TRY(http::Url url, read_url(fields, options));
+  TRY(http::Url url, read_url(fields));
+  TRY(server.entry, entry_of(url, fields.full_name("server_url"), options));
   TRY(http::Headers headers, read_headers(fields));
   if (const json::value* allowed = fields.any("allowed_tools")) {
     TRY(server.allowed, read_names(*allowed, fields.full_name("allowed_tools")));
   }
   TRY_VOID(read_approval(fields, server));
-  server.client = std::make_shared<Client>(std::move(url), std::move(headers), options.timeout_ms);
+  server.client = std::make_shared<Client>(std::move(url), std::move(headers), options.timeout_ms, budget);
   return server;
 }
 
@@ -136,13 +143,14 @@ bool names_servers(const json::object& body) {
 Result<Servers> read_servers(const json::object& body, const Options& options) {
   Servers servers;
   const json::array& tools = body.at("tools").get_array();
+  const auto budget = std::make_shared<Budget>(Budget{.us = 1000 * options.response_ms});
   for (std::size_t i = 0; i < tools.size(); ++i) {
     if (!is_mcp(tools[i])) {
       servers.functions.push_back(tools[i]);
       continue;
     }
     const std::string at = fmt::format("tools[{}]", i);
-    TRY(Server server, read_server(tools[i].get_object(), at, options));
+    TRY(Server server, read_server(tools[i].get_object(), at, options, budget));
     if (std::ranges::find(servers.all, server.label, &Server::label) != servers.all.end())
       return invalid(at + ".server_label", "{} is the label of another server too", server.label);
     servers.all.push_back(std::move(server));
@@ -152,6 +160,55 @@ Result<Servers> read_servers(const json::object& body, const Options& options) {
   return servers;
 }
 
+std::string text_at(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  return value && value->is_string() ? std::string(value->get_string()) : "";
+}
+
+std::string new_item_id(std::string_view prefix) {
+  return fmt::format("{}_{:016x}{:016x}", prefix, secret_seed(), secret_seed());
+}
+
+void fail_call(json::object& item, std::string_view why) {
+  item["status"] = "failed";
+  item["error"] = json::object{{"type", "mcp_tool_execution_error"}, {"content", why}};
+}
+
+Result<std::deque<Call>> answered_calls(const json::array& known, const json::array& input,
+                                        const Servers& servers) {
+  std::map<std::string, const json::object*> requests;
+  std::set<std::string> answered;  // approval requests whose calls exist: clients send old items again
+  for (const json::value& value : known) {
+    if (!value.is_object()) continue;
+    const json::object& item = value.get_object();
+    const std::string type = text_at(item, "type");
+    if (type == "mcp_approval_request") requests.emplace(text_at(item, "id"), &item);
+    if (type == "mcp_call") answered.insert(text_at(item, "approval_request_id"));
+  }
+  std::deque<Call> calls;
+  for (const json::value& value : input) {
+    if (!value.is_object() || text_at(value.get_object(), "type") != "mcp_approval_response") continue;
+    const json::object& answer = value.get_object();
+    const std::string id = text_at(answer, "approval_request_id");
+    const auto asked = requests.find(id);
+    if (asked == requests.end()) return invalid("input", "there is no approval request {}", id);
+    if (!answered.insert(id).second) continue;
+    const json::object& call = *asked->second;
+    const std::string label = text_at(call, "server_label"), name = text_at(call, "name");
+    const auto tool = servers.tools.find(openai::flat_tool_name(label, name));
+    if (tool == servers.tools.end())
+      return invalid("tools", "{} of the MCP server {} is not among them", name, label);
+    json::object item{
+        {"id", new_item_id("mcp")}, {"type", "mcp_call"}, {"status", "in_progress"},
+        {"server_label", label},    {"name", name},       {"arguments", text_at(call, "arguments")},
+        {"output", nullptr},        {"error", nullptr},   {"approval_request_id", id}};
+    const json::value* approve = answer.if_contains("approve");
+    if (!approve || *approve != true) fail_call(item, "the user has refused this call");
+    calls.push_back({.item = std::move(item), .tool = tool->second});
+  }
+  return calls;
+}
+
 json::object tools_item(std::string_view label, const std::vector<Tool>& tools) {
   json::array listed;
   for (const Tool& tool : tools)
@@ -159,7 +216,7 @@ json::object tools_item(std::string_view label, const std::vector<Tool>& tools) 
                                   {"description", tool.description},
                                   {"input_schema", tool.schema},
                                   {"annotations", nullptr}});
-  return {{"id", fmt::format("mcpl_{:016x}{:016x}", secret_seed(), secret_seed())},
+  return {{"id", new_item_id("mcpl")},
           {"type", "mcp_list_tools"},
           {"server_label", label},
           {"tools", std::move(listed)},

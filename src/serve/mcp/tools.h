@@ -3,6 +3,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@ namespace octavo::mcp {
 struct Server {
   std::string field;  // "tools[0]"
   std::string label;
+  std::size_t entry;  // index in Options::allowed
   std::shared_ptr<Client> client;
   std::optional<std::vector<std::string>>
       allowed{};                          // names of the tools that the model may see; nullopt: all
@@ -37,6 +39,12 @@ struct ServerTool {
   std::string name;
 };
 
+struct Call {
+  boost::json::object item;  // "mcp_call", or "mcp_approval_request"
+  ServerTool tool;
+  bool asks = false;  // the item is an approval request
+};
+
 struct Servers {
   std::vector<Server> all{};
   // The request's tools that are no MCP servers, then those of the servers.
@@ -52,6 +60,18 @@ bool names_servers(const boost::json::object& body);
 
 // Errors name the field; a server whose host is not in `options.allowed` is refused.
 Result<Servers> read_servers(const boost::json::object& body, const Options& options);
+
+// The calls that the client has approved or refused in `input`. A refused call has failed. known: all items,
+// with those of `input`. Errors: invalid_argument.
+Result<std::deque<Call>> answered_calls(const boost::json::array& known, const boost::json::array& input,
+                                        const Servers& servers);
+
+// Gives the call a result that reports an error.
+void fail_call(boost::json::object& item, std::string_view why);
+
+// "" if the member is missing or no text.
+std::string text_at(const boost::json::object& object, std::string_view name);
+std::string new_item_id(std::string_view prefix);
 
 // {"type": "mcp_list_tools"} with the server's tools.
 boost::json::object tools_item(std::string_view label, const std::vector<Tool>& tools);

@@ -4,6 +4,7 @@
 
 #include <boost/json/object.hpp>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -21,7 +22,9 @@ struct TurnEvents {
 
 class Turn final : public http::Exchange {
  public:
-  Turn(http::Request request, TurnEvents events) : Exchange(std::move(request)), events_(std::move(events)) {}
+  // client: receives the session's events. While it does not read them, the turn waits.
+  Turn(http::Request request, std::shared_ptr<http::Exchange> client, TurnEvents events)
+      : Exchange(std::move(request)), client_(std::move(client)), events_(std::move(events)) {}
   ~Turn() override;
 
   // Cancels the generation. Any thread.
@@ -31,9 +34,11 @@ class Turn final : public http::Exchange {
   void respond(http::Response response) override;
   void start_stream(http::Response) override {}
   bool write(std::string_view piece) override;
-  bool wait_writable(std::function<void()>) override { return false; }
+  bool wait_writable(std::function<void()> resume) override {
+    return client_->wait_writable(std::move(resume));
+  }
   void finish() override;
-  std::size_t unsent_bytes() const override { return 0; }
+  std::size_t unsent_bytes() const override { return client_->unsent_bytes(); }
   void cut() override { close(); }
   void on_close(std::function<void(http::CloseReason)> callback) override;
 
@@ -41,6 +46,7 @@ class Turn final : public http::Exchange {
   // Returns the receivers once, since a turn ends once.
   TurnEvents take_end();
 
+  const std::shared_ptr<http::Exchange> client_;
   http::SseReader reader_;  // used by the writing thread only
   std::mutex mutex_;        // guards all members below
   TurnEvents events_;

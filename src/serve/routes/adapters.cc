@@ -53,7 +53,7 @@ Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
         if (loaded) service->offer_adapter({.name = name, .path = path, .parent = {}});
         answer(loaded);
       };
-  const bool taken = service->fetchers.try_post([service, name, path, done] {
+  const bool taken = service->fetchers.pool.try_post([service, name, path, done] {
     const Result<std::string> folder = service->options.find_adapter(path);
     if (!folder) return done(field_failure("lora_path", folder.error().code, "{}", folder.error().message));
     service->engine.load_adapter({name, *folder}, done);

@@ -72,7 +72,7 @@ Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
     return is_address(one.url) || one.kind == openai::MediaKind::video;
   };
   if (std::ranges::none_of(media, away)) return go_on();
-  const bool taken = service->fetchers.try_post([=, &media, go_on = std::move(go_on)] {
+  const bool taken = service->fetchers.pool.try_post([=, &media, go_on = std::move(go_on)] {
     const auto done = within_memory([&]() -> Result<> {
       TRY_VOID(fetch_all(service->options.media.sources, media));
       return go_on();

@@ -2,7 +2,6 @@
 // has one model; routes that change the set of models are refused.
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <chrono>
 
@@ -100,12 +99,14 @@ Result<std::string> named_model(const json::object& body, const openai::RequestR
   return model;
 }
 
-Result<> embed(const ServicePtr& service, const ExchangePtr& exchange,
-               json::object (*convert)(const json::object& reply)) {
+// several: whether `input` may be a list of texts.
+Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool several, VectorsReply reply) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object wanted, ollama::embedding_body(body, service->options.rules));
+  if (!several && !wanted.at("input").is_string())
+    return invalid("prompt", "must be a text: send several texts to /api/embed");
   const http::Request& request = exchange->request();
-  TRY(PoolingPlan plan, plan_pooling(*service, PoolingRoute::embeddings, wanted, request_id_of(request)));
+  TRY(PoolingPlan plan, plan_embeddings(*service, wanted, request_id_of(request), reply));
   constexpr std::string_view kRead[] = {"model", "input", "prompt", "truncate", "dimensions", "keep_alive"};
   for (const auto& [key, value] : body) {
     const std::string_view name = key;
@@ -114,9 +115,6 @@ Result<> embed(const ServicePtr& service, const ExchangePtr& exchange,
   service->unknown_fields.warn(plan.unknown_fields);
   plan.client = client_of(*service, request);
   plan.error_response = ollama::error_response;
-  plan.reply = [own = std::move(plan.reply), convert](Vectors&& vectors) {
-    return json::serialize(convert(json::parse(own(std::move(vectors))).as_object()));
-  };
   return Pooling::start(service, std::move(plan), exchange);
 }
 
@@ -136,18 +134,16 @@ Result<> ollama_generate(const ServicePtr& service, const ExchangePtr& exchange)
 }
 
 Result<> ollama_embed(const ServicePtr& service, const ExchangePtr& exchange) {
-  return embed(service, exchange, [](const json::object& reply) {
-    json::array vectors;
-    for (const json::value& one : reply.at("data").as_array()) vectors.push_back(one.at("embedding"));
-    return json::object{{"model", reply.at("model")},
-                        {"embeddings", std::move(vectors)},
-                        {"prompt_eval_count", reply.at("usage").at("prompt_tokens")}};
-  });
+  return embed(service, exchange, true,
+               [](std::string_view model, std::int64_t tokens, std::string_view data) {
+                 return fmt::format(R"({{"model":{},"embeddings":[{}],"prompt_eval_count":{}}})",
+                                    json::serialize(json::string(model)), data, tokens);
+               });
 }
 
 Result<> ollama_embeddings(const ServicePtr& service, const ExchangePtr& exchange) {
-  return embed(service, exchange, [](const json::object& reply) {
-    return json::object{{"embedding", reply.at("data").at(0).at("embedding")}};
+  return embed(service, exchange, false, [](std::string_view, std::int64_t, std::string_view data) {
+    return fmt::format(R"({{"embedding":{}}})", data);
   });
 }
 

@@ -1,0 +1,34 @@
+// Threads that wait for MCP servers. Each server has separate ones, so a slow server delays no other.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "serve/mcp/options.h"
+#include "serve/worker_pool.h"
+
+namespace octavo::mcp {
+
+class Threads {
+ public:
+  explicit Threads(const Options& options) {
+    for (std::size_t i = 0; i < options.allowed.size(); ++i)
+      pools_.push_back(std::make_unique<WorkerPool>(Options::kThreads, Options::kWaitingMax));
+  }
+
+  // entry: index in Options::allowed. False: too many tasks wait for the server, or the threads have stopped.
+  bool try_post(std::size_t entry, std::function<void()> task) {
+    return pools_[entry]->try_post(std::move(task));
+  }
+  // See WorkerPool::stop.
+  void stop() {
+    for (const auto& pool : pools_) pool->stop();
+  }
+
+ private:
+  std::vector<std::unique_ptr<WorkerPool>> pools_;
+};
+
+}  // namespace octavo::mcp
