@@ -6,8 +6,8 @@
 #include <csignal>
 #include <fstream>
 
-#include "base/testing/scratch_directory.h"
 #include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
 
 namespace octavo {
 namespace {

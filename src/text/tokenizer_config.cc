@@ -31,8 +31,8 @@ const json::string* token_text(const json::value& value) {
   return content ? content->if_string() : nullptr;
 }
 
-// Adds the fields that end with _token, and the named tokens of extra_special_tokens. The first token of a name
-// counts.
+// Adds the fields that end with _token, and the named tokens of extra_special_tokens. The first token of a
+// name counts.
 void add_special_tokens(const json::object& object, std::vector<SpecialToken>& tokens) {
   const auto add = [&](std::string_view name, const json::value& value) {
     const auto* text = token_text(value);
@@ -66,7 +66,8 @@ void override_special_tokens(const json::object& map, json::object& config) {
     }
     for (const json::value& token : *more)
       if (std::ranges::none_of(*listed, [&](const json::value& one) {
-            return token_text(one) != nullptr && token_text(token) != nullptr && *token_text(one) == *token_text(token);
+            return token_text(one) != nullptr && token_text(token) != nullptr &&
+                   *token_text(one) == *token_text(token);
           }))
         listed->push_back(token);
   }
@@ -243,7 +244,8 @@ void add_class_tokens(TokenizerConfig& config, std::string_view tokenizer_json) 
   const auto* found = std::ranges::find(kClassTokens, name, &ClassTokens::name);
   if (found == std::end(kClassTokens)) return;
   for (const auto& [role, token] : {std::pair("bos_token", found->bos), std::pair("eos_token", found->eos)}) {
-    if (token.empty() || object.contains(role) || !tokenizer_json.contains(json::serialize(json::string(token))))
+    if (token.empty() || object.contains(role) ||
+        !tokenizer_json.contains(json::serialize(json::string(token))))
       continue;
     object[role] = token;
     config.special_tokens.push_back({role, std::string(token)});

@@ -266,8 +266,9 @@ TEST(Tokenizer, TheConfigDecidesAboutAddedTokens) {
   json.at("added_tokens").as_array().push_back(boost::json::parse(kMask));
   const auto ids = [&](std::string_view property, std::string_view text) {
     TokenizerConfig config;
-    config.json = fmt::format(R"({{"added_tokens_decoder": {{"2": {{"content": "b", "normalized": false, "{}": true}}}}}})",
-                              property);
+    config.json = fmt::format(
+        R"({{"added_tokens_decoder": {{"2": {{"content": "b", "normalized": false, "{}": true}}}}}})",
+        property);
     const auto tokenizer = Tokenizer::parse(boost::json::serialize(json), std::move(config));
     return std::pair(tokenizer->encode(text, false).value(), tokenizer->is_special(2));
   };
@@ -290,12 +291,15 @@ std::vector<std::int32_t> ids_with(const char* part, std::string_view value, std
 TEST(Tokenizer, TheConfigOfBertsClassesDecidesAboutUpperCase) {
   constexpr std::string_view kKeeps =
       R"({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": false})";
-  const auto ids = [&](std::string_view config) { return ids_with("normalizer", kKeeps, config, "A \u00e1"); };
+  const auto ids = [&](std::string_view config) {
+    return ids_with("normalizer", kKeeps, config, "A \u00e1");
+  };
   EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer", "do_lower_case": true})"), ElementsAre(1, 1));
   EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizerFast"})"), ElementsAre(1, 1));
   EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})"), ElementsAre(3, 3));
   EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer", "strip_accents": false})"), ElementsAre(1, 3));
-  EXPECT_THAT(ids(R"({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": true})"), ElementsAre(3, 3));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": true})"),
+              ElementsAre(3, 3));
 }
 
 TEST(Tokenizer, TheConfigOfGpt2sClassesDecidesAboutALeadingSpace) {
