@@ -249,7 +249,7 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
   EXPECT_THAT(error({{"n", "2"}}, chirp()), HasSubstr("n: must be 1"));
   EXPECT_THAT(error({{"use_beam_search", "true"}}, chirp()), HasSubstr("beam search"));
   EXPECT_THAT(error({{"language", "de"}, {"max_completion_tokens", "91"}}, chirp()),
-              HasSubstr("the context has 90 tokens"));
+              HasSubstr("exceed context limit: 4 + 91 > 90"));
   EXPECT_THAT(error({{"model", "other"}}, chirp(), 404), HasSubstr("does not exist"));
   EXPECT_EQ(client().post_json(std::string(kPath), "{}").value().status, 415);
   EXPECT_TRUE(requests_.empty());
