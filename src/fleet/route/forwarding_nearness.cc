@@ -23,7 +23,8 @@ bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   });
 }
 
-// Excludes, in addition to `tried`, the prefill workers of the model that are farther away than the nearest one.
+// Excludes, in addition to `tried`, the prefill workers of the model that are farther away than the nearest
+// one.
 std::vector<EndpointId> without_far_ones(const FleetView& view, const TopologyExtractor& topology,
                                          const Endpoint& decode, std::string_view model,
                                          std::vector<EndpointId> tried) {
@@ -54,7 +55,8 @@ std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   }
   const Member* decode = owner_.empty() ? nullptr : view->find(owner_);
   if (!decode) return balancer_.choose(in_.route(), options);
-  const auto excluded = without_far_ones(*view, kTopology, *decode->endpoint, in_.route().model, history_.tried);
+  const auto excluded =
+      without_far_ones(*view, kTopology, *decode->endpoint, in_.route().model, history_.tried);
   options.excluded = excluded;
   return balancer_.choose(in_.route(), options);
 }

@@ -24,9 +24,7 @@ constexpr double kWatchMs = 1'000;
 
 }  // namespace
 
-void Forwarding::enter() {
-  context_.queue ? wait_for_room() : go();
-}
+void Forwarding::enter() { context_.queue ? wait_for_room() : go(); }
 
 // Ends a request whose own deadline passes in the queue. Timers cannot be cancelled, so each is short.
 void Forwarding::watch_deadline() {

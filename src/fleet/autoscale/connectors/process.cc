@@ -20,7 +20,7 @@ constexpr std::int64_t kAskUs = 500'000;      // time between two health request
 constexpr std::int64_t kKeepUs = 3'000'000;   // time between two checks of a server's entry in the router
 constexpr std::int64_t kSilentUs = 10'000'000;  // a server that answers no health request for this time is
                                                 // killed: it may be frozen
-constexpr int kMissedMin = 3;                  // and this number of requests: ticks may be late
+constexpr int kMissedMin = 3;                   // and this number of requests: ticks may be late
 constexpr std::int64_t kQuietUs = 1'000'000;  // within this time, a request that the router has just sent
                                               // arrives
 constexpr std::int64_t kEndUs = 60'000'000;   // time after SIGTERM; then the process is killed
