@@ -54,7 +54,7 @@ constexpr SglangFlag kSglangFlags[] = {
     {"--tokenizer-cache-enable-l1", Takes::nothing, kTokenizes},
     {"--tokenizer-cache-l1-max-memory", Takes::one, kTokenizes},
     {"--prometheus-duration-buckets", Takes::several, "the histograms have fixed buckets"},
-    {"--control-plane-audit-enabled", Takes::nothing, "the log has a line for each change of the workers"},
+    {"--control-plane-audit-enabled", Takes::nothing, "changes of the workers are always logged"},
     {"--oracle-wallet-path", Takes::one, kWorkersStore},
     {"--oracle-tns-alias", Takes::one, kWorkersStore},
     {"--oracle-connect-descriptor", Takes::one, kWorkersStore},

@@ -71,7 +71,7 @@ using EngineFlag = FlagRow<EngineOptions>;
 
 constexpr EngineFlag kModelArgument[] = {
     {"model,--model", flag::to<&E::model, &ModelOptions::dir>,
-     "Folder of the checkpoint, a GGUF file (of several the first), or a name of the Hugging Face hub: "
+     "Folder of the checkpoint, a GGUF file (of a split file the first part), or a name of the Hugging Face hub: "
      "org/name[@revision], org/name:Q4_K_M; the demo model when left out"},
 };
 
@@ -103,7 +103,7 @@ constexpr EngineFlag kModel[] = {
     {"--max-model-len", flag::parsed<&model_length, &E::model, &ModelOptions::max_model_len>,
      "Maximum number of tokens of prompt and answer together. Default, auto and -1: the model's limit, or "
      "less if the KV cache is smaller"},
-    {"--seed", flag::to<&E::seed>, "Seed of requests without one"},
+    {"--seed", flag::to<&E::seed>, "Default seed, for requests that have no seed"},
 };
 
 constexpr EngineFlag kDevice[] = {
@@ -131,9 +131,8 @@ constexpr EngineFlag kDevice[] = {
      "Port of host 0", flag::range(1, 65'535)},
     {"--distributed-timeout-seconds",
      flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
-     "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
-     "shared "
-     "experts",
+     "Seconds without progress after which a rank counts as hung; 0: 10 s, or 120 s with pipeline "
+     "parallelism or with experts divided among engines",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::parallel, &ParallelOptions::pipeline_parallel_size>,
      "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes", flag::range(1, 64)},

@@ -35,13 +35,13 @@ struct TokenizerConfig {
   std::string_view chat_template(bool with_tools) const;
 };
 
-// Reads tokenizer_config.json and the files beside it, as transformers 4.57 and 5.24 do. All are optional,
-// but an existing file must be valid. Errors: io, corrupt.
-// - Without added_tokens_decoder, special_tokens_map.json overrides the special tokens, and added_tokens.json
-//   lists further tokens.
-// - Without tokenizer_class, config.json's tokenizer_class or model_type decides.
-// - chat_template.jinja overrides the template in the JSON; additional_chat_templates/*.jinja add templates.
-//   chat_template.json is read for models with a processor.
+// Reads tokenizer_config.json and the files beside it, as transformers 4.57 and 5.24 do. All are optional, but
+// an existing file must be valid. Errors: io, corrupt.
+//
+// Without added_tokens_decoder, special_tokens_map.json overrides the special tokens, and added_tokens.json
+// lists further tokens. Without tokenizer_class, config.json's tokenizer_class or model_type decides.
+// chat_template.jinja overrides the template in the JSON; additional_chat_templates/*.jinja add templates.
+// chat_template.json is read for models with a processor.
 Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir);
 
 // Adds the bos_token and eos_token that the tokenizer class has in transformers, if the config does not have

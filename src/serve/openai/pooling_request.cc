@@ -113,7 +113,7 @@ Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
     const auto* const known = std::ranges::find(kNames, name, [](const auto& pair) { return pair.first; });
     if (known == kNames.end())
       return invalid("embedding_types",
-                     "must be a list of \"float\", \"base64\", \"binary\" and \"ubinary\"");
+                     "must be a list; each entry is \"float\", \"base64\", \"binary\" or \"ubinary\"");
     if (std::ranges::find(types, known->second) == types.end()) types.push_back(known->second);
   }
   if (types.empty()) types = {Type::float32};
