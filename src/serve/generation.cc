@@ -18,11 +18,10 @@ using openai::AnswerPart;
 
 namespace {
 
-// Number of last prompt tokens that decide how the answer's first word is written.
-constexpr std::size_t kPromptTail = 16;
-
+// The last prompt tokens, which decide whether the answer's first word keeps its leading space.
 std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
-  return std::span(ids).last(std::min(ids.size(), kPromptTail));
+  constexpr std::size_t kTokens = 16;
+  return std::span(ids).last(std::min(ids.size(), kTokens));
 }
 
 // Special tokens that mark tool calls, which the text must contain.
