@@ -107,6 +107,12 @@ class Replay {
 
   // If the engine's queue is full, the record waits in held_.
   void submit(Job job) {
+    if (job.record.request) {
+      SamplingLimits limits = service_.options.rules.limits;
+      limits.max_logprobs = -1;  // beam search asks for more than clients may
+      if (const auto valid = validated(job.record.request->sampling, limits); !valid)
+        return refuse(job.place, valid.error());
+    }
     auto request = replayed_request(job.record);
     if (!request) return refuse(job.place, request.error());
     job.unfinished = request->answers();

@@ -85,7 +85,7 @@ Result<> bind_thread(std::span<const int> processors) {
 
 void shorten_slice() {
   const int nice = getpriority(PRIO_PROCESS, 0);  // of this thread
-  if (nice < 0) return;
+  if (nice < 0 || sched_getscheduler(0) != SCHED_OTHER) return;
   // The kernel's struct sched_attr, in its first version.
   struct {
     std::uint32_t size = 48;

@@ -25,8 +25,8 @@ Result<> bind_thread(std::span<const int> processors);
 // Lets the calling thread run as soon as it wakes, even if computing threads keep all processors busy. For
 // threads that work for microseconds and then wait again. Linux from 6.6 on gives each thread a slice (3 ms)
 // that a thread that wakes does not interrupt, unless its own slice is shorter (6.12 and later). A process
-// that this thread starts has the default slice again. Does nothing on older kernels, and in processes with a
-// raised priority.
+// that this thread starts has the default slice again. Does nothing on older kernels, and for threads with a
+// raised priority or another scheduling policy.
 void shorten_slice();
 
 }  // namespace octavo

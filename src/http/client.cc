@@ -97,6 +97,8 @@ Result<> Client::State::start_tls() {
 
 Result<> Client::State::send(std::string_view bytes) {
   while (!bytes.empty()) {
+    if (options.deadline_us > 0 && now_us() >= options.deadline_us)
+      return failure(ErrorCode::io, "cannot send: timed out");
     const ssize_t count = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return io_failure("cannot send");

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "kernels/backends.h"
+#include "kernels/gpu_name.h"
 #include "local/version.h"
 #include "model/fingerprint.h"
 #include "tensor/mapped_file.h"
@@ -46,7 +47,7 @@ std::string adapter_hash(const std::string& folder) {
 std::string device_of(const DeviceOptions& device) {
   if (device.executor != "local" || device.type == "reference") return device.executor + " " + device.type;
   if (device.type != "cpu")
-    if (const auto gpu = make_cuda_backend()) return gpu->device->name();
+    if (std::string gpu = gpu_name(); !gpu.empty()) return gpu;
   const auto cpu = make_cpu_backend({.threads = 1, .isa = {}});
   if (!cpu) return cpu.error().message;
   const std::string name = cpu->device->name();

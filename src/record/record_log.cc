@@ -22,9 +22,18 @@ namespace fs = std::filesystem;
 std::int64_t bytes_of(const Record& record) {
   std::int64_t tokens = 0, bytes = sizeof(record);
   if (record.request) {
-    tokens += std::ssize(record.request->prompt);
-    bytes += static_cast<std::int64_t>(record.request->media.size() * sizeof(MediaPart));
-    if (record.request->grammar) bytes += std::ssize(record.request->grammar->text);
+    const Request& request = *record.request;
+    const SamplingParams& sampling = request.sampling;
+    tokens += std::ssize(request.prompt) + std::ssize(request.eos_ids) + std::ssize(sampling.stop_token_ids) +
+              std::ssize(sampling.tokens.allowed_token_ids) +
+              std::ssize(sampling.tokens.begin_suppress_tokens) + 2 * std::ssize(sampling.tokens.logit_bias);
+    for (const AnswerSoFar& begun : request.answers_so_far) tokens += std::ssize(begun.tokens);
+    for (const auto& word : sampling.tokens.bad_word_ids)
+      bytes += static_cast<std::int64_t>(sizeof word + word.size() * sizeof(TokenId));
+    for (const auto* texts : {&sampling.stop, &sampling.tokens.bad_words})
+      for (const std::string& text : *texts) bytes += static_cast<std::int64_t>(sizeof text + text.size());
+    bytes += static_cast<std::int64_t>(request.media.size() * sizeof(MediaPart));
+    if (request.grammar) bytes += std::ssize(request.grammar->text);
   }
   for (const RecordedAnswer& answer : record.answers) tokens += std::ssize(answer.tokens);
   return bytes + tokens * static_cast<std::int64_t>(sizeof(TokenId));
@@ -55,6 +64,8 @@ Result<std::unique_ptr<RecordLog>> RecordLog::open(RecordOptions options, Record
   if (!log->start_file())
     return field_failure("record", ErrorCode::io, "cannot write into {}: {}", log->options_.dir,
                          std::strerror(errno));
+  const std::int64_t bytes_max = log->options_.bytes_max;
+  log->delete_oldest(bytes_max - bytes_max / kFiles);
   log->thread_ = std::thread([self = log.get()] { self->write_all(); });
   return log;
 }
@@ -91,7 +102,11 @@ void RecordLog::write_all() {
     waiting_.pop_front();
     lock.unlock();
     const std::int64_t bytes = bytes_of(record);
-    write(record_line(std::move(record), options_.hashes_only));
+    const Result<> written = within_memory([&]() -> Result<> {
+      write(record_line(std::move(record), options_.hashes_only));
+      return {};
+    });
+    if (!written) drop(RecordDrop::queue);
     lock.lock();
     waiting_bytes_ -= bytes;
   }

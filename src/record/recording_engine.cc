@@ -33,10 +33,10 @@ class RecordingEngine::Sink final : public OutputSink {
   void deliver(Output&& output) noexcept override {
     const Result<> noted = within_memory([&]() -> Result<> {
       note(output);
+      if (output.finished && --unfinished_ == 0 && !lost_) end();
       return {};
     });
     if (!noted && !std::exchange(lost_, true)) engine_.log_->drop(RecordDrop::queue);
-    if (output.finished && --unfinished_ == 0 && !lost_) end();
     next_->deliver(std::move(output));
   }
 

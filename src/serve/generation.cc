@@ -152,6 +152,7 @@ Result<> Generation::resume() {
     emit(run, choice, std::move(part), sent);
   }
   send_kept(choice, sent);
+  plan_.reply->resumed();
   return {};
 }
 

@@ -64,6 +64,7 @@ Result<http::Response> get(const http::Url& url, std::size_t bytes_max, std::int
                                                   .port = url.port,
                                                   .tls = url.tls,
                                                   .timeout_ms = left_ms(),
+                                                  .deadline_us = deadline_us,
                                                   .body_bytes_max = bytes_max}));
   http::Headers headers;
   headers.add("User-Agent", "octavo");

@@ -311,6 +311,10 @@ TokenizerConfig config_of(const GgufVocabulary& v) {
        {std::pair("bos_token", v.special.bos), std::pair("eos_token", v.special.eos),
         std::pair("unk_token", v.special.unknown), std::pair("pad_token", v.special.padding)}) {
     if (!id) continue;
+    // An ordinary token, such as "!", may be the padding or stand for unknown text: it is not special.
+    const std::string_view role = name;
+    const bool ends = role == "bos_token" || role == "eos_token";
+    if (!ends && type_of(v, static_cast<std::size_t>(*id)) == kNormal) continue;
     const std::string_view token = v.tokens[static_cast<std::size_t>(*id)];
     object[name] = view(token);
     config.special_tokens.push_back({name, std::string(token)});

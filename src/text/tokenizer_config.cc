@@ -107,8 +107,8 @@ Result<> add_class(const fs::path& model_dir, json::object& config) {
   if (const json::string* name = named(model, "tokenizer_class"); name != nullptr) {
     config["tokenizer_class"] = *name;
   } else if (model_type != nullptr) {
-    for (const auto& [type, name] : kClassOfModel)
-      if (type == std::string_view(*model_type)) config["tokenizer_class"] = name;
+    for (const auto& [type, chosen] : kClassOfModel)
+      if (type == std::string_view(*model_type)) config["tokenizer_class"] = chosen;
   }
   return {};
 }

@@ -97,6 +97,7 @@ TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
   server.reset();
   connector.tick(1, 14 * kSecond);
   EXPECT_EQ(started.count(), 1) << "it may be slow";
+  connector.tick(1, 15 * kSecond);
   connector.tick(1, 16 * kSecond);  // ends the process
   connector.tick(1, 17 * kSecond);
   connector.tick(1, 40 * kSecond);

@@ -8,6 +8,8 @@ namespace {
 
 constexpr double kNewestShare = 0.02;       // of the newest measurement in a moving average
 constexpr int kMeasuredMin = 4;             // number of measurements from which a rate counts
+constexpr int kMeasuredMax = 1'000;         // more are not counted
+constexpr double kOddMax = 8;               // a measurement counts as at most this multiple of the rate
 constexpr std::int64_t kSpanTokens = 8;     // output tokens in a measurement: several may arrive together
 constexpr std::int64_t kPromptTokens = 16;  // shorter prompts only show the time of a step
 constexpr double kEqual = 1.5;              // endpoints whose rates differ by less count as equal
@@ -17,7 +19,9 @@ constexpr std::int64_t kCompareUs = 100'000;
 }  // namespace
 
 void Pace::Rate::learn(double new_us, double new_tokens) {
-  const double share = std::max(kNewestShare, 1.0 / ++measured);
+  if (known()) new_us = std::min(new_us, kOddMax * us_per_token() * new_tokens);
+  measured = std::min(measured + 1, kMeasuredMax);
+  const double share = std::max(kNewestShare, 1.0 / measured);
   us += share * (new_us - us);
   tokens += share * (new_tokens - tokens);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/quoted_text.h"
+#include "http/tls.h"
 
 namespace octavo::fleet {
 namespace {
@@ -62,10 +63,14 @@ Result<KubeConnection> KubeConnection::open(const KubeApi& api) {
     TRY(const std::string token, text_of(api.token_file));
     headers.add("Authorization", "Bearer " + token);
   }
+  std::shared_ptr<SSL_CTX> tls;
+  if (api.url.tls && !api.ca_file.empty()) {
+    TRY(tls, http::client_tls_context({.ca_files = {api.ca_file}}));
+  }
   TRY(http::Client client, http::Client::connect({.host = api.url.host,
                                                   .port = api.url.port,
                                                   .tls = api.url.tls,
-                                                  .ca_file = api.ca_file,
+                                                  .tls_context = std::move(tls),
                                                   .timeout_ms = kTimeoutMs,
                                                   .body_bytes_max = kPageBytesMax}));
   return KubeConnection(std::move(client), std::move(headers));

@@ -81,6 +81,7 @@ Result<> take_worker_type(const json::object& body, bool disaggregated, Endpoint
   if (type != nullptr) {
     const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
     if (!disaggregated && wanted != "regular") return invalid("worker_type", "must be \"regular\"");
+    if (disaggregated && wanted == "regular") return {};  // a worker of both roles, as without the field
     if (disaggregated && wanted != "prefill" && wanted != "decode")
       return invalid("worker_type", "must be \"prefill\" or \"decode\"");
     worker.role = wanted == "prefill" ? Role::prefill : Role::decode;

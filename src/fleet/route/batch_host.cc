@@ -3,6 +3,7 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/clock.h"
@@ -25,16 +26,18 @@ class BatchHost final : public batches::Host {
     }
   }
 
+  // The tenant admits at once, so that has_room() counts the line.
   void send(const std::shared_ptr<http::Exchange>& exchange) override {
     http::ClientLoop& loop = client_.loop_of(*exchange);
+    const std::string& path = exchange->request().path;
     Tenant* tenant = tenant_of(exchange->request().peer);
-    loop.post([&context = context_, &loop, exchange, tenant] {
-      const std::string& path = exchange->request().path;
-      Tenant::Answer admitted = tenant ? tenant->admit(now_us(), Tenant::Kind::line) : Tenant::Answer();
-      if (admitted.retry_after_s > 0) return exchange->respond(proxy_error(path, 429, admitted.message));
+    const auto admitted = std::make_shared<Tenant::Answer>(
+        tenant ? tenant->admit(now_us(), Tenant::Kind::line) : Tenant::Answer());
+    if (admitted->retry_after_s > 0) return exchange->respond(proxy_error(path, 429, admitted->message));
+    loop.post([&context = context_, &loop, exchange, tenant, admitted] {
       if (!context.queue && !context.admission.admit())
-        return exchange->respond(proxy_error(path, 429, "the router is full"));
-      Forwarding::start(context, loop, exchange, std::move(admitted.share),
+        return exchange->respond(proxy_error(exchange->request().path, 429, "the router is full"));
+      Forwarding::start(context, loop, exchange, std::move(admitted->share),
                         tenant ? tenant->options().name : "");
     });
   }

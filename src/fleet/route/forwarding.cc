@@ -309,6 +309,8 @@ bool Forwarding::lead(Attempt& attempt) {
       settle(*each, each->forgotten ? Outcome::failure : Outcome::neither);
   }
   state_ = Answering{std::move(leader)};
+  // A refusal computes no prompt, so its time says nothing about the worker's speed.
+  if (attempt.answer.status / 100 != 2) attempt.choice.booking.progress.prompt_tokens = 0;
   balancer_.first_token(attempt.choice.booking);
   if (!back_.begun()) {
     context_.metrics.first_byte(in_.seconds());

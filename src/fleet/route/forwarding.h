@@ -91,6 +91,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void go();
   // Functions of the queue (forwarding_queue.cc).
   void enter();
+  void watch_deadline();
   void no_worker();
   void too_late();
   void leave();

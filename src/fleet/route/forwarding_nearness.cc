@@ -2,6 +2,7 @@
 // other.
 #include <algorithm>
 
+#include "fleet/decide/eligible.h"
 #include "fleet/decide/topology.h"
 #include "fleet/route/forwarding.h"
 
@@ -22,11 +23,14 @@ bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   });
 }
 
-// Excludes, in addition to `tried`, the prefill workers that are farther away than the nearest one.
+// Excludes, in addition to `tried`, the prefill workers of the model that are farther away than the nearest
+// one.
 std::vector<EndpointId> without_far_ones(const FleetView& view, const TopologyExtractor& topology,
-                                         const Endpoint& decode, std::vector<EndpointId> tried) {
+                                         const Endpoint& decode, std::string_view model,
+                                         std::vector<EndpointId> tried) {
   const auto left = [&](const Member& member) {
-    return takes_prompts(member) && std::ranges::find(tried, member.id) == tried.end();
+    return takes_prompts(member) && serves(*member.endpoint, model) &&
+           std::ranges::find(tried, member.id) == tried.end();
   };
   Nearness nearest = Nearness::none;
   for (const Member& member : view.members)
@@ -51,7 +55,8 @@ std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   }
   const Member* decode = owner_.empty() ? nullptr : view->find(owner_);
   if (!decode) return balancer_.choose(in_.route(), options);
-  const auto excluded = without_far_ones(*view, kTopology, *decode->endpoint, history_.tried);
+  const auto excluded =
+      without_far_ones(*view, kTopology, *decode->endpoint, in_.route().model, history_.tried);
   options.excluded = excluded;
   return balancer_.choose(in_.route(), options);
 }

@@ -20,16 +20,24 @@ int band_of(const http::Request& request, int priority) {
 }
 
 constexpr int kPauseMs = 50, kPauseMaxMs = 1'000;
+constexpr double kWatchMs = 1'000;
 
 }  // namespace
 
-void Forwarding::enter() {
-  if (!context_.queue) return go();
-  if (const double own_s = in_.route().timeout_s; own_s > 0)
-    loop_.after(static_cast<int>(std::ceil((own_s - in_.seconds()) * 1e3)), [weak = weak_from_this()] {
-      if (const auto self = weak.lock(); self && self->is<Queued>()) self->too_late();
-    });
-  wait_for_room();
+void Forwarding::enter() { context_.queue ? wait_for_room() : go(); }
+
+// Ends a request whose own deadline passes in the queue. Timers cannot be cancelled, so each is short.
+void Forwarding::watch_deadline() {
+  const auto* queued = std::get_if<Queued>(&state_);
+  const double own_s = in_.route().timeout_s;
+  if (!queued || own_s <= 0) return;
+  const double left_ms = std::clamp(std::ceil((own_s - in_.seconds()) * 1e3), 1.0, kWatchMs);
+  loop_.after(static_cast<int>(left_ms), [weak = weak_from_this(), id = queued->id] {
+    const auto self = weak.lock();
+    const auto* still = self ? std::get_if<Queued>(&self->state_) : nullptr;
+    if (!still || still->id != id) return;
+    self->in_.past_own_deadline() ? self->too_late() : self->watch_deadline();
+  });
 }
 
 // The client's own deadline is over while the request waits.
@@ -64,6 +72,7 @@ void Forwarding::wait_for_room() {
                         [&loop = loop_, self = shared_from_this()](FlowOutcome outcome) mutable {
                           loop.post([self = std::move(self), outcome] { self->leave_queue(outcome); });
                         });
+  watch_deadline();
 }
 
 // Called if workers have refused the request or are unreachable. The first time, the request enters the queue
@@ -71,6 +80,7 @@ void Forwarding::wait_for_room() {
 // about the workers, since other routers use them, few serve the model, or one has just ended.
 void Forwarding::wait_again() {
   history_.tried.clear();
+  if (in_.route().stored_id.empty()) owner_.clear();  // the near decode worker has no capacity
   history_.tries = 0;
   if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   if (std::exchange(admitted_, false)) context_.admission.leave();

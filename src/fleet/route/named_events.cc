@@ -12,6 +12,8 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr std::size_t kHeldBytesMax = 4 << 20;  // more than the events of a step
+
 // The JSON of an event; nullopt: it is a comment, or not JSON.
 std::optional<json::object> json_of(std::string_view event) {
   const std::size_t line = event.starts_with("data:") ? 0 : event.find("\ndata:") + 1;
@@ -52,12 +54,12 @@ std::string ResumableStream::named_event(std::string_view text) {
   note_start(*event);
   const bool ends_step = note_tokens(*event);
   const bool outside = is_outside(type);
-  knows_tokens_ = knows_tokens_ && (outside || shows_steps_);
+  knows_tokens_ = knows_tokens_ && (outside || shows_steps_) && held_.size() <= kHeldBytesMax;
   ended_ = is_last(type);
   continue_numbers(*event);
   const bool changed = migrated_ || (ends_step && !shows_ids_);
   held_ += changed ? http::sse_event(type, exact_json_text(*event)) : std::string(text);
-  if (knows_tokens_ && !outside && !ends_step) return "";
+  if (knows_tokens_ && !outside && !ends_step && !ended_) return "";
   sent_ = number_;
   return std::exchange(held_, {});
 }

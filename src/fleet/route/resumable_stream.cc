@@ -94,8 +94,12 @@ std::string ResumableStream::body() const {
   std::string body = with_field(body_, "resume_token_ids", fmt::format("[{}]", fmt::join(tokens_, ",")));
   // The next replica stores the response under the id that the client knows.
   constexpr std::string_view kResponse = "resp_";
-  if (!named_ || !id_.starts_with(kResponse) || json_object(body_)->contains("request_id")) return body;
-  return with_field(body, "request_id", json::serialize(json::string(id_.substr(kResponse.size()))));
+  if (!named_ || !id_.starts_with(kResponse)) return body;
+  json::object request = *json_object(body);
+  const json::value* own = request.if_contains("request_id");
+  if (own && own->is_string() && !own->get_string().empty()) return body;
+  request["request_id"] = id_.substr(kResponse.size());
+  return exact_json_text(request);
 }
 
 std::string ResumableStream::push(std::string_view bytes) {

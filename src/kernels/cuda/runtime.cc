@@ -4,9 +4,12 @@
 #include <cuda_runtime_api.h>
 
 #include "base/check.h"
+#include "kernels/gpu_name.h"
 
 namespace octavo::cuda {
 namespace {
+
+constexpr int kLeastMajor = 8;  // compute capability that the kernels need
 
 void must(cudaError_t status, const char* what) {
   CHECK(status == cudaSuccess, "CUDA failed to {}: {}", what, cudaGetErrorString(status));
@@ -47,7 +50,6 @@ void must_launch(cudaError_t status) { must(status, "launch a kernel"); }
 namespace runtime {
 
 Result<DeviceInfo> open() {
-  constexpr int kLeastMajor = 8;
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary)
@@ -148,3 +150,16 @@ void destroy_graph(GraphHandle graph) { cudaGraphExecDestroy(graph); }
 
 }  // namespace runtime
 }  // namespace octavo::cuda
+
+namespace octavo {
+
+std::string gpu_name() {
+  int count = 0;
+  cudaDeviceProp properties;
+  const bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
+                     cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
+  if (!found) cudaGetLastError();  // otherwise the next call would report the error
+  return found && properties.major >= cuda::kLeastMajor ? properties.name : "";
+}
+
+}  // namespace octavo

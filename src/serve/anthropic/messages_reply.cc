@@ -54,6 +54,8 @@ class MessagesReply final : public openai::Reply {
     return part.finish ? events_.take_unfinished() : events_.take();
   }
 
+  void resumed() override { events_.forget_tokens(); }
+
   std::string close(const Usage& usage) override {
     end_block();
     event("message_delta", {{"delta", {{"stop_reason", stop_reason()}, {"stop_sequence", stop_sequence()}}},

@@ -150,8 +150,11 @@ Result<> Session::start() {
 }
 
 Session::~Session() {
-  for (const Server& server : servers_.all)
-    service_->fetchers.mcp.try_post(server.entry, [client = server.client] { client->end(); });
+  (void)within_memory([&]() -> Result<> {
+    for (const Server& server : servers_.all)
+      service_->fetchers.mcp.end([client = server.client] { client->end(); });
+    return {};
+  });
 }
 
 // Runs work that waits for a server, on a thread of this server.

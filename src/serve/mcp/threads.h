@@ -16,19 +16,24 @@ class Threads {
   explicit Threads(const Options& options) {
     for (std::size_t i = 0; i < options.allowed.size(); ++i)
       pools_.push_back(std::make_unique<WorkerPool>(Options::kThreads, Options::kWaitingMax));
+    if (!options.allowed.empty()) ends_ = std::make_unique<WorkerPool>(1, Options::kWaitingMax);
   }
 
   // entry: index in Options::allowed. False: too many tasks wait for the server, or the threads have stopped.
   bool try_post(std::size_t entry, std::function<void()> task) {
     return pools_[entry]->try_post(std::move(task));
   }
+  // Runs a task that ends a session; calls do not wait for it. It is dropped if too many wait.
+  void end(std::function<void()> task) { (void)ends_->try_post(std::move(task)); }
   // See WorkerPool::stop.
   void stop() {
     for (const auto& pool : pools_) pool->stop();
+    if (ends_) ends_->stop();
   }
 
  private:
   std::vector<std::unique_ptr<WorkerPool>> pools_;
+  std::unique_ptr<WorkerPool> ends_;  // null: no server is allowed
 };
 
 }  // namespace octavo::mcp

@@ -19,6 +19,7 @@ class NamedEvents {
 
   void add(std::string_view name, boost::json::object fields);
   void count(const std::vector<TokenId>& tokens);  // reports output tokens of the step
+  void forget_tokens() { tokens_.clear(); }        // the client already has them
   // Returns the step's events. Without events, the tokens belong to the next step.
   std::string take();
   // As above for events that do not complete the step: they have no token_ids.

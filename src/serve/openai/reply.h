@@ -68,6 +68,8 @@ class Reply {
   // count, if requested for every event. Call open() before the first part of a choice.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
+  // Called after the parts that the client already has (resume_token_ids).
+  virtual void resumed() {}
   // Called after the last part of all choices.
   virtual std::string close(const Usage& usage) = 0;
   // Called before the first part. "": the protocol has no such event.

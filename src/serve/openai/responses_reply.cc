@@ -74,6 +74,8 @@ class ResponsesReply final : public Reply {
     return part.finish ? events_.take_unfinished() : events_.take();
   }
 
+  void resumed() override { events_.forget_tokens(); }
+
   std::string close(const Usage& usage) override {
     finish(usage);
     response_event(fmt::format("response.{}", incomplete_ ? "incomplete" : "completed"));

@@ -20,6 +20,7 @@ constexpr std::int64_t kAskUs = 500'000;      // time between two health request
 constexpr std::int64_t kKeepUs = 3'000'000;   // time between two checks of a server's entry in the router
 constexpr std::int64_t kSilentUs = 10'000'000;  // a server that answers no health request for this time is
                                                 // killed: it may be frozen
+constexpr int kMissedMin = 3;                   // and this number of requests: ticks may be late
 constexpr std::int64_t kQuietUs = 1'000'000;  // within this time, a request that the router has just sent
                                               // arrives
 constexpr std::int64_t kEndUs = 60'000'000;   // time after SIGTERM; then the process is killed
@@ -94,7 +95,8 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
 void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
   if (ask_server(server.url(), "GET", "/health", {}, options_.api_key)) {
     server.heard_us = now_us;
-  } else if (now_us - server.heard_us >= kSilentUs) {
+    server.missed = 0;
+  } else if (++server.missed >= kMissedMin && now_us - server.heard_us >= kSilentUs) {
     log_warning("{} has not answered for {} s and is killed", server.url(), kSilentUs / 1'000'000);
     return server.process.kill();
   }
@@ -167,6 +169,7 @@ void ProcessConnector::enter(Server& server, Phase phase, std::int64_t now_us) {
   server.since_us = now_us;
   server.quiet_us = 0;
   server.heard_us = server.kept_us = now_us;
+  server.missed = 0;
 }
 
 ProcessConnector::Server* ProcessConnector::newest(Phase phase) {

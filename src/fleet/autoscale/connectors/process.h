@@ -49,6 +49,7 @@ class ProcessConnector final : public Connector {
     std::int64_t since_us = 0;  // start of the phase
     std::int64_t asked_us = 0;  // time of the last health request
     std::int64_t heard_us = 0;  // serving: time of the last answer to a health request
+    int missed = 0;             // serving: number of unanswered health requests in a row
     std::int64_t kept_us = 0;   // serving: time of the last check of the entry
     bool listed = true;         // serving: the last check has succeeded
     std::int64_t quiet_us = 0;  // draining: time since which no request is running; 0: requests are running

@@ -1,5 +1,7 @@
 //! What tokenizer_config.json changes in a tokenizer.json, as in transformers 4.57 and 5.24.
 
+use std::collections::HashSet;
+
 use serde_json::{json, Value as Json};
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::pre_tokenizers::PreTokenizerWrapper;
@@ -58,10 +60,14 @@ fn named_tokens(config: &Json) -> Vec<&Json> {
 /// tokens that are only named. A token of the vocabulary keeps its id; any other token gets the next free id.
 fn add_tokens(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     let named = named_tokens(config);
-    let has_role = |token: &Json| named.iter().any(|role| content_of(role) == content_of(token));
+    let with_role: HashSet<&str> = named.iter().filter_map(|role| content_of(role)).collect();
+    let has_role = |token: &Json| content_of(token).is_some_and(|content| with_role.contains(content));
     let mut decoder = Vec::new();
     for (id, token) in config["added_tokens_decoder"].as_object().into_iter().flatten() {
         let id: u32 = id.parse().map_err(|_| format!("added_tokens_decoder: {id:?} is not an id"))?;
+        if token["content"] == "" {
+            continue; // `tokenizers` ignores it
+        }
         let added = added_token(token, has_role(token));
         decoder.push((id, added.ok_or_else(|| format!("added_tokens_decoder: {id} has no content"))?));
     }
