@@ -286,7 +286,7 @@ TEST_F(MessagesTest, AnswersAndErrorsHaveTheIdOfTheRequest) {
   EXPECT_EQ(wrong.status, 400);
   const std::string id(wrong.headers.find("request-id").value_or(""));
   EXPECT_EQ(id.size(), 32U);
-  EXPECT_EQ(json::parse(wrong.body).at("request_id"), id);
+  EXPECT_EQ(json::parse(wrong.body).at("request_id"), json::value(id));
   const http::Response method = client().get("/v1/messages").value();
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(json::parse(method.body).at("type"), "error");
