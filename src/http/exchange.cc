@@ -69,11 +69,13 @@ std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {
 }
 
 void Exchange::respond(Response response) {
+  if (amend_) amend_(response);
   count(response.status, response.body.size());
   for (const auto& [name, value] : extra_) response.headers.add(name, value);
   connection_->respond(serial_, std::move(response));
 }
 void Exchange::start_stream(Response response) {
+  if (amend_) amend_(response);
   status_ = response.status;
   for (const auto& [name, value] : extra_) response.headers.add(name, value);
   connection_->start_stream(serial_, std::move(response));

@@ -58,6 +58,14 @@ class Exchange {
   // Adds a header field to the response, even if another function makes the response.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
 
+  // Replaces a header field of the request. Only before the request is handled.
+  void set_request_header(std::string name, std::string value) {
+    request_.headers.set(std::move(name), std::move(value));
+  }
+  // Registers a function that changes the response before it is sent; of a stream, it sees the first piece.
+  // Only before the request is handled.
+  void amend(std::function<void(Response&)> change) { amend_ = std::move(change); }
+
   virtual void respond(Response response);
 
   // Sends the header. response.body is the first piece (may be empty). HTTP/1.1 clients receive chunks,
@@ -94,6 +102,7 @@ class Exchange {
   std::atomic<int> status_ = 0;  // HTTP status of a stream
   std::atomic_flag counted_;
   Headers extra_;
+  std::function<void(Response&)> amend_;    // empty: responses stay
   std::shared_ptr<Connection> connection_;  // null: the exchange has no connection, see the protected
                                             // constructor
   std::uint64_t serial_;                    // index of the request on its connection

@@ -1,6 +1,5 @@
 #include "openai/anthropic_errors.h"
 
-#include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "openai/errors.h"
@@ -12,6 +11,8 @@ std::string_view error_type(int status) {
   switch (status) {
     case 401:
       return "authentication_error";
+    case 403:
+      return "permission_error";
     case 404:
       return "not_found_error";
     case 413:
@@ -27,9 +28,12 @@ std::string_view error_type(int status) {
 
 }  // namespace
 
+boost::json::object error_object(int status, std::string_view message) {
+  return {{"type", "error"}, {"error", {{"type", error_type(status)}, {"message", message}}}};
+}
+
 std::string error_json(int status, std::string_view message) {
-  return boost::json::serialize(boost::json::object{
-      {"type", "error"}, {"error", {{"type", error_type(status)}, {"message", message}}}});
+  return boost::json::serialize(error_object(status, message));
 }
 
 std::string error_json(const Error& error) {

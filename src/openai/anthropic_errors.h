@@ -1,6 +1,7 @@
 // Errors as Anthropic's clients expect them: {"type": "error", "error": {"type", "message"}}.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 
 namespace octavo::anthropic {
 
+boost::json::object error_object(int status, std::string_view message);
 std::string error_json(int status, std::string_view message);
 std::string error_json(const Error& error);
 http::Response error_response(const Error& error);

@@ -250,6 +250,58 @@ TEST_F(MessagesTest, ErrorsOfTheContextHaveTheWordsThatAgentsFind) {
       ::testing::ContainsRegex("input length and `max_tokens` exceed context limit: 20 \\+ 100000 > [0-9]+"));
 }
 
+TEST_F(MessagesTest, ModelsAreInAnthropicsFormForItsClients) {
+  serve_text("x");
+  const auto get = [&](const std::string& path, bool its_client) {
+    http::Headers headers;
+    if (its_client) headers.add("anthropic-version", "2023-06-01");
+    return client().request("GET", path, "", headers).value();
+  };
+  const json::value list = json::parse(get("/v1/models", true).body);
+  EXPECT_EQ(list.at("first_id"), "demo");
+  EXPECT_EQ(list.at("last_id"), "org/alias");
+  EXPECT_EQ(list.at("has_more"), false);
+  EXPECT_EQ(list.at("data").at(0).at("type"), "model");
+  EXPECT_EQ(list.at("data").at(0).at("display_name"), "demo");
+  const http::Response one = get("/v1/models/org%2Falias", true);
+  EXPECT_EQ(json::parse(one.body).at("id"), "org/alias");
+  EXPECT_THAT(one.body, ::testing::ContainsRegex("\"created_at\":\"[0-9]{4}-[0-9]{2}-[0-9]{2}T"));
+  const http::Response none = get("/v1/models/nope", true);
+  EXPECT_EQ(none.status, 404);
+  EXPECT_EQ(json::parse(none.body).at("error").at("type"), "not_found_error");
+  EXPECT_EQ(json::parse(get("/v1/models", false).body).at("object"), "list") << "OpenAI's form for others";
+}
+
+TEST_F(MessagesTest, AnswersAndErrorsHaveTheIdOfTheRequest) {
+  serve_text("x");
+  const auto ask = [&](const std::string& text, const http::Headers& headers) {
+    return client().request("POST", "/v1/messages", text, headers).value();
+  };
+  const http::Response said = ask(body(""), {{"X-Request-Id", "abc"}});
+  EXPECT_EQ(said.headers.find("request-id"), "abc");
+  EXPECT_EQ(json::parse(said.body).at("id"), "msg_abc") << "the log has this id";
+  EXPECT_EQ(json::parse(said.body).at("usage").at("cache_creation_input_tokens"), 0);
+  EXPECT_EQ(ask(body(R"("stream":true)"), {{"X-Request-Id", "abc"}}).headers.find("request-id"), "abc");
+  const http::Response wrong = ask("{}", {});
+  EXPECT_EQ(wrong.status, 400);
+  const std::string id(wrong.headers.find("request-id").value_or(""));
+  EXPECT_EQ(id.size(), 32U);
+  EXPECT_EQ(json::parse(wrong.body).at("request_id"), json::value(id));
+  const http::Response method = client().get("/v1/messages").value();
+  EXPECT_EQ(method.status, 405);
+  EXPECT_EQ(json::parse(method.body).at("type"), "error");
+  EXPECT_TRUE(json::parse(method.body).as_object().contains("request_id"));
+  EXPECT_FALSE(post("/v1/completions", kCompletion + "}").headers.find("request-id"));
+}
+
+TEST_F(MessagesTest, McpServersAreRefusedByName) {
+  serve_text("x");
+  const http::Response refused = post("/v1/messages", body(R"("mcp_servers":[{"type":"url","name":"a"}])"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, ::testing::HasSubstr("mcp_servers: is not supported, got 1 servers"));
+  message(R"("mcp_servers":[])");
+}
+
 TEST_F(MessagesTest, ItsClientsShowTheirKeyInAFieldOfItsOwn) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
         [](ServeOptions& options, http::ServerOptions&) { options.access.api_keys = {"secret"}; });

@@ -227,6 +227,42 @@ TEST_F(ResponsesTest, BackgroundIsReadLaterOrCancelled) {
   EXPECT_EQ(post(std::string(kPath) + "/" + id + "/cancel", "").status, 400) << "it is over";
 }
 
+TEST_F(ResponsesTest, ListsTheItemsOfItsInput) {
+  serve_text("Hello");
+  const std::string first(respond(R"("input":"Hi")").at("id").as_string());
+  const std::string id(
+      respond(R"("previous_response_id":")" + first +
+              R"(","input":[{"role":"user","content":[{"type":"input_text","text":"And?"}],"id":"own"}])")
+          .at("id")
+          .as_string());
+  const auto list = [&](const std::string& query) {
+    return json::parse(get(id + "/input_items" + query).body).as_object();
+  };
+  const json::object all = list("?order=asc");
+  EXPECT_EQ(all.at("object"), "list");
+  EXPECT_EQ(all.at("has_more"), false);
+  ASSERT_EQ(all.at("data").as_array().size(), 3U) << "without the output, with the items before";
+  EXPECT_EQ(all.at("data").at(0).at("content").at(0).at("text"), "Hi");
+  EXPECT_EQ(all.at("data").at(1).at("role"), "assistant");
+  EXPECT_EQ(all.at("last_id"), "own");
+  EXPECT_EQ(list("").at("first_id"), "own") << "the newest is first";
+  EXPECT_EQ(list("?order=asc"), all) << "ids stay";
+  const json::object page = list("?order=asc&limit=1&after=" + std::string(all.at("first_id").as_string()));
+  EXPECT_EQ(page.at("data").at(0), all.at("data").at(1));
+  EXPECT_EQ(page.at("has_more"), true);
+  EXPECT_EQ(get(id + "/input_items?limit=0").status, 400);
+  EXPECT_EQ(get(id + "/input_items?after=none").status, 404);
+  EXPECT_EQ(get("resp_none/input_items").status, 404);
+}
+
+TEST_F(ResponsesTest, InputItemsAreThereBeforeTheEnd) {
+  serve([](const Request&, int) { return Script{.tokens = bytes_of("a"), .hang = true}; });
+  const std::string id(respond(R"("input":"Hi","background":true)").at("id").as_string());
+  const json::value list = json::parse(get(id + "/input_items").body);
+  EXPECT_EQ(list.at("data").at(0).at("content").at(0).at("text"), "Hi");
+  EXPECT_EQ(post(std::string(kPath) + "/" + id + "/cancel", "").status, 200);
+}
+
 TEST_F(ResponsesTest, TheStoreIsBounded) {
   serve([](const Request&, int) { return Script{.tokens = ending("Hello")}; },
         [](ServeOptions& options, http::ServerOptions&) { options.response_store_bytes = 8 << 10; });

@@ -90,6 +90,42 @@ TEST_F(ResponsesToolsTest, MalformedToolsAreRefused) {
   EXPECT_EQ(refused(fmt::format("[{},{}]", twice, twice)), "tools[1].name");
 }
 
+// Codex always sends some of them.
+TEST_F(ResponsesToolsTest, ToolsOfOpenaisServersAreLeftOutBesideOthers) {
+  serve_text("x");
+  const auto tools = [](std::string_view type, bool others) {
+    return fmt::format(R"({{"input":"Hi","tools":[{{"type":"{}"}}{}]}})", type,
+                       others ? R"(,{"type":"function","name":"f"})" : "");
+  };
+  for (const std::string_view type :
+       {"web_search", "web_search_preview_2025_03_11", "file_search", "code_interpreter", "image_generation",
+        "computer_use_preview", "local_shell", "shell", "apply_patch", "mcp", "tool_search"}) {
+    EXPECT_EQ(post("/v1/responses", tools(type, true)).status, 200) << type;
+    const http::Response alone = post("/v1/responses", tools(type, false));
+    EXPECT_EQ(alone.status, 400) << type;
+    EXPECT_THAT(alone.body, HasSubstr(fmt::format("tools[0].type: {} is not supported", type)));
+  }
+  const http::Response forced = post(
+      "/v1/responses", fmt::format(R"({{"input":"Hi",{},"tool_choice":{{"type":"web_search"}}}})", kTools));
+  EXPECT_EQ(forced.status, 400);
+  EXPECT_THAT(forced.body, HasSubstr("tool_choice.type"));
+}
+
+TEST_F(ResponsesToolsTest, UnknownTypesOfToolsAreNamed) {
+  serve_text("x");
+  const auto error = [&](const std::string& tool) {
+    const http::Response response =
+        post("/v1/responses", R"({"input":"Hi","tools":[{"type":"function","name":"f"},)" + tool + "]}");
+    EXPECT_EQ(response.status, 400) << tool;
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  };
+  EXPECT_THAT(error(R"({"type":"bogus"})"),
+              HasSubstr(R"(tools[1].type: must be function, custom or namespace, got "bogus")"));
+  EXPECT_THAT(error(R"({"name":"f"})"), HasSubstr("tools[1].type: is missing"));
+  EXPECT_THAT(error(R"({"type":"namespace","name":"a","tools":[{"type":"namespace","name":"b"}]})"),
+              HasSubstr(R"(tools[1].tools[0].type: must be function or custom, got "namespace")"));
+}
+
 TEST(ResponsesTools, CustomInputSurvivesBrokenArguments) {
   EXPECT_EQ(openai::custom_tool_input(openai::custom_tool_arguments("a\"\n")), "a\"\n");
   EXPECT_EQ(openai::custom_tool_input("*** no JSON"), "*** no JSON");

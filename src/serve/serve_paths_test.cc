@@ -32,7 +32,10 @@ TEST_F(ServeTest, WrongPathsMethodsAndTypesAreNamed) {
               ::testing::HasSubstr("/v1/responses/ID/cancel"));
   EXPECT_THAT(c.get("/v1/completions")->body,
               ::testing::HasSubstr(R"(GET is not allowed for \"/v1/completions\": use POST)"));
-  EXPECT_EQ(c.request("PUT", "/v1/responses/a", "{}")->headers.find("Allow"), "GET, HEAD, POST, DELETE");
+  EXPECT_THAT(c.get("/v1/responses/resp_1/stop")->body, ::testing::HasSubstr("/v1/responses/ID/input_items"));
+  EXPECT_EQ(c.request("PUT", "/v1/responses/a", "{}")->headers.find("Allow"), "GET, HEAD, DELETE");
+  EXPECT_EQ(c.request("DELETE", "/v1/responses/a/cancel")->headers.find("Allow"), "POST");
+  EXPECT_EQ(c.request("HEAD", "/v1/responses/a/input_items")->status, 404);
   EXPECT_EQ(c.request("PUT", "/ping", "{}")->headers.find("Allow"), "GET, HEAD, POST");
   EXPECT_EQ(c.request("PUT", "/octavo/live", "{}")->headers.find("Allow"), "GET");
   EXPECT_THAT(c.request("POST", "/v1/completions", "{}", {{"Content-Type", "text/plain"}})->body,

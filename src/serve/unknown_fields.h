@@ -1,4 +1,4 @@
-// Unknown fields of requests: they are ignored and logged.
+// Fields of requests that are unknown or without effect: they are ignored and logged.
 #pragma once
 
 #include <mutex>

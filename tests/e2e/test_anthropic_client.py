@@ -69,6 +69,25 @@ def test_errors_are_of_its_kinds(claude, model):
     assert "max_tokens" in error.value.body["error"]["message"]
 
 
+def test_models_are_in_its_form(claude, model):
+    listed = claude.models.list()
+    assert model in [card.id for card in listed] and listed.has_more is False
+    card = claude.models.retrieve(model)
+    assert (card.type, card.id, card.display_name) == ("model", model, model) and card.created_at.year > 2000
+    with pytest.raises(anthropic.NotFoundError) as error:
+        claude.models.retrieve("nope")
+    assert error.value.body["error"]["type"] == "not_found_error"
+
+
+def test_requests_have_ids(claude, model):
+    messages = [{"role": "user", "content": "x"}]
+    message = claude.messages.create(model=model, max_tokens=1, messages=messages)
+    assert message._request_id and message.usage.cache_creation_input_tokens == 0
+    with pytest.raises(anthropic.NotFoundError) as error:
+        claude.messages.create(model="nope", max_tokens=1, messages=messages)
+    assert error.value.request_id == error.value.body["request_id"]
+
+
 def test_keys():
     with serve("--api-key", "secret") as base:
         ask = {"model": "demo", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}]}

@@ -146,8 +146,9 @@ def test_only_allowed_hosts_are_used(mcp_client, tools_port):
 
 
 def test_servers_are_off_by_default(client, tools_port):
-    response = ask(client, tools_port, "add", tool_choice="auto", max_output_tokens=4)
-    assert all(item.type == "message" for item in response.output)
+    with pytest.raises(openai.BadRequestError, match="--mcp-allow") as error:
+        ask(client, tools_port, "add", tool_choice="auto", max_output_tokens=4)
+    assert error.value.param == "tools[0].type"
 
 
 class RecordingServer:

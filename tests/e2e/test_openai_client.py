@@ -25,6 +25,12 @@ def test_chat(client, model):
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
 
 
+def test_store_changes_nothing(client, model):
+    fields = dict(model=model, messages=MESSAGES, max_tokens=8, temperature=0)
+    kept, other = (client.chat.completions.create(**fields, store=store) for store in (True, False))
+    assert kept.choices[0].message.content == other.choices[0].message.content
+
+
 def test_stream_equals_whole(client, model):
     fields = dict(model=model, messages=MESSAGES, max_tokens=32, temperature=0)
     whole = client.chat.completions.create(**fields)

@@ -75,6 +75,14 @@ def test_json_schema_and_tools(client, model):
     assert after.output_text
 
 
+def test_items_of_the_input(client, model):
+    first = client.responses.create(model=model, input="Where does Mira live?", max_output_tokens=4)
+    second = client.responses.create(model=model, input="And then?", previous_response_id=first.id, max_output_tokens=4)
+    items = list(client.responses.input_items.list(second.id, order="asc", limit=2))
+    assert [item.role for item in items] == ["user", "assistant", "user"]
+    assert items[2].content[0].text == "And then?" and len({item.id for item in items}) == 3
+
+
 def test_background_and_cancel(client, model):
     pending = client.responses.create(model=model, input="Tell me a story", background=True,
                                       max_output_tokens=400, extra_body={"ignore_eos": True})

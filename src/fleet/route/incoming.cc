@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "fleet/relay/relay.h"
 #include "fleet/scan/request_scan.h"
+#include "openai/request_id.h"
 #include "openai/routes.h"
 
 namespace octavo::fleet {
@@ -39,17 +40,20 @@ http::Headers without(const http::Headers& headers, std::string_view left_out) {
 
 }  // namespace
 
+std::string request_id(const RouteContext& context, const http::Headers& headers) {
+  std::string id = openai::request_id_of(headers);
+  for (const std::string& name : context.options.trace.request_id_headers)
+    if (id.empty()) id = headers.find(name).value_or("");
+  return id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : id;
+}
+
 Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> exchange, std::string tenant)
     : context_(context),
       exchange_(std::move(exchange)),
       arrived_us_(now_us()),
       tenant_(std::move(tenant)),
       headers_(headers_for_workers(context.options, request().headers)) {
-  if (headers_.find("X-Request-Id")) return;
-  std::string id;
-  for (const std::string& name : context.options.trace.request_id_headers)
-    if (id.empty()) id = headers_.find(name).value_or("");
-  headers_.add("X-Request-Id", id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : std::move(id));
+  if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", request_id(context, headers_));
 }
 
 std::optional<http::Response> Incoming::read() {

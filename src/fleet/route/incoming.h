@@ -12,6 +12,9 @@
 
 namespace octavo::fleet {
 
+// The client's id of the request, from X-Request-Id or one of --request-id-headers; else a new one.
+std::string request_id(const RouteContext& context, const http::Headers& headers);
+
 class Incoming {
  public:
   Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> exchange, std::string tenant);

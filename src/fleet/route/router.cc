@@ -20,11 +20,13 @@
 #include "fleet/route/batch_host.h"
 #include "fleet/route/fan_out.h"
 #include "fleet/route/forwarding.h"
+#include "fleet/route/incoming.h"
 #include "fleet/route/monitor.h"
 #include "fleet/route/prompt_tokens.h"
 #include "fleet/route/warm_start.h"
 #include "fleet/route/workers.h"
 #include "http/async_client.h"
+#include "openai/anthropic_client.h"
 #include "openai/api_key.h"
 #include "openai/errors.h"
 #include "openai/routes.h"
@@ -231,6 +233,8 @@ void Router::State::handle_batches(std::shared_ptr<http::Exchange> exchange) {
 
 void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
+  if (anthropic::is_client(request.path, request.headers))
+    anthropic::amend_answer(*exchange, request.path, request_id(context, request.headers));
   const bool asks_page =
       options.page && request.path == "/" && (request.method == "GET" || request.method == "HEAD");
   if (!is_public(request))

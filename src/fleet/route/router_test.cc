@@ -87,6 +87,24 @@ TEST_F(RouterTest, KnowsTheModels) {
   EXPECT_NE(unknown.body.find("The model `nobody's` does not exist."), std::string::npos);
 }
 
+TEST_F(RouterTest, AnthropicsClientsGetItsFormOfModelsAndErrors) {
+  Replica a("lora-a", [](std::shared_ptr<http::Exchange> e) {
+    e->respond({.body = std::string(e->request().headers.find("X-Request-Id").value_or(""))});
+  });
+  route({a.url()});
+  const auto models = connect().request("GET", "/v1/models", "", {{"anthropic-version", "2023-06-01"}});
+  EXPECT_NE(models->body.find(R"("first_id":"lora-a")"), std::string::npos) << models->body;
+  EXPECT_NE(models->body.find(R"("type":"model")"), std::string::npos) << models->body;
+  EXPECT_NE(get("/v1/models").body.find(R"("object":"list")"), std::string::npos);
+  const auto unknown = connect().post_json("/v1/messages", R"({"model": "nobody's"})");
+  EXPECT_EQ(unknown->status, 404);
+  EXPECT_NE(unknown->body.find("not_found_error"), std::string::npos) << unknown->body;
+  EXPECT_NE(unknown->body.find("\"request_id\":\""), std::string::npos) << unknown->body;
+  const auto known = connect().post_json("/v1/messages", R"({"model": "m"})");
+  EXPECT_EQ(known->headers.find("request-id"), known->body) << "the worker has the same id";
+  EXPECT_FALSE(known->body.empty());
+}
+
 TEST_F(RouterTest, WorkersComeAndGo) {
   Replica a("a"), b("b");
   route({a.url()});

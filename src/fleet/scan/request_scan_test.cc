@@ -127,6 +127,8 @@ TEST(RequestScan, ReadsTheModelOfFormsAndPaths) {
   EXPECT_EQ(scan_request(get).model, "org/name");
   get.path = "/v1/responses/resp_1/cancel";
   EXPECT_EQ(scan_request(get).stored_id, "resp_1");
+  get.path = "/v1/responses/resp_1/input_items";
+  EXPECT_EQ(scan_request(get).stored_id, "resp_1");
   EXPECT_EQ(scan(R"({"previous_response_id": "resp_2", "input": "x"})").stored_id, "resp_2");
   get.path = "/v1/conversations/conv_1/items";
   EXPECT_EQ(scan_request(get).stored_id, "conv_1");

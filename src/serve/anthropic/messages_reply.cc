@@ -24,7 +24,8 @@ namespace {
 json::object usage_of(const Usage& usage) {
   const std::int64_t cached = usage.cached_tokens.value_or(0);
   json::object out{{"input_tokens", usage.prompt_tokens - cached},
-                   {"output_tokens", usage.completion_tokens}};
+                   {"output_tokens", usage.completion_tokens},
+                   {"cache_creation_input_tokens", 0}};
   if (usage.cached_tokens) out["cache_read_input_tokens"] = cached;
   return out;
 }

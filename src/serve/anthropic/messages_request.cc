@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "serve/openai/server_tools.h"
 #include "serve/openai/structured_output.h"
 
 namespace octavo::anthropic {
@@ -299,14 +300,12 @@ Result<json::value> convert_tool(Fields& tool, const std::string& at) {
   return json::value{{"type", "function"}, {"function", std::move(function)}};
 }
 
-// A tool that this server cannot run is left out, with a warning, if the client's tools remain and the
-// request does not force it.
 Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& unknown) {
   TRY(const json::array* tools, fields.array("tools"));
   TRY(const json::object* choice, fields.object("tool_choice"));
   const json::value* forced = choice ? choice->if_contains("name") : nullptr;
   json::array functions;
-  std::string left_out, left_out_at;  // type and field of the first one
+  openai::ServerTools left_out;
   for (std::size_t i = 0; tools && i < tools->size(); ++i) {
     const std::string at = fmt::format("tools[{}]", i);
     if (!(*tools)[i].is_object()) return invalid(at, "must be an object");
@@ -321,15 +320,22 @@ Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::stri
     const json::value* name = tool.any("name");
     if (!is_server_tool(type) || (forced && name && *forced == *name))
       return invalid(at + ".type", "{} is not supported: send a tool with an input_schema", type);
-    unknown.push_back("tools.type=" + type);
-    if (left_out.empty()) left_out = type, left_out_at = at;
+    left_out.leave_out(type, at + ".type");
   }
-  if (functions.empty() && !left_out.empty())
-    return invalid(left_out_at + ".type",
-                   "{} is not supported: the server runs no tools, and the request has no others", left_out);
+  TRY_VOID(left_out.finish(!functions.empty(), unknown));
   if (functions.empty()) return {};
   chat["tools"] = std::move(functions);
   return choice ? convert_tool_choice(*choice, chat) : Result<>();
+}
+
+Result<> refuse_servers(Fields& fields) {
+  TRY(const json::array* servers, fields.array("mcp_servers"));
+  if (!servers || servers->empty()) return {};
+  return invalid(
+      "mcp_servers",
+      "is not supported, got {} servers: send their tools with an input_schema, or use /v1/responses with "
+      "tools of type mcp (--mcp-allow)",
+      servers->size());
 }
 
 // Reads {"type": "json_schema", "schema": ..}, from output_config or, as in Anthropic's beta, from
@@ -417,6 +423,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   }
   if (const json::value* most = fields.any("max_tokens")) chat["max_tokens"] = *most;
   if (const json::value* stops = fields.any("stop_sequences")) chat["stop"] = *stops;
+  TRY_VOID(refuse_servers(fields));
   TRY_VOID(convert_tools(fields, chat, unknown));
   TRY_VOID(convert_output(fields, rules, chat));
   std::vector<std::string> images;

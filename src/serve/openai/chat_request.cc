@@ -327,6 +327,14 @@ Result<> read_echo(Fields& fields, const json::object& body, ChatPrompt& prompt)
   return {};
 }
 
+// Chats are not stored. As in vLLM, the answer is the same; the log says so.
+Result<> ignore_store(Fields& fields, GenerationRequest& out) {
+  bool wanted = false;
+  TRY_VOID(fields.boolean("store", wanted));
+  if (wanted) out.unknown_fields.emplace_back("store");
+  return {};
+}
+
 Result<> refuse_chat_only(Fields& f) {
   TRY_VOID(f.refuse("return_prompt_text", "is not supported", false));
   TRY_VOID(f.refuse("audio", "audio is not supported"));
@@ -335,7 +343,6 @@ Result<> refuse_chat_only(Fields& f) {
   TRY_VOID(f.refuse("web_search_options", "web search is not supported"));
   TRY_VOID(f.refuse("functions", "use tools"));
   TRY_VOID(f.refuse("function_call", "use tool_choice", "none"));
-  TRY_VOID(f.refuse("store", "replies are not stored", false));
   return {};
 }
 
@@ -417,6 +424,7 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   TRY_VOID(read_max_tokens(fields, rules, out));
   TRY_VOID(read_logprobs(fields, out));
   TRY_VOID(refuse_chat_only(fields));
+  TRY_VOID(ignore_store(fields, out));
   TRY_VOID(reported_as(finish_reading(fields, rules, out), "logprobs", "top_logprobs"));
   return request;
 }

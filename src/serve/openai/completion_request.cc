@@ -89,6 +89,15 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   return {};
 }
 
+// As in vLLM, "" is no prompt, even if the tokenizer begins each text with a token. Before a suffix it is the
+// beginning of a file.
+Result<> check_prompt(Fields& fields, const CompletionRequest& request) {
+  const json::value* prompt = fields.any("prompt");
+  const bool empty = prompt && prompt->is_string() && prompt->get_string().empty();
+  if (!empty || request.suffix || !request.embeds.empty()) return {};
+  return invalid("prompt", "must not be empty: send a text, token ids or prompt_embeds");
+}
+
 Result<> refuse_other(Fields& f, int n) {
   TRY_VOID(f.refuse("mm_processor_kwargs", "is about images, which come in chats"));
   std::optional<int> best_of;
@@ -143,6 +152,7 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(fields.integer("logprobs", out.sampling.logprobs.output));
   TRY_VOID(read_suffix(fields, request));
+  TRY_VOID(check_prompt(fields, request));
   TRY_VOID(refuse_other(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
   TRY_VOID(check_embeds_alone(request));

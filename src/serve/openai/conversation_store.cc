@@ -6,6 +6,7 @@
 
 #include "base/exact_json.h"
 #include "base/hash.h"
+#include "serve/openai/stored_items.h"
 
 namespace octavo::openai {
 
@@ -23,27 +24,8 @@ json::value parsed_text(const std::string& text) {
 }
 json::array parsed_items(const std::string& text) { return parsed_text(text).as_array(); }
 
-// Converts the content of a message to a list of parts.
-void make_parts(json::object& message) {
-  json::value* content = message.if_contains("content");
-  if (content == nullptr || !content->is_string()) return;
-  const json::value* role = message.if_contains("role");
-  const bool output = role != nullptr && *role == "assistant";
-  *content = json::array{{{"type", output ? "output_text" : "input_text"}, {"text", std::move(*content)}}};
-}
-
-// Adds ids and types to items, for the store.
-json::array with_ids(const json::array& items) {
-  json::array out;
-  for (const json::value& item : items) {
-    json::object& stored = out.emplace_back(item).as_object();
-    if (!stored.contains("type")) stored["type"] = "message";
-    if (stored.at("type") == "message") make_parts(stored);
-    const json::value* id = stored.if_contains("id");
-    if (id == nullptr || !id->is_string() || id->get_string().empty())
-      stored["id"] = conversation_id(stored.at("type") == "message" ? "msg" : "item");
-  }
-  return out;
+json::array with_new_ids(const json::array& items) {
+  return with_ids(items, [](std::string_view prefix, std::size_t) { return conversation_id(prefix); });
 }
 
 }  // namespace
@@ -93,7 +75,7 @@ Result<json::object> ConversationStore::create(const json::array& items, const j
   Entry& added = entries_.back();
   by_id_[added.id] = std::prev(entries_.end());
   bytes_ += added.bytes();
-  if (const auto done = set(added, exact_json_text(metadata), exact_json_text(with_ids(items))); !done) {
+  if (const auto done = set(added, exact_json_text(metadata), exact_json_text(with_new_ids(items))); !done) {
     bytes_ -= added.bytes();
     by_id_.erase(added.id);
     entries_.pop_back();
@@ -134,7 +116,7 @@ Result<json::array> ConversationStore::add(const std::string& id, const json::ar
   const std::lock_guard lock(mutex_);
   TRY(Entry* const entry, find(id));
   json::array all = parsed_items(entry->items);
-  json::array added = with_ids(items);
+  json::array added = with_new_ids(items);
   all.insert(all.end(), added.begin(), added.end());
   TRY_VOID(set(*entry, entry->metadata, exact_json_text(all)));
   return added;

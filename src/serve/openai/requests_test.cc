@@ -260,6 +260,8 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
     EXPECT_EQ(forced.calls.at(0).second, R"({"x":)" + n + "}");
   }
   EXPECT_EQ(chat_error(R"("seed":18446744073709551616)"), "seed");
+  EXPECT_EQ(chat_error(R"("seed":"9223372036854775808")"), "seed");
+  EXPECT_EQ(chat_error(R"("seed":"9223372036854775807")"), "accepted");
   EXPECT_EQ(chat_error(R"("stream_options":18446744073709551616)"), "stream_options");
   EXPECT_EQ(chat(R"("temperature":0.70000000000000000000000001)").value().generation.sampling.temperature, 0.7);
 }
@@ -419,6 +421,26 @@ TEST(Requests, Logprobs) {
   // The reply reports the listed tokens; top_logprobs need not equal their number.
   EXPECT_TRUE(chat(R"("logprobs":true,"top_logprobs":3,"logprob_token_ids":[5])").has_value());
   EXPECT_TRUE(completion(R"("logprobs":5,"logprob_token_ids":[5,6])").has_value());
+}
+
+// OpenAI's quick start sends it.
+TEST(Requests, ChatsAreNotStored) {
+  const auto stored = chat(R"("store":true)");
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->generation.unknown_fields, std::vector<std::string>{"store"}) << "the log says so";
+  EXPECT_TRUE(chat(R"("store":false)")->generation.unknown_fields.empty());
+  EXPECT_EQ(chat_error(R"("store":"yes")"), "store");
+}
+
+// Even if the tokenizer begins each text with a token.
+TEST(Requests, AnEmptyTextIsNoPrompt) {
+  const auto read = [](std::string_view body) {
+    const auto request = parse_completion_request(json::parse(body).as_object(), rules());
+    return request ? "accepted" : request.error().field;
+  };
+  EXPECT_EQ(read(R"({"prompt":""})"), "prompt");
+  EXPECT_EQ(read(R"({"prompt":[""]})"), "accepted") << "as in vLLM";
+  EXPECT_EQ(read(R"({"prompt":"","suffix":"}"})"), "accepted") << "the cursor is at the beginning of a file";
 }
 
 TEST(Requests, Prompts) {

@@ -1,14 +1,31 @@
 #include "serve/openai/response_store.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/exact_json.h"
+#include "base/hash.h"
+#include "serve/openai/stored_items.h"
 
 namespace octavo::openai {
 
-void ResponseStore::begin(const std::string& id, std::string response) {
+namespace json = boost::json;
+
+namespace {
+
+json::value parsed(const std::string& text) {
+  boost::system::error_code error;
+  return parse_exact_json(text, error);
+}
+
+}  // namespace
+
+void ResponseStore::begin(const std::string& id, std::string response, std::string conversation) {
   const std::lock_guard lock(mutex_);
-  put({.id = id, .response = std::move(response)});
+  put({.id = id, .response = std::move(response), .conversation = std::move(conversation)});
 }
 
 void ResponseStore::cancel_with(const std::string& id, std::function<void()> cancel) {
@@ -51,7 +68,7 @@ Result<std::string> ResponseStore::response(const std::string& id) const {
   return entry->response;
 }
 
-Result<boost::json::array> ResponseStore::conversation(const std::string& id) const {
+Result<json::array> ResponseStore::conversation(const std::string& id) const {
   std::string text;
   {
     const std::lock_guard lock(mutex_);
@@ -59,8 +76,24 @@ Result<boost::json::array> ResponseStore::conversation(const std::string& id) co
     if (!entry->made) return invalid("previous_response_id", "this response is not finished");
     text = entry->conversation;
   }
-  boost::system::error_code error;
-  return parse_exact_json(text, error).as_array();
+  return parsed(text).as_array();
+}
+
+Result<json::array> ResponseStore::input(const std::string& id) const {
+  std::string response, conversation;
+  {
+    const std::lock_guard lock(mutex_);
+    TRY(const auto entry, find(id));
+    response = entry->response;
+    conversation = entry->conversation;
+  }
+  json::array items = parsed(conversation).as_array();
+  const std::size_t output = std::min(items.size(), parsed(response).at("output").as_array().size());
+  items.erase(items.end() - static_cast<std::ptrdiff_t>(output), items.end());
+  return with_ids(items, [&](std::string_view prefix, std::size_t index) {
+    const Hash128 bits = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(id)), index);
+    return fmt::format("{}_{:016x}{:016x}", prefix, bits.high, bits.low);
+  });
 }
 
 Result<> ResponseStore::forget(const std::string& id) {

@@ -27,8 +27,8 @@ class ResponseStore {
   // The store of conversations, which has a separate limit of the same size.
   ConversationStore& conversations() const { return *conversations_; }
 
-  // Adds a response that is generated in the background.
-  void begin(const std::string& id, std::string response);
+  // Adds a response that is generated in the background. conversation: all items before the response.
+  void begin(const std::string& id, std::string response, std::string conversation);
   // Sets the function that cancels the response. Ignored if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
   // Stores a finished response. conversation: all items up to the end of the response, for the next turn.
@@ -37,6 +37,9 @@ class ResponseStore {
   // Errors: not_found (never stored, or dropped).
   Result<std::string> response(const std::string& id) const;
   Result<boost::json::array> conversation(const std::string& id) const;
+  // All items before the response, oldest first: those of the earlier responses, then those of the request.
+  // Each has an id, which never changes.
+  Result<boost::json::array> input(const std::string& id) const;
   Result<> forget(const std::string& id);
   // Ends the response's generation. Errors: not_found; invalid_argument if it is not generated in the
   // background.

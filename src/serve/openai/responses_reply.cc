@@ -48,7 +48,9 @@ class ResponsesReply final : public Reply {
         response_(pending_response(responses_.response, options_)),
         reader_(options_.tools, options_.id),
         events_(options_.return_token_ids) {
-    if (responses_.background) responses_.store->begin(options_.id, exact_json_text(response_));
+    if (responses_.background)
+      responses_.store->begin(options_.id, exact_json_text(response_),
+                              exact_json_text(responses_.conversation));
     response_["status"] = "in_progress";
   }
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "base/exact_json.h"
 #include "serve/openai/chat_request.h"
+#include "serve/openai/server_tools.h"
 
 namespace octavo::openai {
 
@@ -18,23 +20,49 @@ namespace {
 // The only argument of a custom tool's function.
 constexpr std::string_view kInput = "input";
 
+// Tools that OpenAI's servers run, or whose schemas only OpenAI's models know. Codex always sends some of
+// them.
+bool is_hosted(std::string_view type) {
+  constexpr std::string_view kTypes[] = {"file_search",
+                                         "code_interpreter",
+                                         "image_generation",
+                                         "computer",
+                                         "local_shell",
+                                         "shell",
+                                         "apply_patch",
+                                         "mcp",
+                                         "tool_search",
+                                         "computer_use_preview",
+                                         "programmatic_tool_calling"};
+  return type.starts_with("web_search") || std::ranges::find(kTypes, type) != std::end(kTypes);
+}
+
 class ToolConverter {
  public:
-  explicit ToolConverter(std::vector<std::string>& ignored) : ignored_(ignored) {}
-
   Result<> add(const json::value& tool, const std::string& at, std::string_view name_space = "") {
     if (!tool.is_object()) return invalid(at, "must be an object");
     Fields fields(tool.get_object(), at + ".");
     std::string type;
     TRY_VOID(fields.text("type", type));
+    if (type.empty()) return invalid(fields.full_name("type"), "is missing");
     if (type == "function") return add_function(fields, tool.get_object(), name_space);
     if (type == "custom") return add_custom(fields, name_space);
     if (type == "namespace" && name_space.empty()) return add_namespace(fields);
-    ignored_.push_back("tools.type=" + type);
+    if (!is_hosted(type))
+      return invalid(
+          fields.full_name("type"),
+          "must be function{}, got \"{}\"; tools of OpenAI's servers, such as web_search, are left out "
+          "beside them",
+          name_space.empty() ? ", custom or namespace" : " or custom", type.substr(0, 64));
+    left_out_.leave_out(type, fields.full_name("type"));
     return {};
   }
 
-  json::array take_functions() { return std::move(functions_); }
+  // Ends the list of tools. Errors: no tool remains.
+  Result<json::array> finish(std::vector<std::string>& ignored) {
+    TRY_VOID(left_out_.finish(!functions_.empty(), ignored));
+    return std::move(functions_);
+  }
   ResponsesTools take_tools() { return std::move(tools_); }
 
  private:
@@ -106,7 +134,7 @@ class ToolConverter {
     return {};
   }
 
-  std::vector<std::string>& ignored_;
+  ServerTools left_out_;
   json::array functions_;
   ResponsesTools tools_;
 };
@@ -179,10 +207,10 @@ std::string custom_tool_input(const std::string& arguments) {
 Result<ResponsesTools> convert_responses_tools(Fields& fields, json::object& chat,
                                                std::vector<std::string>& ignored) {
   TRY(const json::array* tools, fields.array("tools"));
-  ToolConverter converter(ignored);
+  ToolConverter converter;
   for (std::size_t i = 0; tools && i < tools->size(); ++i)
     TRY_VOID(converter.add((*tools)[i], fmt::format("tools[{}]", i)));
-  json::array functions = converter.take_functions();
+  TRY(json::array functions, converter.finish(ignored));
   const bool any = !functions.empty();
   if (any) chat["tools"] = std::move(functions);
   const json::value* choice = fields.any("tool_choice");

@@ -30,7 +30,7 @@ std::string flat_tool_name(std::string_view name_space, std::string_view name);
 std::string custom_tool_arguments(std::string_view input);
 std::string custom_tool_input(const std::string& arguments);
 
-// Converts tools and tool_choice. Adds the names of tools that the server would have to run to `ignored`.
+// Converts tools and tool_choice. Adds the types of tools that are left out (ServerTools) to `ignored`.
 Result<ResponsesTools> convert_responses_tools(Fields& fields, boost::json::object& chat,
                                                std::vector<std::string>& ignored);
 

@@ -1,16 +1,15 @@
 // /v1/conversations: OpenAI's conversations, in memory.
 #include <boost/json/serialize.hpp>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "base/exact_json.h"
 #include "base/quoted_text.h"
-#include "http/target.h"
 #include "openai/errors.h"
 #include "openai/request_fields.h"
 #include "serve/openai/conversation_store.h"
 #include "serve/routes/handlers.h"
+#include "serve/routes/item_page.h"
 
 namespace octavo::routes {
 
@@ -70,42 +69,6 @@ Result<ConversationBody> read_conversation_body(http::Exchange& exchange) {
   return read;
 }
 
-json::object item_list(json::array data, bool has_more) {
-  json::object out{{"object", "list"}, {"has_more", has_more}, {"first_id", nullptr}, {"last_id", nullptr}};
-  if (!data.empty()) {
-    out["first_id"] = data.front().at("id");
-    out["last_id"] = data.back().at("id");
-  }
-  out["data"] = std::move(data);
-  return out;
-}
-
-// Returns one page. Parameters: limit, order (default desc) and after.
-Result<json::object> list_items(const http::Request& request, json::array items) {
-  const auto parameter = [&](std::string_view name) {
-    return http::query_value(request.query, name).value_or("");
-  };
-  std::size_t limit = 20;
-  if (const std::string text = parameter("limit"); !text.empty()) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-    if (error != std::errc{} || end != text.data() + text.size() || limit < 1 || limit > 100)
-      return invalid("limit", "must be an integer in [1, 100], got {}", quoted_text(text.substr(0, 100)));
-  }
-  if (parameter("order") != "asc") std::ranges::reverse(items);
-  const std::string after = parameter("after");
-  auto first = items.begin();
-  if (!after.empty()) {
-    first = std::ranges::find_if(items,
-                                 [&](const json::value& item) { return item.at("id").as_string() == after; });
-    if (first == items.end())
-      return field_failure("after", ErrorCode::not_found, "the conversation has no item of that id");
-    ++first;
-  }
-  const auto count = std::min(limit, static_cast<std::size_t>(items.end() - first));
-  const auto last = first + static_cast<std::ptrdiff_t>(count);
-  return item_list(json::array(first, last), last != items.end());
-}
-
 Result<json::object> answer_items(Service& service, http::Exchange& exchange, const ConversationPath& path) {
   openai::ConversationStore& store = service.responses.conversations();
   const std::string& method = exchange.request().method;
@@ -119,7 +82,7 @@ Result<json::object> answer_items(Service& service, http::Exchange& exchange, co
     return store.show(path.id);
   }
   TRY(json::array items, store.items(path.id));
-  if (path.item.empty()) return list_items(exchange.request(), std::move(items));
+  if (path.item.empty()) return item_page(exchange.request(), std::move(items));
   for (const json::value& item : items)
     if (item.at("id").as_string() == path.item) return item.as_object();
   return field_failure("item_id", ErrorCode::not_found, "the conversation has no item of that id");

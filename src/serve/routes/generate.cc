@@ -13,6 +13,7 @@
 #include "base/quoted_text.h"
 #include "openai/api_key.h"
 #include "openai/errors.h"
+#include "openai/request_id.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -83,13 +84,6 @@ Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
   return {};
 }
 
-std::string request_id_of(const http::Request& request) {
-  constexpr std::size_t kBytesMax = 256;
-  const std::string_view id = request.headers.find("X-Request-Id").value_or("").substr(0, kBytesMax);
-  const bool plain = std::ranges::all_of(id, [](unsigned char c) { return c >= 0x20 && c < 0x7f; });
-  return plain ? std::string(id) : std::string();
-}
-
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation) {
   const auto given = request.headers.find("X-Request-Timeout");
   if (!given) return {};
@@ -103,7 +97,7 @@ Result<> read_timeout(const http::Request& request, openai::GenerationRequest& g
 
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation) {
   std::string& id = generation.request_id;
-  if (id.empty()) id = request_id_of(request);
+  if (id.empty()) id = openai::request_id_of(request.headers);
   return read_timeout(request, generation);
 }
 

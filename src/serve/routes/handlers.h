@@ -68,9 +68,6 @@ Result<> stop_profile(const ServicePtr&, const ExchangePtr&);
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
-// The X-Request-Id, up to 256 bytes. Empty if it is not plain ASCII, because it is written to answers, logs
-// and traces.
-std::string request_id_of(const http::Request& request);
 // Reads X-Request-Timeout, in seconds. It replaces the body's timeout.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
 // Reads X-Request-Timeout, and X-Request-Id if the body has no id.
@@ -122,9 +119,7 @@ Result<> invocations(const ServicePtr&, const ExchangePtr&);
 
 // responses.cc
 Result<> create_response(const ServicePtr&, const ExchangePtr&);
-Result<> cancel_response(const ServicePtr&, const ExchangePtr&);
-http::Response stored_response(Service&, std::string_view id);
-http::Response delete_response(Service&, std::string_view id);
+Result<> stored_responses(const ServicePtr&, const ExchangePtr&);  // paths below /v1/responses, all methods
 
 // conversations.cc: /v1/conversations, all methods
 Result<> conversations(const ServicePtr&, const ExchangePtr&);

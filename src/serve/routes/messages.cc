@@ -14,7 +14,7 @@ namespace json = boost::json;
 Result<> messages(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(openai::ChatRequest request, anthropic::parse_messages_request(body, service->options.rules));
-  TRY_VOID(read_timeout(exchange->request(), request.generation));
+  TRY_VOID(read_headers(exchange->request(), request.generation));
   const auto waiting = std::make_shared<openai::ChatRequest>(std::move(request));
   const auto go_on = [=]() -> Result<> {
     TRY(GenerationPlan plan,

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "openai/ollama_errors.h"
+#include "openai/request_id.h"
 #include "serve/ollama/reply.h"
 #include "serve/ollama/requests.h"
 #include "serve/pooling.h"
@@ -106,7 +107,7 @@ Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool seve
   if (!several && !wanted.at("input").is_string())
     return invalid("prompt", "must be a text: send several texts to /api/embed");
   const http::Request& request = exchange->request();
-  TRY(PoolingPlan plan, plan_embeddings(*service, wanted, request_id_of(request), reply));
+  TRY(PoolingPlan plan, plan_embeddings(*service, wanted, openai::request_id_of(request.headers), reply));
   constexpr std::string_view kRead[] = {"model", "input", "prompt", "truncate", "dimensions", "keep_alive"};
   for (const auto& [key, value] : body) {
     const std::string_view name = key;

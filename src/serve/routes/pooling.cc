@@ -1,5 +1,6 @@
 // Routes for pooling models: /v1/embeddings, /v2/embed, /pooling, /classify, /score, /rerank.
 #include "serve/pooling.h"
+#include "openai/request_id.h"
 #include "serve/pooling_plan.h"
 #include "serve/routes/handlers.h"
 
@@ -9,7 +10,7 @@ namespace {
 Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, PoolingRoute route) {
   TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
   const http::Request& request = exchange->request();
-  TRY(PoolingPlan plan, plan_pooling(*service, route, body, request_id_of(request)));
+  TRY(PoolingPlan plan, plan_pooling(*service, route, body, openai::request_id_of(request.headers)));
   service->unknown_fields.warn(plan.unknown_fields);
   plan.client = client_of(*service, request);
   if (request.origin == http::Request::Origin::background) plan.priority = kBackgroundPriority;

@@ -1,4 +1,5 @@
 // /v1/responses
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 
 #include "base/exact_json.h"
@@ -10,6 +11,7 @@
 #include "serve/openai/responses_request.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
+#include "serve/routes/item_page.h"
 
 namespace octavo::routes {
 
@@ -17,8 +19,34 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::string_view kPrefix = "/v1/responses/";
 constexpr std::string_view kCancel = "/cancel";
+constexpr std::string_view kInputItems = "/input_items";
+
+// The parts of a path: /v1/responses/ID, and what follows the id.
+struct ResponsePath {
+  std::string id;
+  std::string_view action;
+};
+
+ResponsePath parse_response_path(std::string_view path) {
+  constexpr std::string_view kPrefix = "/v1/responses/";
+  path.remove_prefix(path.find(kPrefix) + kPrefix.size());  // with a proxy's prefix
+  const std::size_t end = std::min(path.find('/'), path.size());
+  return {.id = std::string(path.substr(0, end)), .action = path.substr(end)};
+}
+
+// "": there is no such route.
+std::string_view methods_of(std::string_view action) {
+  if (action.empty()) return "GET, HEAD, DELETE";
+  if (action == kInputItems) return "GET, HEAD";
+  return action == kCancel ? "POST" : "";
+}
+
+Result<> respond_stored(Service& service, http::Exchange& exchange, const std::string& id) {
+  TRY(std::string response, service.responses.response(id));
+  exchange.respond({.body = std::move(response)});
+  return {};
+}
 
 Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
                         openai::ResponsesRequest request) {
@@ -64,27 +92,38 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
                     [=] { return start_response(service, exchange, std::move(*waiting)); });
 }
 
-http::Response stored_response(Service& service, std::string_view id) {
-  auto response = service.responses.response(std::string(id));
-  if (!response) return openai::error_response(response.error());
-  return {.body = *std::move(response)};
-}
-
-http::Response delete_response(Service& service, std::string_view id) {
-  if (const auto done = service.responses.forget(std::string(id)); !done)
-    return openai::error_response(done.error());
-  return {.body = json::serialize(json::object{{"id", id}, {"object", "response"}, {"deleted", true}})};
-}
-
-Result<> cancel_response(const ServicePtr& service, const ExchangePtr& exchange) {
-  std::string_view path = exchange->request().path;
-  path.remove_prefix(path.find(kPrefix));  // removes a proxy's path prefix
-  if (!path.ends_with(kCancel) || path.size() <= kPrefix.size() + kCancel.size())
-    return failure(ErrorCode::not_found, "there is no route {}; POST takes /v1/responses/ID/cancel",
-                   quoted_text(path));
-  const std::string id(path.substr(kPrefix.size(), path.size() - kPrefix.size() - kCancel.size()));
-  TRY_VOID(service->responses.cancel(id));
-  exchange->respond(stored_response(*service, id));
+Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange) {
+  const http::Request& request = exchange->request();
+  const ResponsePath path = parse_response_path(request.path);
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  const std::string_view methods = methods_of(path.action);
+  if (methods.empty() || (path.action.empty() && request.method == "POST"))
+    return failure(
+        ErrorCode::not_found,
+        "there is no route {}; a stored response has /v1/responses/ID, /v1/responses/ID/cancel and "
+        "/v1/responses/ID/input_items",
+        quoted_text(request.path.substr(0, 100)));
+  if (path.action.empty() && reads) return respond_stored(*service, *exchange, path.id);
+  if (path.action == kInputItems && reads) {
+    TRY(json::array items, service->responses.input(path.id));
+    TRY(const json::object page, item_page(request, std::move(items)));
+    exchange->respond({.body = exact_json_text(page)});
+    return {};
+  }
+  if (path.action.empty() && request.method == "DELETE") {
+    TRY_VOID(service->responses.forget(path.id));
+    exchange->respond(
+        {.body = json::serialize(json::object{{"id", path.id}, {"object", "response"}, {"deleted", true}})});
+    return {};
+  }
+  if (path.action == kCancel && request.method == "POST") {
+    TRY_VOID(service->responses.cancel(path.id));
+    return respond_stored(*service, *exchange, path.id);
+  }
+  http::Response refusal =
+      openai::error_response(405, fmt::format("{} is not allowed here: use {}", request.method, methods));
+  refusal.headers.add("Allow", std::string(methods));
+  exchange->respond(std::move(refusal));
   return {};
 }
 

@@ -6,8 +6,10 @@
 #include "base/hash.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
+#include "openai/anthropic_client.h"
 #include "openai/errors.h"
 #include "openai/protocol_errors.h"
+#include "openai/request_id.h"
 #include "openai/routes.h"
 #include "serve/page.h"
 #include "serve/routes/handlers.h"
@@ -53,10 +55,7 @@ constexpr Route kRoutes[] = {
     {.path = "/inference/v1/abort_requests", .post = routes::abort_requests},
     {.path = "/abort_requests", .post = routes::abort_all_requests, .enabled_by = &ServeFeatures::dev_mode},
     {.path = "/v1/responses", .post = routes::create_response},
-    {.path = "/v1/responses/",
-     .get = routes::stored_response,
-     .post = routes::cancel_response,
-     .remove = routes::delete_response},
+    {.path = "/v1/responses/", .any = routes::stored_responses},
     {.path = "/v1/conversations", .any = routes::conversations},
     {.path = "/v1/conversations/", .any = routes::conversations},
     {.path = "/v1/messages", .post = routes::messages},
@@ -251,6 +250,8 @@ void refuse_method(const Route& route, http::Exchange& exchange) {
   exchange.respond(std::move(response));
 }
 
+std::string new_request_id() { return fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()); }
+
 http::Response no_route(std::string_view path, const ServeOptions& options) {
   for (const routes::RefusedRoute& refused : routes::refused_routes())
     if (path == refused.path)
@@ -282,13 +283,16 @@ void count_answer(Service& service, const http::Answered& answered) {
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
+  const std::string_view path = local_path(request.path, service->options.root_path);
+  if (anthropic::is_client(path, request.headers)) {
+    const std::string given = openai::request_id_of(request.headers);
+    anthropic::amend_answer(*exchange, path, given.empty() ? new_request_id() : given);
+  }
   if (service->options.features.request_id_headers) {
     const auto given = request.headers.find("X-Request-Id");
-    exchange->add_header("X-Request-Id", given ? std::string(*given)
-                                               : fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()));
+    exchange->add_header("X-Request-Id", given ? std::string(*given) : new_request_id());
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  const std::string_view path = local_path(request.path, service->options.root_path);
   const bool page = service->options.features.page && reads && path == "/";
   const bool is_public = std::ranges::find(kPublicPaths, path) != std::end(kPublicPaths);
   if (!(reads && is_public))
