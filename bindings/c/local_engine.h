@@ -47,7 +47,7 @@ class LocalEngine {
   void abort(std::uint64_t request);
   // Loads a LoRA adapter, or replaces the one of the same name. Requests use the name as their model.
   Result<> load_adapter(const std::string& name, const std::string& path);
-  // Returns the outputs since the last call. If there are none, waits at most timeout_ms for the first one.
+  // Returns the outputs since the last call. Without outputs, waits at most timeout_ms for the first one.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
   // Both return when the change is complete.

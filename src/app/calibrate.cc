@@ -61,7 +61,7 @@ std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info)
   return out;
 }
 
-// What decides the time of a step: (tokens, prompt tokens, cached tokens / 16).
+// Kind of a step, which decides its time: (tokens, prompt tokens, cached tokens / 16).
 using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
 
 // Groups the steps of a measurement by kind. Returns the median time and the median work of each kind.

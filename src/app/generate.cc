@@ -129,7 +129,7 @@ std::string heading(std::size_t number, int index, std::size_t answers) {
                      : fmt::format("--- prompt {}\n", number + 1);
 }
 
-// Runs all bodies, as many concurrently as the engine accepts. Delivers finished jobs in order.
+// Runs all bodies, concurrently up to the engine's limit. Delivers finished jobs in order.
 class BatchRun {
  public:
   BatchRun(Service& service, std::vector<object> bodies) : service_(service), bodies_(std::move(bodies)) {}

@@ -54,7 +54,7 @@ class Call {
  public:
   explicit Call(std::weak_ptr<Host> host) : host_(std::move(host)) {}
 
-  // Returns the W3C trace context in the call's metadata; "" if there is none.
+  // Returns the W3C trace context in the call's metadata; "" if none exists.
   const std::string& traceparent() const { return traceparent_; }
 
   // Adds a message of `bytes` bytes; the caller must fill the returned memory before it returns.

@@ -33,7 +33,7 @@ struct Route {
 
 std::span<const Route> routes();
 
-// Returns the route of a path; null if there is none. A gateway's prefix may precede the path; then OpenAI's
+// Returns the route of a path; null if none exists. A gateway's prefix may precede the path; then OpenAI's
 // routes may lack "/v1".
 const Route* find_route(std::string_view path);
 

@@ -89,7 +89,7 @@ Result<int> tokens_of(std::string_view text, const Tokenizer& tokenizer) {
   return static_cast<int>(ids.size());
 }
 
-// Returns the text of a message; null if there is none.
+// Returns the text of a message; null if none exists.
 const json::string* turn(const json::array& turns, std::size_t i) {
   const json::object* object = turns[i].if_object();
   const json::value* value = object == nullptr ? nullptr : object->if_contains("value");

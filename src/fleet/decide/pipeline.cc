@@ -53,7 +53,7 @@ std::pair<std::string_view, Profile*> Pipeline::profile_of(const RouteRequest& r
   return {found->first, &found->second};
 }
 
-// Returns the first plugin of this kind; null if there is none.
+// Returns the first plugin of this kind; null if none exists.
 template <class Kind>
 Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())

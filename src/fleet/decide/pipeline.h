@@ -89,13 +89,13 @@ class Pipeline {
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   bool prefills() const { return prefill_.has_value(); }
   bool encodes() const { return encode_.has_value(); }
-  // Returns the plugin that learns latencies; null if there is none.
+  // Returns the plugin that learns latencies; null if none exists.
   LatencyPredictor* predictor() const;
-  // Returns the plugin that places bursts; null if there is none.
+  // Returns the plugin that places bursts; null if none exists.
   const BurstPrefixProducer* burst() const;
-  // Returns the plugin that chooses the source of KV blocks; null if there is none.
+  // Returns the plugin that chooses the source of KV blocks; null if none exists.
   KvSource* kv_source() const;
-  // Returns the plugin that reads the sessions of agents; null if there is none.
+  // Returns the plugin that reads the sessions of agents; null if none exists.
   const AgentIdentity* agents() const;
   // Returns the blocks that endpoints have reported; null if no plugin stores them.
   HeldBlocks* held_blocks() const;

@@ -48,7 +48,7 @@ class SessionAffinity : public virtual Plugin {
   void expire(std::int64_t now_us) override { keys_.expire(now_us); }
 
  protected:
-  // Returns the candidate that has the request's session; null if there is none.
+  // Returns the candidate that has the request's session; null if none exists.
   const Member* home(const Cycle& cycle, std::span<const Member* const> candidates);
 
  private:

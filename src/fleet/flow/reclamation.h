@@ -22,8 +22,8 @@ class Reclamation {
   void ended(std::uint64_t id, std::int64_t now_us);
 
   // Returns at most two requests to end now, each only once. They have priorities below 0 and below that of
-  // the first (highest) blocked band. The lowest priority is selected first, then the newest request. Selects
-  // as many requests as the saturation above the ceiling needs, if all requests have the same size. Returns
+  // the first (highest) blocked band. The lowest priority is selected first, then the newest request. Their
+  // number corresponds to the saturation above the ceiling, if all requests have the same size. Returns
   // none before the previously selected requests have ended (or 10 s have passed) plus 0.5 s, when metrics
   // show the freed memory.
   std::vector<std::uint64_t> victims(double saturation, std::span<const BlockedBand> blocked,

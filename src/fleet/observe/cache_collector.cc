@@ -41,10 +41,9 @@ std::string with_brackets(std::string_view name) {
 }
 
 // Returns the endpoint that the topic names, or the endpoint of this rank at the same address; null if it is
-// unknown.
-// - Ranks of one server may publish with the topic of its first port.
-// - Separate servers on one host publish with their ports, each as rank 0.
-// - Ranks may be numbered over several hosts (vLLM's external load balancing).
+// unknown. Ranks of one server may publish with the topic of its first port. Separate servers on one host
+// publish with their ports, each as rank 0. Ranks may be numbered over several hosts (vLLM's external load
+// balancing).
 const Member* publishing(const FleetView& view, std::string_view name, std::optional<std::int64_t> rank) {
   const Member* named = view.find(name);
   if (!named) named = view.find(with_brackets(name));

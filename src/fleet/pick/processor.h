@@ -116,7 +116,7 @@ class Processor {
  private:
   // How the gateway sends a body, and where it expects the answer.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
-  // What the request waits for, in this order: the tokens of its prompt, capacity (flow control), other
+  // The reason for waiting, in this order: the tokens of its prompt, capacity (flow control), other
   // requests of its burst.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
   struct Waiting {

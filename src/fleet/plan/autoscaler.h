@@ -1,7 +1,7 @@
 // Decides the number of replicas from their metrics, with two loops like NVIDIA Dynamo's planner:
-// - Once per window, the capacity table gives the number of replicas for the predicted load (the floor).
-// - Within a window, one replica is added if all exceed the SLO, and one above the floor is removed if all
-//   are well within the SLO.
+// 1. Once per window, the capacity table gives the number of replicas for the predicted load (the floor).
+// 2. Within a window, one replica is added if all exceed the SLO. One replica above the floor is removed if
+//    all are well within the SLO.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class Autoscaler {
              std::int64_t now_us);
 
   // Reads metrics, and returns the decision. replicas: all replicas that accept requests. silent: number of
-  // replicas without an answer; while it is above 0, no replica is removed. queued: number of requests in the
-  // routers' queues; if there are no replicas, they start the first one. now_us must not decrease.
+  // replicas without an answer. While it is above 0, no replica is removed. queued: number of requests in the
+  // routers' queues. Without replicas, a queued request starts the first one. now_us must not decrease.
   const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent,
                               double queued = 0);
   const AutoscalerState& state() const { return state_; }

@@ -26,11 +26,10 @@ struct ComparisonRules {
 using ContenderProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
 // Compares in this order:
-// - the oracle: the fewest replica hours that meet the SLO, if the fleet follows the load of each window
-//   without delay;
-// - the smallest fixed fleet;
-// - the autoscaler;
-// - an HPA on requests per replica, whose target is the highest of 1, 2, 4 ... that meets the SLO, or 1.
+// 1. The oracle: the fewest replica hours that meet the SLO, if the fleet follows each window's load.
+// 2. The smallest fixed fleet.
+// 3. The autoscaler.
+// 4. An HPA on requests per replica, whose target is the highest of 1, 2, 4 ... that meets the SLO, or 1.
 // Replicas that start also count as cost. Errors: those of simulate(); a fixed fleet of replicas_max misses
 // the SLO (field "slo").
 Result<std::vector<Contender>> compare_scalers(const SimulationOptions& options, const Trace& trace,

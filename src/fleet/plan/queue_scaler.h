@@ -15,8 +15,8 @@ class QueueScaler {
  public:
   static constexpr std::int64_t kIntervalUs = 15'000'000;  // time between two readings
 
-  // target: mean number of waiting and running requests per replica. Of the rules, uses the limits on
-  // replicas and scale_down_delay_us: a replica is removed if it was not needed for this time.
+  // target: mean number of waiting and running requests per replica. The only used rules are the
+  // limits on replicas and scale_down_delay_us: a replica is removed if it was not needed for this time.
   QueueScaler(const ScalingRules& rules, double target) : rules_(rules), target_(target) {}
 
   int read(std::int64_t now_us, std::span<const ReplicaReading> replicas);

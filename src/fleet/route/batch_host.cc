@@ -63,7 +63,7 @@ class BatchHost final : public batches::Host {
 
  private:
   static std::string name_of(const Tenant& tenant) { return "tenant " + tenant.options().name; }
-  // Returns the tenant that has made the batch of a line with this peer; null if there is none.
+  // Returns the tenant that has made the batch of a line with this peer; null if none exists.
   Tenant* tenant_of(const std::string& peer) const {
     const auto found = by_peer_.find(peer);
     return found != by_peer_.end() ? found->second : nullptr;

@@ -136,7 +136,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
           .draw = part == Role::decode ? draw_ : std::nullopt};
 }
 
-// Sends the request to the best worker that was not tried yet. Returns null if there is none.
+// Sends the request to the best worker that was not tried yet. Returns null if none exists.
 Forwarding::AttemptPointer Forwarding::send() {
   if (in_halves_ && !send_prefill_half()) return nullptr;
   const std::int64_t begun = now_us();
@@ -384,7 +384,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
 
-// Sends the request to a worker that was not tried yet. If there is none, gives up if the refusal has a
+// Sends the request to a worker that was not tried yet. If none exists, gives up if the refusal has a
 // Retry-After, otherwise tries all workers again after a backoff.
 void Forwarding::retry(const std::string& reason) {
   if (history_.tries >= context_.options.retry.attempts_max) return give_up(reason);

@@ -22,7 +22,7 @@ class Monitor {
       : balancer_(balancer), options_(options), loop_(loop) {}
   void start();
 
-  // Returns the models of all endpoints as an answer to GET /v1/models. Of several cards with the same id,
+  // Returns the models of all endpoints as an answer to GET /v1/models. From several cards with the same id,
   // returns the first one.
   std::string models_json() const;
 

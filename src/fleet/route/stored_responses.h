@@ -28,7 +28,7 @@ class StoredResponses {
 };
 
 // Returns the first id with this prefix in the beginning of an answer, or in the first event of a stream; ""
-// if there is none.
+// if none exists.
 std::string_view created_id(std::string_view answer, std::string_view prefix);
 
 }  // namespace octavo::fleet

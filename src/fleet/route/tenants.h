@@ -85,7 +85,7 @@ class Tenants {
  public:
   explicit Tenants(const std::vector<TenantOptions>& options);
 
-  // Returns the tenant of a key; null if there is none. authorization: "Bearer KEY".
+  // Returns the tenant of a key; null if none exists. authorization: "Bearer KEY".
   Tenant* find(std::string_view authorization);
   const std::vector<std::unique_ptr<Tenant>>& all() const { return all_; }
 

@@ -12,7 +12,7 @@ struct UsageReport {
   std::int64_t cached_tokens = 0;  // 0: not reported
 };
 
-// Reads the usage of a completion or chat, from a complete answer or an event; nullopt if there is none.
+// Reads the usage of a completion or chat, from a complete answer or an event; nullopt if none exists.
 std::optional<UsageReport> read_usage(std::string_view json);
 
 }  // namespace octavo::fleet

@@ -54,7 +54,7 @@ Result<> change_trace(Trace& trace, const TraceChanges& changes);
 // Writes generated tokens for the prompt. Equal blocks have equal tokens.
 void write_tokens(const Trace& trace, const TraceRequest& request, std::vector<TokenId>& tokens);
 
-// Returns the prompt as text, for policies that compare text. One byte stands for kTokensPerByte tokens,
+// Returns the prompt as text, for policies that compare text. One byte represents kTokensPerByte tokens,
 // since only ratios of lengths matter.
 inline constexpr int kTokensPerByte = 8;
 inline constexpr int kTextScale = 4 * kTokensPerByte;  // real text has four bytes per token
