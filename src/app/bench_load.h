@@ -51,7 +51,6 @@ struct LoadTarget {
 // Waits until the server lists a model. Errors name the flag, or contain the server's message.
 Result<LoadTarget> find_target(const LoadFlags& flags);
 
-// Makes prompts in the target's format.
 Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions& options,
                                                   const LoadTarget& target);
 

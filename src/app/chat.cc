@@ -84,7 +84,7 @@ class Conversation {
   ChatBackend& backend_;
   const ChatCommand& options_;
   array messages_;
-  int questions_ = 0;  // answered questions
+  int questions_ = 0;
 };
 
 constexpr std::string_view kHelp =

@@ -123,7 +123,6 @@ object result_json(std::size_t number, const Job& job) {
           {"usage", {{"prompt_tokens", job.generation->prompt_tokens()}, {"completion_tokens", tokens}}}};
 }
 
-// Returns the heading of an answer.
 std::string heading(std::size_t number, int index, std::size_t answers) {
   return answers > 1 ? fmt::format("--- prompt {}, answer {}\n", number + 1, index + 1)
                      : fmt::format("--- prompt {}\n", number + 1);

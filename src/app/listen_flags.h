@@ -21,7 +21,6 @@ Result<> take_log_level(const std::string& name, Options&) {
   return set_log_level_named(name);
 }
 
-// Returns the flag --log-level.
 template <class Options>
 constexpr FlagRow<Options> log_level_flag(std::string_view environment = {}) {
   return {"--log-level",

@@ -184,7 +184,6 @@ constexpr ServeFlag kProcessFlags[] = {
      "--data-parallel-start-rank"},
 };
 
-// Flags for child processes of a server.
 constexpr ServeFlag kChildFlags[] = {
     {kProcessorsFlag,
      flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::device, &DeviceOptions::processors>},

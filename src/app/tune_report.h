@@ -10,7 +10,7 @@
 namespace octavo {
 
 struct TunedTrial {
-  std::vector<GivenFlag> flags;  // searched flags
+  std::vector<GivenFlag> flags;
   double rate = 0;  // highest rate that meets the SLO, in requests/s; 0: not better than the best one so far
   std::string reason;  // why the rate is 0; otherwise figures at the rate
 };

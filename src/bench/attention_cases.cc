@@ -33,7 +33,6 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-// The blocks of the sequences' tokens.
 struct Blocks {
   int per_sequence;
   int freed;   // blocks of a sequence before its window, which are free

@@ -14,7 +14,7 @@ constexpr std::int64_t kDistinctRows = 64;                      // larger matric
 struct ProductFormat {
   std::string_view name;
   Encoding encoding = Encoding::plain;
-  DType dtype = DType::bf16;  // for unquantised matrices
+  DType dtype = DType::bf16;
   std::int64_t group = 0;     // columns with a common scale; 0: the whole row
 };
 constexpr ProductFormat kFormats[] = {{"bf16"},

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kWidth = 4;          // width of the convolution
+constexpr std::int64_t kWidth = 4;
 constexpr std::int64_t kMamba2State = 128;  // state elements per column of a Mamba2 head
 constexpr std::int64_t kMambaState = 16;    // state elements per channel of a Mamba mixer
 

@@ -19,7 +19,7 @@ constexpr std::size_t kSendBytes = 64 << 10;
 constexpr std::size_t kOutBytesMax = 256 << 10;
 constexpr std::int32_t kStreamWindow = 256 << 10;    // maximum received bytes of a paused call
 constexpr std::int32_t kSessionWindow = 16 << 20;    // maximum bytes in flight in a session
-constexpr std::uint32_t kCallsMax = 1 << 16;         // maximum number of concurrent calls
+constexpr std::uint32_t kCallsMax = 1 << 16;
 constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // maximum bytes of a call's headers
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
@@ -68,7 +68,6 @@ void Call::resume() {
   session_->pump(*this);
 }
 
-// Callbacks of nghttp2.
 struct Session::Callbacks {
   static Session& of(void* user) { return *static_cast<Session*>(user); }
 

@@ -38,7 +38,7 @@ class Session {
 
  private:
   friend class Call;
-  struct Callbacks;  // nghttp2's callbacks
+  struct Callbacks;
 
   void open(Call& call);
   void take(Call& call, std::string_view bytes);

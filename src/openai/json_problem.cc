@@ -8,8 +8,8 @@
 namespace octavo::openai {
 namespace {
 
-// Returns the first two hexadecimal digits of the \uXXXX escape at this position, in lower case; "" if there
-// is none.
+// Returns the first two hexadecimal digits of the \uXXXX escape at this position, in lower case; "" if none
+// exists.
 std::string escape_at(std::string_view text, std::size_t at) {
   if (!text.substr(std::min(at, text.size())).starts_with("\\u") || at + 4 > text.size()) return "";
   std::string digits;

@@ -10,7 +10,7 @@ class RateSearch {
   RateSearch(double first, double precision) : first_(first), precision_(precision) {}
 
   bool done() const;
-  double next() const;  // rate to measure
+  double next() const;
   void add(double rate, bool good);
 
   double best() const { return good_; }  // highest good rate; 0: none

@@ -11,7 +11,7 @@ namespace octavo::fleet {
 
 struct StepConfig {
   std::string plugin = {};
-  double weight = 1;  // weight of the scorer
+  double weight = 1;
 };
 
 class Profile {

@@ -20,7 +20,7 @@ struct KubePoolOptions {
   KubeApi api = {};
   std::string space = "default";                      // namespace of the pods and the pool
   std::string pool = {};                              // name of an InferencePool; "": use selector and ports
-  std::string group = "inference.networking.k8s.io";  // API group of the InferencePool
+  std::string group = "inference.networking.k8s.io";
   LabelSelector selector = {};
   std::vector<int> ports = {};
 };

@@ -16,7 +16,7 @@ namespace octavo::fleet {
 
 struct RegistrationOptions {
   std::optional<EtcdOptions> etcd = {};
-  std::vector<http::Url> routers = {};  // routers that receive POST /workers
+  std::vector<http::Url> routers = {};
   // host name or address of the worker for other machines; "": address of the network interface towards the
   // list
   std::string host = {};

@@ -14,7 +14,7 @@ constexpr std::uint32_t kReplicas = 1000;
 constexpr std::uint32_t kBlocks = 1 << 20;  // blocks of all endpoints
 constexpr std::uint32_t kPrompt = 2048;     // blocks in a prompt of 32 Ki tokens
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
-constexpr std::uint32_t kEvent = 8;  // blocks in an event
+constexpr std::uint32_t kEvent = 8;
 constexpr std::uint32_t kSize = 16;  // tokens per block
 
 // Endpoint that has the prompt. Every fourth prompt is at two endpoints.

@@ -24,7 +24,7 @@ struct Hits {
 // Result of a lookup. Reuse one object to avoid allocations.
 struct Overlap {
   int block_size = 1;               // tokens per block
-  std::uint32_t prompt_blocks = 0;  // blocks in the request's prompt
+  std::uint32_t prompt_blocks = 0;
   bool cached = true;  // false: hits mark the chosen endpoint, which has not cached the blocks yet
   // Value of a cached block for scorers, relative to a block on the device.
   double host_weight = 1, disk_weight = 1;

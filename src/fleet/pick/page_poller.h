@@ -16,7 +16,7 @@ struct PollOptions {
   int port = 0;                       // 0: the port of the endpoint
   bool at_node = false;               // read from the machine's address; skip endpoints with unknown machine
   std::shared_ptr<SSL_CTX> tls = {};  // TLS context; null: use the scheme of the endpoint's URL
-  int timeout_ms = 2000;              // timeout of a request
+  int timeout_ms = 2000;
 };
 
 // Must outlive the client of its loop.

@@ -35,7 +35,6 @@ std::string models_of(const std::string& asked, const std::string& target) {
   return label_text({{"model_name", asked}, {"target_model_name", target}});
 }
 
-// Writes the gauges over available endpoints.
 void write_pool(std::string& out, const FleetView& view, const std::string& pool) {
   double ready = 0, waiting = 0, running = 0, kv_usage = 0, adapters = 0;
   CounterFamily queues;

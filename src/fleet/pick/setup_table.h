@@ -18,7 +18,7 @@ enum class SetupKind : std::uint8_t { handler, source, extractor, discovery, par
 
 // The parts of a configuration that a row may change.
 struct SetupTarget {
-  const std::string& name;  // name of the plugin
+  const std::string& name;
   EndpointPickerConfig& config;
   PrefillConfig& prefill;
 };

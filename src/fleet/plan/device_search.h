@@ -13,7 +13,7 @@ namespace octavo::fleet {
 
 struct ReplicaKind {
   std::string device;
-  int devices = 1;  // devices per replica
+  int devices = 1;
   int max_num_seqs = 0;
   double price = 1;                   // price of one device per hour
   Result<SimulationOptions> options;  // error: the reason why such a replica cannot serve the model
@@ -28,7 +28,7 @@ struct Offer {
   std::string why = {};  // reason why no fleet was found; "": a fleet was found
   int replicas = 0;      // replicas of the only pool, or of the decode pool
   int prefill_replicas = 0;
-  double price_per_hour = 0;           // price of the fleet per hour
+  double price_per_hour = 0;
   double cost_per_million_tokens = 0;  // prompt and output tokens together
   Trial trial = {};
 };

@@ -43,7 +43,7 @@ struct WindowPlan {
   double load = 0;       // tokens/s in the window
   double predicted = 0;  // predicted tokens/s
   int needed = 0;        // replicas that the capacity table requires, within the limits
-  int replicas = 0;      // decided number of replicas
+  int replicas = 0;
 };
 
 // Plans each window. first: number of replicas before the first window.

@@ -15,7 +15,7 @@ namespace octavo::fleet {
 bool is_divided(std::string_view path);
 
 struct Bootstrap {
-  std::string host = {};   // host of the prefill engine
+  std::string host = {};
   int port = 0;            // bootstrap port of the prefill engine; 0: unknown, sent as null
   std::uint64_t draw = 0;  // random bits for a unique bootstrap_room
 };

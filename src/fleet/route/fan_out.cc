@@ -105,7 +105,6 @@ void FanOut::ended(Part& part, const Result<>& result) {
   if (--open == 0) finish();
 }
 
-// Ends the calls to unhealthy workers.
 void FanOut::look() {
   const auto view = context.balancer.view();
   for (Part& part : parts) {

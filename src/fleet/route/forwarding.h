@@ -53,7 +53,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
     std::uint64_t id = 0;  // id in the queue; 0: a pause before the request enters the queue again
   };
   struct Prefilling {
-    std::shared_ptr<const std::string> body;  // body of the prefill request
+    std::shared_ptr<const std::string> body;
     AttemptPointer attempt;
   };
   struct Sent {
@@ -71,7 +71,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool waits() const { return is<Sent>() && !back_.begun(); }
 
   struct History {
-    int sent = 0;                  // number of attempts
+    int sent = 0;
     int tries = 0;                 // number of attempts since the arrival, or since the stream broke
     int losses = 0;    // number of attempts whose worker was lost before the client received a byte
     int refusals = 0;  // number of times that the queue dispatched the request, but no worker accepted it

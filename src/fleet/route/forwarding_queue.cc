@@ -38,7 +38,6 @@ void Forwarding::too_late() {
   refuse_late();
 }
 
-// Removes the request from the queue.
 void Forwarding::leave() {
   if (const auto* queued = std::get_if<Queued>(&state_); queued && queued->id != 0)
     context_.queue->cancel(queued->id);

@@ -41,7 +41,7 @@ class Incoming {
   int left_ms() const;  // time until the router's timeout or the client's deadline
 
  private:
-  bool is_encoded() const;  // the body has a Content-Encoding
+  bool is_encoded() const;
 
   const RouteContext context_;
   const std::shared_ptr<http::Exchange> exchange_;

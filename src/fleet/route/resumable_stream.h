@@ -54,10 +54,10 @@ class ResumableStream {
   void continue_numbers(boost::json::object& event);
 
   std::string body_;
-  bool named_ = false;  // the events have names
+  bool named_ = false;
   EventCutter events_;
-  bool shows_ids_ = false;    // the client has requested token ids
-  bool shows_usage_ = false;  // the client has requested the usage
+  bool shows_ids_ = false;
+  bool shows_usage_ = false;
   std::vector<std::int64_t> tokens_;
   std::size_t prompt_tokens_ = 0;
   std::string id_;  // id of all events; "": no event yet

@@ -38,7 +38,6 @@ struct RetryOptions {
   int migration_limit = 0;  // maximum number of times that a stream continues at another replica
 };
 
-// Health checks of workers.
 struct HealthOptions {
   BreakerOptions breaker = {};
   ProbeOptions probes = {};
@@ -64,7 +63,7 @@ struct DisaggregationOptions {
   std::vector<std::string> decode_urls = {};
   std::string prefill_policy = {};  // "": RouterOptions::policy
   std::string decode_policy = {};
-  int prefill_timeout_ms = 60'000;  // timeout of a prefill request
+  int prefill_timeout_ms = 60'000;
   int max_local_length = 0;         // maximum number of uncached prompt tokens that a decode worker computes
   bool enforced = false;            // refuse prompts that no prefill worker can compute
 };
@@ -85,7 +84,7 @@ struct WorkerOptions {
   std::vector<DiscoveredWorkers> discovered = {};  // further workers
   // Address of each worker's KV cache events, see read_kv_events(). Empty: no events.
   std::vector<std::string> kv_events = {};
-  http::ClientTlsOptions tls = {};  // TLS settings for workers with https://
+  http::ClientTlsOptions tls = {};
 };
 
 struct RouterOptions {

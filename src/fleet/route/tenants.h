@@ -37,7 +37,7 @@ class Tenant;
 // One of the tenant's concurrent requests, until the destructor.
 class TenantShare {
  public:
-  TenantShare() = default;  // no tenant
+  TenantShare() = default;
   explicit TenantShare(Tenant& tenant);
   TenantShare(TenantShare&& other) noexcept;
   TenantShare& operator=(TenantShare&&) = delete;

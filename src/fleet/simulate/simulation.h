@@ -50,7 +50,7 @@ struct PrefillPool {
 };
 
 struct SimulationOptions {
-  int replicas = 8;  // number of replicas at the beginning
+  int replicas = 8;
   // [replica] factor of its step times. Other replicas, and those of the prefill pool, have factor 1.
   std::vector<double> slowdowns = {};
   // Changes of the number of replicas, sorted by time. New replicas have empty caches. The newest replicas
@@ -68,7 +68,7 @@ struct SimulationOptions {
   bool kv_events = false;
   // interval between two readings of the replicas' metrics by the router
   std::int64_t metrics_interval_us = 1'000'000;
-  std::uint64_t seed = 0;  // seed of the policies' random numbers
+  std::uint64_t seed = 0;
 };
 
 struct FleetSample {
@@ -86,7 +86,7 @@ struct ReplicaUse {
   std::int64_t busy_us = 0;   // sum of its step times
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;
-  int requests = 0;  // completed requests
+  int requests = 0;
 };
 
 struct SimulationResult {

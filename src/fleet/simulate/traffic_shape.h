@@ -18,13 +18,13 @@ struct TrafficShape {
   double daily_swing = 0;
   double day_seconds = 86'400;  // length of a day
   double burst_every = 0;       // seconds between the starts of two bursts; 0: no bursts
-  double burst_seconds = 60;    // seconds of a burst
+  double burst_seconds = 60;
   double burst_factor = 2;      // factor of the rate during a burst
 
   // Number of users; 0: sessions arrive at the rate and do not wait for answers. Above 0, it replaces all
   // fields above: a user starts one session after another, and pauses after each answer.
   double users = 0;
-  double user_sessions = 1;  // sessions of each user
+  double user_sessions = 1;
 
   double turns = 1;  // requests in a session; a prompt contains the earlier turns
   // mean seconds between two requests; with users: from an answer to the next request

@@ -35,7 +35,7 @@ struct SimulatedReplica {
   std::unique_ptr<KvEventLog> events;    // null: the replica reports no events
   std::unique_ptr<Scheduler> scheduler;  // null after its removal, when its id is free
   std::int64_t started_us = 0;
-  StepPlan step = {};  // running step
+  StepPlan step = {};
   bool busy = false;
   bool draining = false;  // accepts no new requests
   double slowdown = 1;    // factor of its step times
