@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
 constexpr int kIdleReads = 4;  // consecutive readings without requests until a request counts as lost
-// the same after the first byte, since the last bytes of a stream may arrive late
+// kIdleReads after the first byte of a stream, whose last bytes may arrive late
 constexpr int kIdleReadsOfStream = 30;
 // multiplies the silence limit of streams, at endpoints that report no load
 constexpr int kSilencesOfStream = 3;
@@ -252,7 +252,7 @@ void Balancer::count_idle(const Scrape& scrape) {
   }
 }
 
-// Does the same for endpoints that report no load, after a time without bytes.
+// Notifies the watchers of requests that have received no bytes for a time, at endpoints that report no load.
 void Balancer::count_silence(std::int64_t now) {
   const auto view = fleet_.view();
   for (const Member& member : view->members) {

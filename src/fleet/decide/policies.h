@@ -14,9 +14,10 @@ namespace octavo::fleet {
 struct PolicyOptions {
   // minimum cached fraction of a prompt that makes cache-aware routing prefer an endpoint
   double cache_threshold = 0.3;
-  // a replica is overloaded if its requests exceed those of the least loaded replica by this number
+  // A replica is overloaded if its requests exceed those of the least loaded replica by this number, and by
+  // the factor balance_rel_threshold.
   std::int64_t balance_abs_threshold = 5;
-  double balance_rel_threshold = 1.5;  // and by this factor
+  double balance_rel_threshold = 1.5;
   double kv_overlap_score_weight = 1;  // prefill blocks that a cached block saves
   double kv_delay_weight = 2;  // cost of a computed block for each request that it delays; 0: Dynamo's cost
   double router_temperature = 0;       // 0: pick the lowest cost; above 0: pick randomly by cost

@@ -58,7 +58,7 @@ TEST(HeldBlocks, FollowsWhatEnginesTell) {
   EXPECT_EQ(hits(held, 1, 5, 10).device, 4U);
   EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
   held.apply(1, removed(5, 3));
-  held.apply(2, removed(5, 1));  // hash from endpoint 1
+  held.apply(2, removed(5, 1));  // the hash of endpoint 1's block
   EXPECT_EQ(hits(held, 1, 5, 10).device, 3U);
   EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
   held.apply(1, {.kind = CacheEvent::Kind::cleared});

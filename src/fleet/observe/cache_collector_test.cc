@@ -84,7 +84,7 @@ TEST_F(Collecting, AddressesOfVersion6HaveBracketsOrNone) {
 }
 
 TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
-  std::uint64_t number = 0;  // repeated, since the subscription takes time
+  std::uint64_t number = 0;  // the first messages may be lost, since the subscription takes time
   for (; number < 6000 && blocks(1) == 0; ++number) {
     tell("kv@10.0.0.2:8000@m", number, 'a');
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -99,7 +99,8 @@ TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
 TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   publish();
   subscribe(false);
-  std::uint64_t key = 0;  // repeated, since the subscription takes time; each block begins a prompt
+  // The first events may be lost, since the subscription takes time. Each block begins a prompt.
+  std::uint64_t key = 0;
   const auto one_more = [&] {
     ++key;
     publisher->log().write({KvEvent::Kind::stored, 0, {key, 9}, {}, {}},

@@ -12,7 +12,7 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client of its loop. Thread-safe.
+// The object must outlive the AsyncClient of its loop. Thread-safe.
 class BurstGate {
  public:
   // Called with the endpoint for the request; kNoEndpoint: any endpoint.

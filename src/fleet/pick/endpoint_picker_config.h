@@ -59,8 +59,8 @@ struct EndpointPickerConfig {
   std::optional<RenderSource> tokens = {};              // nullopt: the tokens of prompts are estimated
   MediaTokens media_tokens = {};                        // for estimated tokens
   std::optional<CacheEventsSource> events = {};         // nullopt: no events
-  std::optional<FlowGateOptions> flow = {};             // nullopt: the feature gate flowControl is off;
-  SaturationDetector shedding = UtilizationDetector{};  // then this detector decides when to refuse requests
+  std::optional<FlowGateOptions> flow = {};             // nullopt: the feature gate flowControl is off
+  SaturationDetector shedding = UtilizationDetector{};  // without `flow`: decides when to refuse requests
   // port to which the gateway sends the requests for all ranks; 0: the port of the rank
   int primary_port = 0;
   std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each answer

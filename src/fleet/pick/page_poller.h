@@ -19,7 +19,7 @@ struct PollOptions {
   int timeout_ms = 2000;
 };
 
-// Must outlive the client of its loop.
+// The object must outlive the AsyncClient of its loop.
 class PagePoller {
  public:
   // Called on the loop's thread with the response of `asked` (of any status), or the error.

@@ -89,10 +89,11 @@ struct PickServer::State {
     collector.reset();
     subscriber.reset();
     lease.reset();
-    sources.clear();  // stops changes of endpoints,
-    grpc.reset();     // then new requests,
+    // Stops changes of endpoints, then requests, then readings of pages: they use the other members.
+    sources.clear();
+    grpc.reset();
     metrics.reset();
-    client.reset();  // then readings, before the objects that they use end
+    client.reset();
   }
 
   void every_second();

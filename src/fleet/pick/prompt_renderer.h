@@ -20,7 +20,7 @@ struct RenderSource {
   int media_timeout_ms = 30'000;  // for messages with media
 };
 
-// Must outlive the client of its loop. Thread-safe.
+// The object must outlive the AsyncClient of its loop. Thread-safe.
 class PromptRenderer {
  public:
   // Called with the tokens; nullopt: no answer, or no tokens in it.

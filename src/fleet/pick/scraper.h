@@ -10,7 +10,7 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client of its loop.
+// The object must outlive the AsyncClient of its loop.
 class Scraper {
  public:
   struct Pages {

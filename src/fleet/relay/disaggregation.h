@@ -13,8 +13,8 @@ namespace octavo::fleet {
 // request does not have exactly one prompt, needs log-probabilities of the prompt, or has kv_transfer_params.
 std::optional<boost::json::object> first_leg(std::string_view path, std::string_view body);
 
-// Returns the same body with kv_transfer_params of vLLM's NixlConnector: the replica keeps the prompt's KV
-// blocks.
+// Returns the body for the prefill replica with kv_transfer_params of vLLM's NixlConnector: the replica keeps
+// the prompt's KV blocks.
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body);
 std::string prefill_body(boost::json::object first_leg);
 

@@ -15,7 +15,7 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client of its loop.
+// The object must outlive the AsyncClient of its loop.
 class Monitor {
  public:
   Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop)

@@ -185,12 +185,13 @@ struct Router::State {
         context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
                 retries, stored,    admission, queue.get(), readers} {}
   ~State() {
-    server.reset();  // stops new requests,
+    // Stops new requests, then running calls, before the members that they use end.
+    server.reset();
     if (batches) batches->stop();
     if (queue) queue->stop();
     readers.join();
     batches.reset();
-    client.reset();  // then ends running calls, before the objects that they use
+    client.reset();
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);

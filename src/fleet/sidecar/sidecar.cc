@@ -46,9 +46,10 @@ struct Sidecar::State {
         client(
             std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.http.threads})) {}
   ~State() {
-    server.reset();  // stops new requests,
+    // Stops new requests, then running calls, before the members that they use end.
+    server.reset();
     readers.join();
-    client.reset();  // then ends running calls, before the objects that they use
+    client.reset();
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);

@@ -52,8 +52,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   // Sends the request to the local engine, and the response to the client. cached_tokens: replaces the number
   // in the usage, if set.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
-  // Does the same. But if the answer ends with finish_reason "cache_threshold" before its first token, calls
-  // `otherwise` instead of forwarding the answer.
+  // Sends the request to the local engine. If the answer ends with finish_reason "cache_threshold" before its
+  // first token, calls `otherwise` instead of forwarding the answer.
   void decode_if_cached(std::string body, Otherwise otherwise);
   void decode_alone();
 
