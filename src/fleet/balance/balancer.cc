@@ -191,7 +191,7 @@ Choice Balancer::book(const Cycle& cycle, const ChoiceOptions& options) {
   return choice;
 }
 
-// Chooses the endpoints for prefill, encoding and KV blocks, and fills the inputs of latency predictions.
+// Chooses the endpoints for prefill, encoding and KV blocks, and reports the choice to the policy.
 void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& options, Choice& choice) {
   const EndpointId answering = choice.booking.endpoint;
   if (from.pipeline.encodes()) choice.encoders = encoders(from, cycle, options);

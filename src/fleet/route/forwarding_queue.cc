@@ -66,8 +66,8 @@ void Forwarding::wait_for_room() {
 }
 
 // Makes a request wait again, after workers have refused it or were unreachable. The first time, it enters
-// the queue at once, since the queue now knows the workers' limits. Later it pauses first, since the queue
-// may be wrong: other routers use the workers, few of them serve the model, or one has just ended.
+// the queue at once, since the queue now knows that no worker has capacity. Later it pauses first, since the
+// queue may be wrong: other routers use the workers, few of them serve the model, or one has just ended.
 void Forwarding::wait_again() {
   history_.tried.clear();
   history_.tries = 0;
