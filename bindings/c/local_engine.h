@@ -24,7 +24,7 @@ struct OwnedOutput {
   std::uint64_t request = 0;
   bool last = false;
   openai::AnswerPart part;
-  std::optional<std::vector<TokenId>> prompt;  // only in the first output of each choice
+  std::optional<std::vector<TokenId>> prompt;  // set in the first output of each choice
   std::vector<TokenLogprobs> prompt_logprobs;
   int cached_tokens = 0;
   int preemptions = 0;
@@ -32,30 +32,30 @@ struct OwnedOutput {
   RequestTimes times;
 };
 
-// JSON text for octavo_details(): kv_transfer_params and num_preemptions if the output has them; "": neither.
+// Returns JSON for octavo_details(): kv_transfer_params and num_preemptions if the output has them; "" if it
+// has neither.
 std::string details_of(const OwnedOutput& output);
 
 class LocalEngine {
  public:
   static Result<std::unique_ptr<LocalEngine>> create(const boost::json::object& options);
 
-  // request: a number that no unfinished request uses.
+  // request: a number that no unfinished request has.
   Result<> submit(std::uint64_t request, const boost::json::object& body, bool stream);
-  // Submits a request body of a pooling model's route. The text of its only output is the reply.
+  // Submits a body of a pooling route. The text of its only output is the reply.
   Result<> submit_texts(std::uint64_t request, std::string_view route, const boost::json::object& body);
   void abort(std::uint64_t request);
-  // Loads a LoRA adapter. Requests use it by naming it as their model. Replaces an adapter with the same
-  // name.
+  // Loads a LoRA adapter, or replaces the one of the same name. Requests use the name as their model.
   Result<> load_adapter(const std::string& name, const std::string& path);
-  // Returns all outputs until now. Without any, waits at most timeout_ms for the first one.
+  // Returns the outputs since the last call. Without outputs, waits at most timeout_ms for the first one.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
-  // sleep() and wake_up() return when the change is complete.
+  // Both return when the change is complete.
   Result<> sleep(int level);
   Result<> wake_up();
-  // mode: abort, wait or keep.
+  // mode: "abort", "wait" or "keep".
   Result<> pause(std::string_view mode);
-  // Writes a trace of the engine's steps to a file: see StepTrace.
+  // Writes a trace of the engine's steps to a file, see StepTrace.
   Result<> start_profile(const boost::json::object& session) {
     return runtime_->service->step_trace.start(session);
   }
@@ -68,11 +68,11 @@ class LocalEngine {
 
  private:
   struct Progress {
-    OwnedOutput pending{};  // arrived, but not returned by wait() yet
+    OwnedOutput pending{};  // arrived, but not yet returned by wait()
     bool begun = false;     // wait() has returned an output
     bool ended = false;
     int tokens = 0;
-    std::int64_t last_output_us = 0;  // 0: no output had tokens yet
+    std::int64_t last_output_us = 0;  // 0: no output with tokens yet
   };
   struct Active {
     GenerationPlan plan;
@@ -91,7 +91,7 @@ class LocalEngine {
   Result<> is_new(std::uint64_t request) const;
   void take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
   void take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
-  // Updates metrics: new tokens, or the end of a choice.
+  // Updates the metrics for new tokens, or for the end of a choice.
   void measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival);
   void measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us);
 
@@ -99,7 +99,7 @@ class LocalEngine {
   std::unique_ptr<Runtime> runtime_;
   const bool sleep_mode_;
   std::string info_;
-  std::mutex waiting_;  // held by the caller of wait()
+  std::mutex waiting_;  // locked during wait()
   std::mutex mutex_;    // guards the members below
   std::map<std::uint64_t, Active> active_;
   std::map<std::uint64_t, Reading> reading_;

@@ -41,7 +41,7 @@ std::int32_t guarded(octavo_error* error, Work&& work) noexcept {
   return guarded_call<code_of>(error, std::forward<Work>(work));
 }
 
-// Writes at most `capacity` bytes of a text. bytes: receives the length of the whole text.
+// Writes at most `capacity` bytes of a text, and its full length to `bytes`.
 void write(std::string_view text, char* out, std::size_t capacity, std::size_t* bytes) {
   *bytes = text.size();
   std::ranges::copy_n(text.begin(), static_cast<std::ptrdiff_t>(std::min(capacity, text.size())), out);
@@ -59,7 +59,7 @@ octavo_finish finish_of(const std::optional<FinishReason>& reason) {
   return OCTAVO_ERROR;
 }
 
-// The C structures of outputs, and the data to which they point.
+// C structures of outputs, and the data to which they point.
 struct Batch final : octavo_outputs {
   explicit Batch(std::vector<OwnedOutput> outputs) : octavo_outputs{}, owned(std::move(outputs)) {
     views.reserve(owned.size());

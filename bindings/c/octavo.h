@@ -30,18 +30,18 @@ extern "C" {
 
 #define OCTAVO_ABI 1
 
-/* OCTAVO_ABI of the compiled library. */
+/* Returns OCTAVO_ABI of the compiled library. */
 OCTAVO_API int32_t octavo_abi(void);
-/* Version such as "0.1.0", NUL-terminated. */
+/* Returns the version, such as "0.1.0", NUL-terminated. */
 OCTAVO_API const char *octavo_version(void);
 
 typedef enum {
   OCTAVO_OK = 0,
   OCTAVO_INVALID_ARGUMENT = 1,   /* the caller's input is wrong */
-  OCTAVO_NOT_FOUND = 2,          /* a file or model that does not exist */
-  OCTAVO_UNSUPPORTED = 3,        /* valid, but Octavo does not support it */
-  OCTAVO_CORRUPT = 4,            /* a file that contradicts itself */
-  OCTAVO_IO = 5,                 /* the operating system refused */
+  OCTAVO_NOT_FOUND = 2,          /* a file or model does not exist */
+  OCTAVO_UNSUPPORTED = 3,        /* the input is valid, but Octavo does not support it */
+  OCTAVO_CORRUPT = 4,            /* a file is damaged */
+  OCTAVO_IO = 5,                 /* the operating system reported an error */
   OCTAVO_RESOURCE_EXHAUSTED = 6, /* a limit was reached: wait for outputs, then retry */
   OCTAVO_UNAVAILABLE = 7,        /* the engine has failed or is being stopped */
   OCTAVO_INTERNAL = 8            /* a failure that is not the caller's fault */
@@ -65,7 +65,7 @@ OCTAVO_API int32_t octavo_create(const char *options, octavo_engine **engine, oc
  * be NULL. */
 OCTAVO_API void octavo_destroy(octavo_engine *engine);
 
-/* A JSON object about the engine: model, max_model_len, vocab_size, num_blocks, default_sampling_params.
+/* Returns a JSON object about the engine: model, max_model_len, vocab_size, num_blocks, default_sampling_params.
  * NUL-terminated; valid until octavo_destroy. */
 OCTAVO_API const char *octavo_info(const octavo_engine *engine);
 
@@ -75,8 +75,8 @@ typedef enum {
 } octavo_mode;
 
 /* Submits a body of /v1/chat/completions (it has "messages") or of /v1/completions with one prompt, a text or
- * token ids; limits max_tokens to the context. `request`: a number chosen by the caller, returned in its
- * outputs; unique among unfinished requests. */
+ * token ids; limits max_tokens to the context. request: a number from the caller, which is in the
+ * request's outputs; unique among unfinished requests. */
 OCTAVO_API int32_t octavo_submit(octavo_engine *engine, uint64_t request, const char *body, size_t body_bytes,
                                  octavo_mode mode, octavo_error *error);
 
@@ -112,7 +112,7 @@ typedef struct {
   size_t top_count;
 } octavo_logprobs;
 
-/* A whole choice (OCTAVO_FINAL) or its new piece (OCTAVO_DELTA). */
+/* A complete choice (OCTAVO_FINAL), or its new piece (OCTAVO_DELTA). */
 typedef struct {
   uint64_t request;
   int32_t index;  /* index among the request's n choices */
@@ -147,26 +147,26 @@ typedef struct {
  * Concurrent calls run one after the other. The caller must free the result with octavo_outputs_free. */
 OCTAVO_API octavo_outputs *octavo_wait(octavo_engine *engine, int32_t timeout_ms);
 OCTAVO_API void octavo_outputs_free(octavo_outputs *outputs);
-/* Details of the output at `index`: a JSON object with "kv_transfer_params" and "num_preemptions", if the
- * output has them; NULL: it has neither. Valid until octavo_outputs_free. */
+/* Returns details of the output at `index`: a JSON object with "kv_transfer_params" and "num_preemptions", if
+ * the output has them; NULL if it has neither. Valid until octavo_outputs_free. */
 OCTAVO_API const char* octavo_details(const octavo_outputs* outputs, size_t index);
 
-/* Loads a LoRA adapter (PEFT's folder, or its name on the hub) under a name. Requests use the adapter with
- * this name as "model". Replaces an adapter with the same name. Requires "enable_lora": true in the options
+/* Loads a LoRA adapter (PEFT's folder, or its name on the hub), or replaces the one of the same name.
+ * Requests use the adapter with its name as "model". Requires "enable_lora": true in the options
  * of octavo_create. */
 OCTAVO_API int32_t octavo_load_adapter(octavo_engine* engine, const char* name, const char* path,
                                        octavo_error* error);
 
-/* The options that octavo_create takes: a JSON list of {"name", "short", "switch", "many", "default",
- * "help"}. "short": vLLM's short flag; "switch": true or false; "many": a list. Valid until the program ends.
- */
+/* Returns the options of octavo_create: a JSON list of {"name", "short", "switch", "many", "default", "help"}.
+ * "short": vLLM's short flag; "switch": the value is true or false; "many": the value is a list. Valid until
+ * the program ends. */
 OCTAVO_API const char* octavo_options(void);
 
-/* Token ids of a text. Writes up to `capacity` ids; `count` receives the total number. */
+/* Tokenises a text. Writes at most `capacity` ids; `count` receives the total number. */
 OCTAVO_API int32_t octavo_encode(const octavo_engine *engine, const char *text, size_t text_bytes,
                                  int32_t add_special_tokens, int32_t *tokens, size_t capacity, size_t *count,
                                  octavo_error *error);
-/* Text of token ids. Writes up to `capacity` bytes; `text_bytes` receives the total number. */
+/* Decodes token ids. Writes at most `capacity` bytes; `text_bytes` receives the total number. */
 OCTAVO_API int32_t octavo_decode(const octavo_engine *engine, const int32_t *tokens, size_t count,
                                  int32_t skip_special_tokens, char *text, size_t capacity, size_t *text_bytes,
                                  octavo_error *error);
@@ -177,7 +177,7 @@ typedef struct {
   int32_t running, waiting;
   int32_t blocks_total, blocks_used, blocks_cached; /* of the KV cache */
   int64_t prompt_tokens, prompt_tokens_cached, generation_tokens;
-  int64_t prefix_queries, prefix_hits; /* numbers of tokens */
+  int64_t prefix_queries, prefix_hits; /* tokens */
   int64_t preemptions;
   int32_t sleep_level; /* 0: awake; see octavo_sleep */
 } octavo_stats;
@@ -185,8 +185,8 @@ typedef struct {
 /* Writes the first `bytes` bytes: pass sizeof(octavo_stats). */
 OCTAVO_API void octavo_get_stats(const octavo_engine *engine, octavo_stats *stats, size_t bytes);
 
-/* The engine's metrics as on /metrics of `octavo serve`, in Prometheus' text format. Writes up to `capacity`
- * bytes; `text_bytes` receives the total number, which can grow until the next call. */
+/* Writes the engine's metrics as on /metrics of `octavo serve` (Prometheus text format): at most `capacity`
+ * bytes. `text_bytes` receives the total number, which may grow until the next call. */
 OCTAVO_API int32_t octavo_metrics(const octavo_engine *engine, char *text, size_t capacity, size_t *text_bytes,
                                   octavo_error *error);
 
@@ -200,7 +200,7 @@ OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_err
 /* Returns when the engine accepts requests again. Does nothing if it is awake. */
 OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
 
-/* Keeps new requests waiting until octavo_resume. mode: "abort" aborts running requests, "wait" completes
+/* Makes new requests wait until octavo_resume. mode: "abort" aborts running requests, "wait" completes
  * them, "keep" interrupts them until octavo_resume. Returns when no request is being computed. */
 OCTAVO_API int32_t octavo_pause(octavo_engine* engine, const char* mode, octavo_error* error);
 OCTAVO_API void octavo_resume(octavo_engine* engine);

@@ -1,4 +1,4 @@
-/* The C ABI as a C program uses it, on the shipped model. Run from the repository root. */
+/* Tests the C ABI from C with the demo model. Run it in the repository root. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void test_logprobs(void) {
   octavo_outputs_free(came);
 }
 
-/* What a model that only generates says to a text that it shall read. */
+/* A generating model refuses pooling requests. */
 static void test_texts_are_for_other_models(void) {
   const char *body = "{\"input\": \"x\"}";
   EXPECT(octavo_submit_texts(engine, 98, "/v1/embeddings", body, strlen(body), &error) == OCTAVO_INVALID_ARGUMENT);

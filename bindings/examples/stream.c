@@ -1,4 +1,4 @@
-/* Streams one answer of the demo model, or of the model that is named.
+/* Streams one answer of the demo model, or of the model in the argument.
  *   cc stream.c -I ../c -L ../../build/release -loctavo -o stream && LD_LIBRARY_PATH=../../build/release ./stream */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
   while (!last) {
     octavo_outputs *outputs = octavo_wait(engine, 1000);
     size_t i;
-    if (outputs == NULL) continue; /* nothing came in that time */
+    if (outputs == NULL) continue; /* no output within the timeout */
     for (i = 0; i < outputs->count; ++i) {
       fwrite(outputs->items[i].text, 1, outputs->items[i].text_bytes, stdout);
       last = outputs->items[i].last;

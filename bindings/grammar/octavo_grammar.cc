@@ -154,7 +154,7 @@ std::size_t bytes_or_default(std::size_t bytes, std::size_t by_default) {
   return bytes > 0 ? bytes : by_default;
 }
 
-// The smallest number of tokens that spell a text; nullopt: no tokens spell it.
+// Returns the smallest number of tokens that spell the text; nullopt if no tokens do.
 std::optional<std::vector<TokenId>> spelled_by_tokens(const Vocabulary& vocabulary, std::string_view text) {
   constexpr std::size_t kNever = SIZE_MAX;
   struct Step {
@@ -185,7 +185,7 @@ std::optional<std::vector<TokenId>> spelled_by_tokens(const Vocabulary& vocabula
 }  // namespace
 }  // namespace octavo::grammar
 
-using namespace octavo::grammar;  // the functions below are C's
+using namespace octavo::grammar;  // for the C functions below
 
 int32_t octavo_grammar_abi(void) { return OCTAVO_GRAMMAR_ABI; }
 

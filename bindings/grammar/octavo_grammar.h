@@ -33,13 +33,13 @@ extern "C" {
 
 #define OCTAVO_GRAMMAR_ABI 1
 
-/* OCTAVO_GRAMMAR_ABI of the compiled library. */
+/* Returns OCTAVO_GRAMMAR_ABI of the compiled library. */
 OCTAVO_GRAMMAR_API int32_t octavo_grammar_abi(void);
 
 typedef enum {
   OCTAVO_GRAMMAR_OK = 0,
-  OCTAVO_GRAMMAR_INVALID = 1,   /* the input is wrong or not supported; see the message */
-  OCTAVO_GRAMMAR_CORRUPT = 2,   /* stored bytes that are damaged, or of another version or vocabulary */
+  OCTAVO_GRAMMAR_INVALID = 1,   /* the input is invalid or not supported; see the message */
+  OCTAVO_GRAMMAR_CORRUPT = 2,   /* stored bytes are damaged, or of another version or vocabulary */
   OCTAVO_GRAMMAR_EXHAUSTED = 3, /* a limit of work or memory was reached, or no token may follow */
   OCTAVO_GRAMMAR_INTERNAL = 4   /* a failure that is not the caller's fault */
 } octavo_grammar_code;
@@ -66,26 +66,28 @@ OCTAVO_GRAMMAR_API int32_t octavo_vocabulary_create(const uint8_t* bytes, const 
                                                     size_t mask_cache_bytes, octavo_vocabulary** vocabulary,
                                                     octavo_grammar_error* error);
 OCTAVO_GRAMMAR_API void octavo_vocabulary_free(octavo_vocabulary* vocabulary);
-/* Number of int32 words in one mask. A token has one bit; a word has 32 bits. */
+/* Returns the number of int32 words in a mask, which has one bit for each token. */
 OCTAVO_GRAMMAR_API size_t octavo_vocabulary_mask_words(const octavo_vocabulary* vocabulary);
 
-/* kind (NUL-terminated): type of the text: "json_schema", "json_object" (no text), "regex", "ebnf" (GBNF,
- * or Lark), "choice" (a JSON array of strings), "structural_tag", or "tools":
- *   {"tools": [..as in OpenAI's API..], "tool_choice": "auto" | "required", "parallel": true, "dialect":
- * "hermes"} Without a dialect, "tools" is the JSON list of calls that vLLM's `required` writes. options:
- * NULL, or a NUL-terminated JSON object: {"any_whitespace": true, "additional_properties": false,
- * "any_order": true, "refuse_unknown": false, "refuse_unique": false}. These are the defaults.
- * parser_bytes: limit of the parse cache that all matchers of the grammar share (0: 32 MiB). If the cache is
- * full, it is cleared, and parses are computed again. */
+/* Compiles a grammar. kind (NUL-terminated): type of the text: "json_schema", "json_object" (no text), "regex",
+ * "ebnf" (GBNF or Lark), "choice" (a JSON array of strings), "structural_tag", or "tools" (JSON):
+ *
+ *   {"tools": [..as in OpenAI's API..], "tool_choice": "auto" | "required", "parallel": true,
+ *    "dialect": "hermes"}
+ *
+ * Without a dialect, the output is the JSON list of calls that vLLM's `required` writes. options: NULL, or a
+ * NUL-terminated JSON object, whose defaults are {"any_whitespace": true, "additional_properties": false,
+ * "any_order": true, "refuse_unknown": false, "refuse_unique": false}. parser_bytes: limit of the parse cache
+ * of the grammar's matchers (0: 32 MiB). A full cache is cleared, and parses are computed again. */
 OCTAVO_GRAMMAR_API int32_t octavo_grammar_compile(const octavo_vocabulary* vocabulary, const char* kind,
                                                   const char* text, size_t text_bytes, const char* options,
                                                   size_t parser_bytes, octavo_grammar** grammar,
                                                   octavo_grammar_error* error);
 OCTAVO_GRAMMAR_API void octavo_grammar_free(octavo_grammar* grammar);
-/* Size of the grammar in memory at present, in bytes. */
+/* Returns the current size of the grammar in bytes. */
 OCTAVO_GRAMMAR_API size_t octavo_grammar_size(const octavo_grammar* grammar);
 
-/* Writes up to `capacity` bytes of the compiled grammar; `bytes` receives their number. */
+/* Writes at most `capacity` bytes of the compiled grammar; `bytes` receives the total number. */
 OCTAVO_GRAMMAR_API int32_t octavo_grammar_store(const octavo_grammar* grammar, uint8_t* out, size_t capacity,
                                                 size_t* bytes, octavo_grammar_error* error);
 /* Loads a grammar that octavo_grammar_store of the same release has written for an equal vocabulary. */
@@ -99,12 +101,11 @@ OCTAVO_GRAMMAR_API octavo_matcher* octavo_matcher_create(const octavo_grammar* g
 OCTAVO_GRAMMAR_API octavo_matcher* octavo_matcher_fork(const octavo_matcher* matcher);
 OCTAVO_GRAMMAR_API void octavo_matcher_free(octavo_matcher* matcher);
 
-/* Accepts a token. 1: accepted; an end-of-text token terminates the matcher. 0: the token may not follow, and
- * the matcher does not change. */
+/* Accepts a token. Returns 1, or 0 without a change if the token may not follow. An end-of-text token
+ * terminates the matcher. */
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_accept(octavo_matcher* matcher, int32_t token);
-/* Accepts a text, which may end anywhere, as tokens that spell it. Returns the number of tokens (for
- * octavo_matcher_rollback). -1: the text may not follow, or no tokens spell it; the matcher does not change.
- */
+/* Accepts a text, which may be incomplete, as tokens that spell it. Returns the number of tokens (for
+ * octavo_matcher_rollback); -1, without a change, if the text may not follow or no tokens spell it. */
 OCTAVO_GRAMMAR_API int64_t octavo_matcher_accept_text(octavo_matcher* matcher, const char* text,
                                                       size_t bytes);
 
@@ -122,13 +123,13 @@ OCTAVO_GRAMMAR_API void octavo_pool_free(octavo_pool* pool);
 OCTAVO_GRAMMAR_API int64_t octavo_matcher_fill_batch(octavo_pool* pool, octavo_matcher* const* matchers,
                                                      size_t count, int32_t* masks, size_t stride);
 
-/* Removes the last `tokens` accepted tokens, or all if there are fewer. */
+/* Removes the last `tokens` accepted tokens, or all tokens if there are fewer. */
 OCTAVO_GRAMMAR_API void octavo_matcher_rollback(octavo_matcher* matcher, size_t tokens);
 OCTAVO_GRAMMAR_API size_t octavo_matcher_accepted(const octavo_matcher* matcher);
-/* Writes at most `capacity` bytes of the text that must follow; `bytes` receives its whole length. */
+/* Writes at most `capacity` bytes of the text that must follow; `bytes` receives the total number. */
 OCTAVO_GRAMMAR_API void octavo_matcher_forced_text(octavo_matcher* matcher, char* out, size_t capacity,
                                                    size_t* bytes);
-/* Whether the text may end here, and whether an end-of-text token was accepted. */
+/* Return 1 if the text may end here, and if an end-of-text token was accepted. */
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_can_terminate(octavo_matcher* matcher);
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_is_terminated(const octavo_matcher* matcher);
 

@@ -1,4 +1,4 @@
-/* Drives octavo_grammar.h from C: masks, texts, rollback, forks, batches, stored grammars and errors. */
+/* Tests octavo_grammar.h from C: masks, texts, rollback, forks, batches, stored grammars, errors. */
 #include "octavo_grammar.h"
 
 #include <stdio.h>
@@ -125,7 +125,7 @@ static void test_stored_grammars(void) {
   EXPECT(octavo_grammar_load(vocabulary, stored, bytes, 0, &loaded, &error) == OCTAVO_GRAMMAR_OK);
   EXPECT(reads(loaded, "{\"b\":1,\"a\":[]}") && !reads(loaded, "{\"a\":1}"));
   octavo_grammar_free(loaded);
-  for (size_t i = 0; i < bytes; i += 7) { /* every damage is an error */
+  for (size_t i = 0; i < bytes; i += 7) { /* any damaged byte is an error */
     stored[i] ^= 1;
     EXPECT(octavo_grammar_load(vocabulary, stored, bytes, 0, &loaded, &error) != OCTAVO_GRAMMAR_OK);
     stored[i] ^= 1;

@@ -27,7 +27,7 @@ namespace json = boost::json;
 struct Flag {
   std::string name;                  // "--max-model-len"
   std::string path;                  // "level" for "--compilation-config.level"
-  std::optional<std::string> value;  // the text after '='
+  std::optional<std::string> value;  // text after '='
 };
 
 bool is_number(std::string_view text) {
@@ -48,7 +48,7 @@ Flag take_apart(std::string_view argument) {
   return flag;
 }
 
-// The value as JSON: "1" and "32k" are numbers, "ngram" is a string.
+// Returns the value as JSON: "1" and "32k" become numbers, "ngram" a string.
 json::value json_or_text(const std::string& text) {
   boost::system::error_code not_json;
   json::value value = json::parse(text, not_json);
@@ -69,7 +69,7 @@ void merge(json::value& into, json::value&& from) {
   for (auto& [key, value] : from.get_object()) merge(into.get_object()[key], std::move(value));
 }
 
-// {"a": {"b": value}} for "a.b"; "a.b+" gives a list.
+// Returns {"a": {"b": value}} for "a.b", and {"a": {"b": [values]}} for "a.b+" with values between commas.
 json::value nested(std::string_view path, const std::string& text) {
   json::value value = json_or_text(text);
   if (path.ends_with('+')) {
@@ -177,7 +177,7 @@ class Rewriter {
     return unknown(flag.name);
   }
 
-  // Drops a flag of vLLM that has no effect here.
+  // Drops a vLLM flag without effect.
   Result<> drop(const VllmFlag& known, const Flag& flag) {
     std::vector<std::string> values;
     if (flag.value)
@@ -191,7 +191,7 @@ class Rewriter {
       }
     if (values.empty() && known.takes != Takes::maybe_value) return invalid(known.name, "needs a value");
     for (const std::string& value : values) TRY_VOID(check_harmless(known, value));
-    // The engine's process has the same command line, but need not log the warning again.
+    // The engine's process has the same command line, but need not repeat the warning.
     if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())
       log_info("{} has no effect: {}", known.name, known.reason);
     return {};
@@ -218,7 +218,8 @@ class Rewriter {
     return invalid(name, "is not a flag of this command; did you mean {}?", meant);
   }
 
-  // Inserts the file's flags after the model's name and before the command line's flags, which override them.
+  // Inserts the file's flags after the model's name, before the flags of the command line, which override
+  // them.
   Result<> insert_config_file() {
     if (!of_vllm_) return {};
     std::string path;

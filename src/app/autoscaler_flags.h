@@ -1,4 +1,4 @@
-// Flags of an autoscaler, for `octavo plan live` and for `octavo plan compare`, which simulates one.
+// Flags of an autoscaler, for `octavo plan live` and `octavo plan compare`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,7 +20,7 @@ struct AutoscalerFlags {
   double tokens_per_second = 0;
   std::string window = "60s", interval = "5s", scale_down_delay = "300s";
   std::string predictor = "trend";
-  fleet::AutoscalerRules rules;  // flags set the limits on replicas and the sensitivity
+  fleet::AutoscalerRules rules;  // flags set the limits on replicas, and the sensitivity
 };
 
 struct AutoscalerSetup {
@@ -31,11 +31,11 @@ struct AutoscalerSetup {
   std::int64_t interval_us;
 };
 
-// foresees: offers also predictors that know the future load (from a trace). `predictor` must outlive the
+// foresees: also offers predictors that know the future load of a trace. predictor: must outlive the
 // subcommand.
 void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor);
 
-// Parsing fills `flags`, which must outlive the subcommand.
+// Adds flags that set `flags`, which must outlive the subcommand.
 void add_autoscaler_flags(CLI::App& command, const std::string& group, AutoscalerFlags& flags);
 
 // Errors name the field.

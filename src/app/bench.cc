@@ -1,5 +1,5 @@
-// octavo bench latency | throughput | step: measures engine and sampler without HTTP. The first two write the
-// fields of vLLM's JSON.
+// octavo bench latency | throughput | step: measures engine and sampler without HTTP. The first two write
+// vLLM's JSON fields.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,13 +43,13 @@ struct BenchCommand {
   int warmup_iterations = 10;
   int iterations = 30;
   traffic::DatasetOptions dataset;  // for `throughput`
-  std::optional<int> output_len;    // output tokens, instead of the length of the answers in a file
+  std::optional<int> output_len;    // output tokens; nullopt: the length of the answers in the data set
   int rounds = 5;
   std::string output_json;
 };
 
-// Reports speculative decoding, including the warm-up, in the result. If there were draft tokens, also prints
-// a line.
+// Adds figures of speculative decoding to the result, including the warm-up, and prints them if there were
+// draft tokens.
 void report_drafts(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
@@ -166,13 +166,13 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, 
     began = now_us();
   }));
   DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
-                    .steps = static_cast<double>(times.calls[0])};  // each step embeds once
+                    .steps = static_cast<double>(times.calls[0])};  // each step calls the embedding once
   for (std::size_t i = 0; i < kOpNames.size(); ++i)
     spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
   return spent;
 }
 
-// Prints the fraction of the steps' time in each operator, and in other code.
+// Prints the time of each operator and of other code, as a fraction of the steps' time.
 void print_parts(const DecodeTimes& all, object& result) {
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   object parts;
@@ -190,23 +190,23 @@ void print_parts(const DecodeTimes& all, object& result) {
   result["parts"] = std::move(parts);
 }
 
-// Measures decode steps of one batch size. Compares them with the time to read each weight and each cached
-// key and value once, at the measured read rate (on a device: copy rate). On a processor, also reports the
-// time of each operator. On a device, steps replay graphs and do not call operators, so weights are counted
-// in the warm-up.
+// Measures decode steps of one batch size, and compares them with the time to read all weights and cached
+// keys and values once at the measured bandwidth (read on a CPU, copy on a device). On a CPU, also reports
+// the time of each operator. On a device, steps replay graphs and call no operators, so the weights are
+// counted in the warm-up.
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
   const EngineInfo info = engine.info();
   const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.cache.block_size;
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
-  if (needed > held)  // otherwise some requests would wait, and steps would not include all
+  if (needed > held)  // otherwise some requests would wait, and steps would be too small
     return invalid("batch-size",
                    "{} sequences have {} tokens at the end, but the KV cache holds only {}: lower "
                    "--batch-size or the lengths",
                    batch_size, needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
-  // Assumes that half of the context is filled. Ignores sliding windows, which need less.
+  // Assumes that half of the output is cached. Ignores sliding windows, which cache less.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               c.runtime.engine.cache.block_size *
                               (c.shape.input_len + c.shape.output_len / 2.0) * batch_size;
@@ -216,7 +216,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   ProgressBar bar("measuring", "rounds", 1);
   for (int round = 0; round < c.rounds; ++round) {
     bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
-    // Uses the same prompts: a device finds them in its cache, so that one step gives all first tokens.
+    // Repeats the prompts. A device has cached them, so that one step gives all first tokens.
     number = 0;
     const double before = limits.bandwidth();
     TRY(DecodeTimes spent, run_decoding(engine, c.shape, batch_size, number, times));
@@ -261,7 +261,7 @@ Result<> bench_step(BenchCommand& c) {
     on_host = !backend.stream->asynchronous();
     return timed_backend(std::move(backend), times);
   }};
-  std::unique_ptr<Backend> copying;  // for a device
+  std::unique_ptr<Backend> copying;  // for the bandwidth of a device
   TRY(const auto loaded, load_engine(options, hooks));
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());
@@ -277,7 +277,7 @@ Result<> bench_step(BenchCommand& c) {
   for (const int batch_size : c.batch_sizes) {
     TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
     results.push_back(std::move(result));
-    // Saves the results so far, in case a later batch fails.
+    // Saves the results so far: a later batch may fail.
     TRY_VOID(write_output("output-json", c.output_json, serialize(object{{"batches", results}}) + "\n"));
   }
   return {};
@@ -329,14 +329,14 @@ CLI::App* add_command(CLI::App& bench, const char* name, const char* help, Bench
   return command;
 }
 
-// Several ranks or engines run as separate processes.
+// Several ranks or engines run in separate processes.
 void take_layout(BenchCommand& c, const CLI::App& command) {
   const EngineOptions& engine = c.runtime.engine;
   if (engine.parallel.rank_layout().size() * engine.parallel.data_parallel_size > 1)
     c.runtime.engine_command = engine_process_command(command);
 }
 
-// The engine's queue must have space for all requests.
+// Makes the engine's queue large enough for all requests.
 void take_queue(BenchCommand& c) {
   int& most = c.runtime.engine.schedule.max_queued;
   if (c.dataset.num_prompts <= most) return;

@@ -50,8 +50,8 @@ std::string text_of(const json::object& object, std::string_view key) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-// The folder of the tokenizer: --tokenizer, or the model's folder named by the command line or the server's
-// list.
+// Returns the folder of the tokenizer: --tokenizer, otherwise the model's folder from the command line or the
+// server's list.
 Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& listed) {
   if (!c.tokenizer.empty()) return c.tokenizer;
   for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})

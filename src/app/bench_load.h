@@ -1,4 +1,4 @@
-// Common parts of the commands that measure a running server: the server, the requests, one run.
+// Common parts of commands that measure a running server.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -38,10 +38,10 @@ struct LoadFlags {
   std::string extra_body;
 };
 
-// All flags except --num-prompts.
+// Adds all flags except --num-prompts.
 void add_load_flags(CLI::App& app, LoadFlags& flags);
 
-// A running server, and the format of requests to it.
+// A running server, and how to send requests to it.
 struct LoadTarget {
   traffic::LoadOptions options;
   std::string tokenizer_at;
@@ -51,15 +51,14 @@ struct LoadTarget {
 // Waits until the server lists a model. Errors name the flag, or contain the server's message.
 Result<LoadTarget> find_target(const LoadFlags& flags);
 
-// Makes prompts by `options`, in the target's format.
 Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions& options,
                                                   const LoadTarget& target);
 
-// Sends one prompt first, so that an error of all requests is reported only once; then `warmups` requests.
-// Errors: invalid_argument with the server's message.
+// Sends one prompt, so that an error of all requests is reported once, then `warmups` requests. Errors:
+// invalid_argument with the server's message.
 Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const LoadTarget& target);
 
-// Runs the requests once, with a progress bar. Returns the run and its statistics. due_us: as for run_load().
+// Runs the requests once, with a progress bar. Returns the run and its figures. due_us: see run_load().
 struct MeasuredLoad {
   traffic::LoadResult run;
   boost::json::object figures;
@@ -68,7 +67,7 @@ MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts, std::span
                           const LoadTarget& target, const traffic::Goodput& goodput,
                           std::span<const double> percentiles);
 
-// Error if requests have failed: their number, and the first error.
+// Returns an error if requests have failed: their number and the first error.
 Result<> none_failed(const traffic::LoadResult& run);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// octavo bench ops: compares every operator with the machine's limits, which are measured between the runs.
+// octavo bench ops: compares each operator with the machine's limits, which are measured between the runs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,15 +32,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Result of one case: medians over the repeats. Fractions are relative to the limits measured just before the
-// run.
+// Result of one case: medians over repeats. Fractions are relative to limits that were measured just before.
 struct Finding {
   double seconds;  // per call
   double least_seconds;
   double of_bandwidth;
   double of_peak;
 
-  // Fraction of the operator's limit, which is the time of memory or arithmetic alone.
+  // Returns the fraction of the operator's limit: memory or arithmetic, whichever takes longer.
   double of_limit() const { return std::max(of_bandwidth, of_peak); }
 };
 

@@ -1,5 +1,5 @@
 // octavo simulate calibrate: measures an engine's steps on this machine, and fits the coefficients for
-// `octavo simulate --timing` and `octavo plan --timing`.
+// --timing of `octavo simulate` and `octavo plan`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,18 +34,18 @@ struct CalibrateCommand {
   std::string output_json;
 };
 
-// One measurement: steps of requests with the same lengths.
+// One measurement: requests of equal length.
 struct Cell {
   int batch;
-  int context;  // prompt tokens of each request
+  int context;  // prompt tokens of a request
 };
 
 constexpr int kAnswerTokens = 16;
 constexpr int kBatches[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256};
 constexpr int kContexts[] = {16, 48, 128, 384, 1024, 3072, 8192, 32768};
 
-// The measurements that fit the engine's limits. All prompt tokens together exceed a step by at most one
-// prompt, which keeps a run short.
+// Returns the measurements within the engine's limits. To keep a run short, several prompts must fit into one
+// step.
 std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info) {
   std::vector<Cell> out;
   const std::int64_t room = std::int64_t{info.num_blocks} * options.cache.block_size;
@@ -61,10 +61,10 @@ std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info)
   return out;
 }
 
-// The properties that decide the time of a step: (tokens, prompt tokens, cached tokens / 16).
+// Kind of a step, which decides its time: (tokens, prompt tokens, cached tokens / 16).
 using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
 
-// Groups the steps of one measurement by kind. Returns the median time and the median work of each kind.
+// Groups the steps of a measurement by kind. Returns the median time and the median work of each kind.
 std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   std::map<StepKind, std::vector<TimedStep>> kinds;
   for (const StepRecord& r : records) {
@@ -80,14 +80,14 @@ std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   return out;
 }
 
-// Runs a measurement `rounds` times. Returns the steps after number `last`, and advances `last`.
+// Repeats a measurement `rounds` times. Returns the steps after number `last`, and increases `last`.
 Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, int rounds,
                                         std::uint64_t& number, std::int64_t& last) {
   std::vector<StepRecord> out;
   for (int round = 0; round < rounds; ++round) {
     TRY_VOID(run_batch(engine, {.input_len = cell.context, .output_len = kAnswerTokens}, cell.batch, number));
     EngineStats stats = engine.stats().front();
-    while (stats.requests.unfinished > 0) {  // the output is delivered a little before its step is reported
+    while (stats.requests.unfinished > 0) {  // the engine reports a step a little after its output
       std::this_thread::yield();
       stats = engine.stats().front();
     }
@@ -114,7 +114,7 @@ void print_errors(const char* what, const StepTiming& timing, const std::vector<
 
 Result<> run_calibrate(CalibrateCommand& c) {
   TRY_VOID(find_models(c.engine, c.hub));
-  c.engine.cache.enable_prefix_caching = false;  // so that every step computes all its tokens
+  c.engine.cache.enable_prefix_caching = false;  // every step must compute all its tokens
   TRY(const auto engine, load_engine(c.engine));
   const EngineInfo info = engine->info();
   if (info.tasks.default_task != Task::generate)
@@ -124,7 +124,7 @@ Result<> run_calibrate(CalibrateCommand& c) {
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
-  // Every third measurement is not used for the fit: its error estimates the error for unmeasured steps.
+  // Every third measurement is not fitted: its error is an estimate for unmeasured steps.
   std::vector<TimedStep> fitted, held_out;
   ProgressBar bar("measuring", "cells", 1);
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -28,12 +28,12 @@ struct ChatCommand {
   RuntimeOptions runtime;
   object sampling;
   std::string system;
-  std::string quick;  // a single question, without a conversation
+  std::string quick;  // a single question; "": a conversation
   std::string url;
   std::string api_key;
 };
 
-std::atomic<bool> interrupted = false;  // set by Ctrl-C, which ends the answer but not the program
+std::atomic<bool> interrupted = false;  // set by Ctrl-C, which ends the answer
 
 bool show(std::string_view text) {
   fmt::print("{}", text);
@@ -63,7 +63,7 @@ class Conversation {
   }
   int questions() const { return questions_; }
 
-  // Asks a question. After an error the conversation is unchanged.
+  // Asks a question. An error leaves the conversation unchanged.
   Result<> ask(const std::string& question) {
     object body = options_.sampling;
     array messages = messages_;
@@ -84,7 +84,7 @@ class Conversation {
   ChatBackend& backend_;
   const ChatCommand& options_;
   array messages_;
-  int questions_ = 0;  // number of answered questions
+  int questions_ = 0;
 };
 
 constexpr std::string_view kHelp =
@@ -94,7 +94,7 @@ constexpr std::string_view kHelp =
     "/quit          leave, as Ctrl-D does\n"
     "Ctrl-C ends an answer. A message that begins with a slash: put a space before it.\n";
 
-// Runs a line that begins with a slash as a command; it is not sent to the model. False: end the program.
+// Runs a slash command. Returns false to end the program.
 bool obey(std::string_view line, Conversation& conversation) {
   const std::string_view command = line.substr(0, line.find(' '));
   if (command == "/quit" || command == "/exit") return false;
@@ -113,7 +113,7 @@ bool obey(std::string_view line, Conversation& conversation) {
   return true;
 }
 
-// False: end the program.
+// Returns false to end the program.
 bool take_message(const std::string& message, Conversation& conversation, Outcome& outcome) {
   if (message.starts_with('/')) return obey(message, conversation);
   if (message.find_first_not_of(" \t\n") == std::string::npos) return true;
@@ -126,7 +126,7 @@ bool take_message(const std::string& message, Conversation& conversation, Outcom
   return true;
 }
 
-// On a terminal, reads messages with the line editor; otherwise line by line.
+// Reads messages: with the line editor on a terminal, otherwise line by line.
 void read_messages(Conversation& conversation, Outcome& outcome) {
   if (isatty(STDIN_FILENO) == 1) {
     LineEditor editor("> ", chat_history_file());
@@ -152,8 +152,8 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
   }
   struct sigaction on_interrupt = {};
   on_interrupt.sa_handler = [](int) { interrupted = true; };
-  sigaction(SIGINT, &on_interrupt, nullptr);  // without SA_RESTART, so that a signal also interrupts reading
-                                              // a line
+  // without SA_RESTART, so that a signal interrupts reading a line
+  sigaction(SIGINT, &on_interrupt, nullptr);
   Conversation conversation(*backend, c);
   if (!c.quick.empty()) return conversation.ask(c.quick);
   if (isatty(STDIN_FILENO) == 1)

@@ -1,5 +1,5 @@
-// The subcommands of `octavo`. Each function adds a subcommand to the program; its callback runs it and sets
-// the exit code.
+// The subcommands of `octavo`. Each function adds a subcommand, whose callback runs it and sets the exit
+// code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,11 +13,11 @@ namespace octavo {
 struct Outcome {
   int exit_code = 0;
 
-  // Prints a line on standard error. The exit code is 2 for the user's mistakes, otherwise 1.
+  // Prints a line on standard error. The exit code is 2 for mistakes of the user, otherwise 1.
   void report(const Error& error);
 
-  // Makes the command call `run` with its options, and report an error. It does nothing if a subcommand of
-  // the command has run.
+  // Makes the command call `run` with its options, and report an error. Does nothing if one of its
+  // subcommands has run.
   template <class Options, class Run>
   void runs(CLI::App& command, std::shared_ptr<Options> options, Run run) {
     command.callback([this, &command, options = std::move(options), run] {

@@ -19,12 +19,12 @@ struct Word {
   std::string help;
 };
 
-// A command and its possible next words.
+// A command, and the next words that are possible.
 struct Level {
-  std::vector<std::string> names;  // {"bench", "serve"}; empty: the program itself
+  std::vector<std::string> names;  // such as {"bench", "serve"}; empty: the program
   std::vector<Word> commands;
   struct Flag {
-    std::vector<std::string> names;  // "--port", "-p"
+    std::vector<std::string> names;  // such as "--port", "-p"
     std::string help;
     bool takes_value;
     std::vector<std::string> values;  // empty: any value
@@ -32,7 +32,7 @@ struct Level {
   std::vector<Flag> flags;
 };
 
-// The values "a,b" in "TEXT:{a,b}".
+// Returns the values "a,b" of "TEXT:{a,b}".
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{"), end = type.rfind('}');
@@ -64,7 +64,7 @@ void collect(const CLI::App& command, const std::vector<std::string>& names, std
   }
 }
 
-// The text as one line in single quotes, in fish's syntax.
+// Returns the text as one line, in single quotes of fish.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -76,8 +76,8 @@ std::string in_quotes(std::string_view text) {
 
 std::string first_sentence(const std::string& text) { return text.substr(0, text.find_first_of(";\n")); }
 
-// `at` is the position after the typed commands. The tables list the possible next words. zsh reads this
-// script too, so keys have no quotes and no spaces.
+// `at` is the position after the typed commands. The tables list the possible next words. zsh runs this
+// script, too, so keys have no quotes and no spaces.
 constexpr std::string_view kBash = R"sh(# bash completion of octavo: source <(octavo completion bash)
 _octavo() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} at=octavo i of

@@ -1,4 +1,4 @@
-// Makes shell completions from the commands and flags of the program's parser.
+// Shell completions, made from the program's commands and flags.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// A script for "bash", "zsh" or "fish" that completes commands, flags and the flags' named values. Other
-// values are completed as files.
+// Returns a script for "bash", "zsh" or "fish" that completes commands, flags and named values. Other values
+// are completed as files.
 std::string completion_script(const CLI::App& program, std::string_view shell);
 
 }  // namespace octavo

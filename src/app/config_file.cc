@@ -31,7 +31,7 @@ Result<std::vector<ConfigEntry>> read_config_file(const std::string& path) {
       for (const json::value& item : value.get_array()) entry.values.push_back(as_text(item));
     else if (!value.is_null())
       entry.values.push_back(as_text(value));
-    if (entry.values.empty()) entries.pop_back();  // a null value: the flag is not set
+    if (entry.values.empty()) entries.pop_back();  // null: the flag is not set
   }
   return entries;
 }

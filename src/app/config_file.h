@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// One entry of the file: a name such as "max-model-len", and its values as on the command line (switches:
+// An entry of the file: a name such as "max-model-len", and its values as on the command line (switches:
 // "true" or "false"; nested entries: JSON).
 struct ConfigEntry {
   std::string name;
@@ -16,7 +16,7 @@ struct ConfigEntry {
   bool is_switch = false;
 };
 
-// Errors: the file cannot be read (field "config"), is invalid YAML, or is not a map.
+// Errors: the file cannot be read (field "config"), is not YAML, or is not a map.
 Result<std::vector<ConfigEntry>> read_config_file(const std::string& path);
 
 }  // namespace octavo

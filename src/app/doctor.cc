@@ -1,4 +1,4 @@
-// octavo doctor: shows this machine, its limits, and recommended changes.
+// octavo doctor: shows this machine, its limits, and advice.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -17,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// Finds the best instruction set, and the requirements of the next better one.
+// Finds the best instruction set, and what the next better one needs.
 void examine_processor(Machine& machine) {
   for (const CpuIsa isa : kCpuIsas) {
     if (isa == CpuIsa::amx_modelled) continue;  // only for tests
@@ -31,7 +31,7 @@ void examine_processor(Machine& machine) {
   }
 }
 
-// Free space of the file system that will contain the folder.
+// Returns the free bytes of the file system that has, or will have, the folder.
 std::uint64_t free_bytes(std::filesystem::path folder) {
   std::error_code error;
   while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();

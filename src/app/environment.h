@@ -1,4 +1,4 @@
-// Reads environment variables. Only src/app does this.
+// Environment variables. Only src/app reads them.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// The value of a variable; "": not set.
+// Returns the value of a variable; "" if it is not set.
 inline std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";

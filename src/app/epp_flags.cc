@@ -21,7 +21,7 @@ constexpr MetricFlag kMetrics[] = {{"--cache-info-metric", fleet::Figure::cache_
                                    {"--total-queued-requests-metric", fleet::Figure::waiting},
                                    {"--total-running-requests-metric", fleet::Figure::running}};
 
-// A switch that has no effect. why: log text about what happens instead.
+// A switch without effect. why: text for the log.
 struct SwitchFlag {
   const char* name;
   bool as_here;
@@ -38,8 +38,8 @@ constexpr SwitchFlag kSwitches[] = {
 struct TextFlag {
   const char* name;
   const char* why;
-  bool is_refused = false;        // the user relies on it, so a given flag is an error
-  std::string_view as_here = {};  // value that matches Octavo's behaviour and is therefore allowed
+  bool is_refused = false;        // the user relies on it for safety, so it is an error
+  std::string_view as_here = {};  // value that is Octavo's behaviour, and so is allowed
 };
 constexpr TextFlag kTexts[] = {
     {"--grpc-max-send-msg-size", "answers of any size are sent"},
@@ -55,7 +55,7 @@ constexpr TextFlag kTexts[] = {
     {"--zap-stacktrace-level", "the log has no stack traces"},
     {"--zap-time-encoding", "times are local, with milliseconds"}};
 
-// Deprecated flags for the address of engines' metrics.
+// Adds deprecated flags for the address of engines' metrics.
 void add_page_flags(CLI::App& command, EppFlags& flags) {
   command
       .add_option("--model-server-metrics-port", flags.page_port,
@@ -88,7 +88,7 @@ Result<> apply_page_flags(const EppFlags& flags, fleet::PageSource& metrics) {
 }
 
 Result<> set_level(const EppFlags& flags) {
-  constexpr int kDebug = 4;  // level in llm-d
+  constexpr int kDebug = 4;  // llm-d's level for debugging
   int verbosity = 0;
   if (!flags.verbosity.empty()) {
     const std::string text = flags.verbosity.substr(flags.verbosity.starts_with('=') ? 1 : 0);

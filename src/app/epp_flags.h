@@ -1,4 +1,4 @@
-// Flags that the Helm charts of llm-d's endpoint picker set, and that `octavo pick` does not need.
+// Flags that the Helm charts of llm-d's endpoint picker set, and `octavo pick` does not need.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,19 +11,19 @@
 namespace octavo {
 
 struct EppFlags {
-  std::string verbosity, level;                // level of the log
-  std::map<std::string, std::string> metrics;  // deprecated: names of engines' metrics, by flag
-  std::map<std::string, bool> switches;        // values of given switches, by flag
+  std::string verbosity, level;                // log level
+  std::map<std::string, std::string> metrics;  // deprecated: names of the engines' metrics, by flag
+  std::map<std::string, bool> switches;        // given switches, by flag
   std::map<std::string, std::string> texts;
-  int page_port = 0;  // deprecated: port of engines' metrics; 0: the endpoint's own port
+  int page_port = 0;  // deprecated: port of the engines' metrics; 0: that of the endpoint
   std::string page_path, page_scheme;
   bool page_any_certificate = true;
 };
 
 void add_epp_flags(CLI::App& command, EppFlags& flags);
 
-// Applies the log level and the names of metrics. Logs each flag that has no effect. Errors: the server would
-// be less safe without the flag than the user expects.
+// Applies the log level and the names of metrics. Logs each flag without effect. Errors: without the flag,
+// the server is less safe than the user expects.
 Result<> apply_epp_flags(const EppFlags& flags, fleet::EndpointPickerConfig& config);
 
 }  // namespace octavo

@@ -53,7 +53,7 @@ constexpr VllmVariable kOwnVariables[] = {
     {"SLURM_NODEID ..", "the host among those of a job"},
 };
 
-// Escapes vertical bars, which would end a cell of a table.
+// Escapes vertical bars, which end a cell of a table.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) c == '|' ? out += "\\|" : out += c;

@@ -33,7 +33,7 @@ struct GenerateCommand {
   std::string input;
   std::string output;
   bool chat = false;
-  std::map<std::string, std::string> constraints;  // by field name of structured_outputs
+  std::map<std::string, std::string> constraints;  // by field of structured_outputs
   std::vector<std::string> choices;
 };
 
@@ -44,7 +44,7 @@ object prompt_body(const std::string& text, bool chat) {
 
 struct ConstraintFlag {
   const char* flag;
-  const char* field;  // field name in structured_outputs
+  const char* field;  // field of structured_outputs
   const char* help;
 };
 constexpr ConstraintFlag kConstraints[] = {
@@ -53,7 +53,7 @@ constexpr ConstraintFlag kConstraints[] = {
     {"--grammar", "grammar", "Text of this grammar, in GBNF or Lark"},
 };
 
-// A text, or the contents of a file if the value begins with @.
+// Returns the value or, after an @, the contents of the file.
 Result<std::string> text_or_file(const std::string& value, std::string_view flag) {
   if (!value.starts_with('@')) return value;
   std::ifstream file(value.substr(1));
@@ -72,8 +72,8 @@ Result<> add_constraint(const GenerateCommand& c, std::vector<object>& bodies) {
   return {};
 }
 
-// Reads the request bodies. A .jsonl file has a body on each line, any other file a prompt on each line; "-"
-// is standard input.
+// Reads the request bodies. A .jsonl file has a body on each line; other files have a prompt on each line.
+// "-": standard input.
 Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
   std::vector<object> bodies;
   for (const std::string& prompt : c.prompts) bodies.push_back(prompt_body(prompt, c.chat));
@@ -123,13 +123,12 @@ object result_json(std::size_t number, const Job& job) {
           {"usage", {{"prompt_tokens", job.generation->prompt_tokens()}, {"completion_tokens", tokens}}}};
 }
 
-// The heading with the prompt's number and the choice's index.
 std::string heading(std::size_t number, int index, std::size_t answers) {
   return answers > 1 ? fmt::format("--- prompt {}, answer {}\n", number + 1, index + 1)
                      : fmt::format("--- prompt {}\n", number + 1);
 }
 
-// Runs all bodies, up to the engine's limit at a time. Delivers finished jobs in order.
+// Runs all bodies, concurrently up to the engine's limit. Delivers finished jobs in order.
 class BatchRun {
  public:
   BatchRun(Service& service, std::vector<object> bodies) : service_(service), bodies_(std::move(bodies)) {}
@@ -159,7 +158,7 @@ class BatchRun {
   std::int64_t tokens() const { return tokens_; }
 
  private:
-  // Maximum number of jobs in the engine or waiting for earlier ones.
+  // Maximum number of unfinished and undelivered jobs.
   static constexpr std::size_t kJobsMax = 1024;
 
   Result<> submit_more() {

@@ -1,4 +1,4 @@
-// Collects the engine flags of a command line, for programs that this program starts.
+// The engine flags of a command line, for programs that this program starts.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,12 +12,12 @@ struct GivenFlag {
   std::string value;  // "": the flag is not given
 };
 
-// The given flags of add_engine_flags() and add_hub_flags(), except the model and the token. Call it after
-// the command was parsed.
+// Returns the given flags of add_engine_flags() and add_hub_flags(), except the model and the token. Call it
+// after parsing.
 std::vector<GivenFlag> given_engine_flags(const CLI::App& command);
 
-// The command line of an engine's process (RuntimeOptions::engine_command), for commands other than `octavo
-// serve`.
+// Returns the command line of an engine's process (RuntimeOptions::engine_command), for other commands than
+// `octavo serve`.
 std::vector<std::string> engine_process_command(const CLI::App& command);
 
 }  // namespace octavo

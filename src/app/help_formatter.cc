@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::size_t kColumn = 42;  // column of the descriptions
 
-// The terminal's width, within limits.
+// Returns the terminal's width, within limits.
 std::size_t line_width() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
   return std::clamp<std::size_t>(size.ws_col, kColumn + 30, 120);
 }
 
-// Breaks the text between words, so that lines fit beside the names.
+// Breaks the text between words, to fit beside the names.
 std::string wrapped(std::string_view text) {
   const std::size_t most = line_width() - kColumn;
   std::string lines;
@@ -44,17 +44,17 @@ std::string wrapped(std::string_view text) {
   return lines;
 }
 
-constexpr std::size_t kChoicesMax = 40;  // maximum length of values beside a flag; longer lists are in its
-                                         // description
+// maximum length of a list of values beside a flag; longer lists are in the description
+constexpr std::size_t kChoicesMax = 40;
 
-// The values "{a,b}" in "TEXT:{a,b}"; "": any value.
+// Returns the values "{a,b}" of "TEXT:{a,b}"; "": any value.
 std::string choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{");
   return begin == std::string::npos ? "" : type.substr(begin + 1);
 }
 
-// The name of a flag's value. CLI11 joins a type with all checks: "INT:INT in [1 - 268435456]",
+// Returns the name of a flag's value. CLI11 joins a type and all checks: "INT:INT in [1 - 268435456]",
 // "UINT:NONNEGATIVE", "TEXT:{a,b}".
 std::string value_name(const CLI::Option& option) {
   const std::string all = option.get_type_name();
@@ -79,7 +79,7 @@ std::string value_name(const CLI::Option& option) {
 
 HelpFormatter::HelpFormatter() { column_width(kColumn); }
 
-// Removes CLI11's suffix from flags that switch something off: "--no-cache{false}".
+// Removes CLI11's suffix of negative flags: "--no-cache{false}".
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
   std::string name = CLI::Formatter::make_option_name(option, is_positional);
   constexpr std::string_view kMark = "{false}";

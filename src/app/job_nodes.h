@@ -1,4 +1,4 @@
-// Finds the index of this host in a job from the launcher's variables. The job is a Slurm step or a group of
+// Finds the index of this host in a job, from the launcher's variables: a Slurm step, or a group of
 // Kubernetes' LeaderWorkerSet.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace octavo {
 
-// Returns the value of a variable; "": not set.
+// Returns the value of a variable; "" if it is not set.
 using Environment = std::function<std::string(const char*)>;
 
-// The number of hosts in the job (1 without a job) and the index of this host. Errors (invalid_argument): an
-// invalid variable, whose name is the field.
+// Returns the number of hosts in the job (1 without a job), and the index of this host. Errors:
+// invalid_argument, with the variable's name as field.
 Result<NodeOptions> nodes_of_job(const Environment& environment);
 
 }  // namespace octavo

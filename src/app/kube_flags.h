@@ -1,4 +1,4 @@
-// Flags and environment variables that select the Kubernetes cluster.
+// Flags and environment variables that select a Kubernetes cluster.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ namespace octavo {
 
 void add_kube_api_flag(CLI::App& command, const char* group, std::string& url);
 
-// url: "" selects the cluster in which this process is a pod. Errors: field "kube-api".
+// url: "": the cluster in which this process is a pod. Errors: field "kube-api".
 Result<fleet::KubeApi> kube_api(const std::string& url);
 
 }  // namespace octavo

@@ -18,7 +18,7 @@ namespace octavo {
 namespace {
 
 constexpr int kHistoryLines = 1000;
-constexpr int kPasteMs = 30;  // lines that arrive within this time were pasted
+constexpr int kPasteMs = 30;  // lines that arrive within this time are pasted
 
 bool more_input(int within_ms) {
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
@@ -45,7 +45,7 @@ LineEditor::LineEditor(std::string prompt, std::filesystem::path history_file)
   State& s = *state_;
   s.prompt = std::move(prompt);
   s.file = std::move(history_file);
-  std::setlocale(LC_CTYPE, "");  // so that a key is a character instead of a byte
+  std::setlocale(LC_CTYPE, "");  // a key must be a character, not a byte
   s.history = history_init();
   s.editor = el_init("octavo", stdin, stdout, stderr);
   HistEvent event;

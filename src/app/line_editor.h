@@ -10,14 +10,14 @@ namespace octavo {
 
 class LineEditor {
  public:
-  // Reads the history from the file, if it exists. Empty path: no history is kept.
+  // Reads the history file, if it exists. Empty path: there is no history.
   LineEditor(std::string prompt, std::filesystem::path history_file);
   ~LineEditor();  // writes the history
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Reads the next message, without its newline. Pasted text is one message, even if it has several lines.
-  // nullopt: end of input (Ctrl-D). After Ctrl-C the message is empty.
+  // Returns the next message, without its newline. Pasted text is one message, even with several lines.
+  // Returns "" after Ctrl-C, and nullopt at the end of the input (Ctrl-D).
   std::optional<std::string> read();
 
  private:
@@ -25,8 +25,8 @@ class LineEditor {
   std::unique_ptr<State> state_;
 };
 
-// The history file of `octavo chat`: $XDG_STATE_HOME/octavo/chat_history, else
-// ~/.local/state/octavo/chat_history. Empty if there is no home directory.
+// Returns the history file of `octavo chat`: $XDG_STATE_HOME/octavo/chat_history, otherwise
+// ~/.local/state/octavo/chat_history. Empty without a home directory.
 std::filesystem::path chat_history_file();
 
 }  // namespace octavo

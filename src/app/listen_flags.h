@@ -1,4 +1,4 @@
-// Flags for a program of the fleet: its address, its time to stop, and its log level.
+// Flags of every fleet program: address, time to stop, log level.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// Adds --host (default 0.0.0.0), --port, --tls-cert-path and others. Parsing sets both arguments, which must
+// Adds --host (default 0.0.0.0), --port, --tls-cert-path and others, which set the arguments. Both must
 // outlive the subcommand.
 void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s);
 
@@ -21,7 +21,6 @@ Result<> take_log_level(const std::string& name, Options&) {
   return set_log_level_named(name);
 }
 
-// Adds --log-level; parsing sets it.
 template <class Options>
 constexpr FlagRow<Options> log_level_flag(std::string_view environment = {}) {
   return {"--log-level",

@@ -1,4 +1,4 @@
-// Measures a server at one rate of requests, for `octavo bench sweep` and `octavo tune`.
+// Measures a server at one request rate, for `octavo bench sweep` and `octavo tune`.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,7 +11,7 @@ namespace octavo {
 
 struct LoadRound {
   double rate;        // requests/s
-  double good_share;  // fraction of all requests
+  double good_share;  // fraction of all requests that meet the SLO
   boost::json::object figures;
 
   double figure(const char* name) const { return figures.at(name).to_number<double>(); }
@@ -19,12 +19,12 @@ struct LoadRound {
 
 struct RoundPlan {
   double rate;
-  int seconds;  // duration in seconds; a run has at least 20 requests
+  int seconds;  // seconds of a run, which has at least 20 requests
   std::size_t number;
 };
 
-// Measures a rate. Each round number has different prompts, so that no round uses an earlier one's prefix
-// cache. Round 0 first sends one request; if it fails, its error is returned.
+// Measures a rate. Each round number has other prompts, so that no round finds prompts of an earlier one in
+// the prefix cache. Round 0 first sends one request, and returns its error.
 Result<LoadRound> measure_round(const LoadFlags& flags, const RoundPlan& plan, const traffic::Goodput& slo,
                                 const LoadTarget& target);
 

@@ -23,13 +23,13 @@ std::string first_line(const fs::path& path) {
   return line;
 }
 
-// The selected value: "always [madvise] never" -> "madvise".
+// Returns the selected value: "madvise" for "always [madvise] never".
 std::string chosen(const std::string& choices) {
   const std::size_t begin = choices.find('['), end = choices.find(']');
   return begin < end && end != std::string::npos ? choices.substr(begin + 1, end - begin - 1) : "";
 }
 
-// Number of entries in a list; 0 if it is invalid.
+// Returns the number of entries in a list; 0 if it is invalid.
 int listed(const std::string& list) {
   const auto numbers = read_processor_list(list);
   return numbers ? static_cast<int>(numbers->size()) : 0;

@@ -18,7 +18,7 @@
 namespace octavo {
 namespace {
 
-// A table row for each "# HELP name text" line and the "# TYPE name type" line after it.
+// Returns a table row for each line "# HELP name text" and the line "# TYPE name type" after it.
 std::string table(std::string_view page) {
   std::string out = "| name | type | |\n|---|---|---|\n";
   std::string_view name, help;
@@ -41,7 +41,7 @@ std::string table(std::string_view page) {
 }  // namespace
 
 std::string metrics_page() {
-  // Includes metrics that only some engines report.
+  // Enables the metrics that only some engines report.
   std::vector<EngineStats> engines(1);
   engines.front().kv_transfer.enabled = true;
   engines.front().kv_host_tier.enabled = engines.front().kv_tier.enabled = true;

@@ -1,4 +1,4 @@
-// Makes docs/reference/metrics.md from the metrics pages of the programs.
+// Makes docs/reference/metrics.md from the programs' metrics.
 #pragma once
 
 #include <string>

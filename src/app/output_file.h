@@ -1,4 +1,4 @@
-// Files for the results of commands.
+// Result files of commands.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace octavo {
 
-// Replaces the file by the text. Does nothing if the path is empty. Error: io; field: the flag of the path.
+// Replaces the file by the text. Does nothing if the path is empty. Errors: io. field: the flag with the
+// path.
 Result<> write_output(std::string_view field, const std::string& path, std::string_view text);
 
 }  // namespace octavo

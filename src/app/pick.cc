@@ -25,7 +25,7 @@ namespace {
 
 struct ConfigFlags {
   std::string file, text;
-  bool experimental = false;  // allows plugins whose level in llm-d is alpha
+  bool experimental = false;  // allow plugins whose level in llm-d is alpha
 };
 
 struct ClusterFlags {
@@ -237,7 +237,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   TRY(o.sources, read_sources(c.sources));
   if (o.config.discovery && !o.endpoints.empty())
     return invalid("endpoints", "cannot be combined with file-discovery in the configuration");
-  constexpr int kTickMsMin = 50;  // llm-d's floor
+  constexpr int kTickMsMin = 50;  // llm-d's minimum
   TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.times.refresh_metrics, kTickMsMin));
   TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.times.metrics_staleness, 1));
   TRY(drain_ms, duration_ms("drain-timeout", c.times.drain, 0));

@@ -1,4 +1,4 @@
-// octavo plan: finds the number of replicas that a given traffic needs.
+// octavo plan: finds the number of replicas for some traffic.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>

@@ -88,7 +88,7 @@ Result<fleet::MakeConnector> kubernetes_connector(const PlanLiveCommand& c) {
   return [o](int) { return std::make_unique<fleet::KubernetesConnector>(o); };
 }
 
-// The pool has its part of the SLO: prompts are computed in one, further tokens in the other.
+// Each pool has its part of the SLO: TTFT for prefill, time per output token for decode.
 Result<> read_pool(const PlanLiveCommand& c, const AutoscalerSetup& setup, fleet::PlannerOptions& o) {
   if (c.pool.empty()) return {};
   if (setup.rules.scaling.replicas_min == 0)

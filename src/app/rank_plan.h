@@ -11,11 +11,11 @@ namespace octavo {
 struct RankPlanOptions {
   RankLayout layout;
   bool whole_experts = false;
-  std::string device;  // device of each rank, one of known_devices(); empty: step times are not predicted
+  std::string device;  // one of known_devices(); empty: no step times
 };
 
-// Text with a line for each stage, whose ranks are equal. It has layers, weights and KV cache of a rank, in
-// the checkpoint's format and in bf16, and the roofline time of a decode step on the device. Errors: as for
+// Returns text with a line for each stage, whose ranks are equal: layers, weights and KV cache of a rank, in
+// the checkpoint's format and in bf16, and the roofline time of a decode step on the device. Errors: those of
 // check_shard and divide_layers, which name what cannot be divided; invalid_argument for an unknown device.
 Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& options);
 

@@ -48,7 +48,8 @@ fleet::Role role_of(const std::string& name, const KvTransferOptions& transfer) 
   return transfer.produces ? fleet::Role::prefill : fleet::Role::decode;
 }
 
-// The address at which subscribers reach a bound endpoint, with the host "*"; "": it is not reachable.
+// Returns the address at which subscribers reach a bound endpoint, with the host "*"; "" if it is not
+// reachable.
 std::string subscribed(const std::string& endpoint, int rank) {
   constexpr std::string_view kTcp = "tcp://";
   if (endpoint.empty()) return "";

@@ -27,11 +27,11 @@ void add_registration_flags(CLI::App& command, RegistrationFlags& flags);
 
 struct RegistrationPlan {
   fleet::RegistrationOptions options = {};
-  fleet::Endpoint worker = {};  // description of the server so far; of its URL only the scheme is set
+  fleet::Endpoint worker = {};  // description of the server; its URL has only the scheme
   KvEventOptions events = {};
 };
 
-// nullopt: the flags name no list. Errors name the flag.
+// Returns nullopt if the flags name no list. Errors name the flag.
 Result<std::optional<RegistrationPlan>> plan_registration(const ServeCommand& command);
 
 std::unique_ptr<fleet::Registration> start_registration(RegistrationPlan plan, const Serving& serving);

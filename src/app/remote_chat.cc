@@ -14,7 +14,7 @@ namespace {
 using boost::json::object;
 using boost::json::value;
 
-// The value at a JSON pointer; null if a part of the path is missing.
+// Returns the value at a JSON pointer; null if it is missing.
 const value* at_path(const value& root, std::string_view pointer) {
   boost::system::error_code missing;
   return root.find_pointer(pointer, missing);
@@ -78,7 +78,7 @@ class RemoteChat final : public ChatBackend {
         TRY(const std::string text, take_event(event, turn));
         if (!text.empty() && turn.text.empty()) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
         turn.text += text;
-        wanted = show(text);  // leaving the loop disconnects, so the server ends the answer
+        wanted = show(text);  // ending the loop disconnects, so the server ends the answer
         if (!wanted) break;
       }
     }
@@ -88,7 +88,7 @@ class RemoteChat final : public ChatBackend {
   }
 
  private:
-  // Returns the event's text, and stores its usage in the answer.
+  // Returns the event's text, and stores its usage.
   static Result<std::string> take_event(const std::string& event, Turn& turn) {
     boost::system::error_code wrong;
     const value chunk = boost::json::parse(event, wrong);

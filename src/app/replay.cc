@@ -26,11 +26,11 @@ namespace {
 struct ReplayCommand {
   RuntimeCommand serve;
   std::string path;
-  std::string url;  // server to load; "": compute the answers in this process
+  std::string url;  // server to load; "": compute in this process
   double speed = 1;
 };
 
-// Reads records line by line, because a folder can be larger than memory.
+// Reads records line by line, because they may exceed the memory.
 class RecordReader {
  public:
   explicit RecordReader(std::vector<std::filesystem::path> files) : files_(std::move(files)) {}
@@ -53,7 +53,7 @@ class RecordReader {
  private:
   std::vector<std::filesystem::path> files_;
   std::ifstream stream_;
-  std::size_t file_ = 0;  // number of files that were opened
+  std::size_t file_ = 0;  // number of opened files
   std::int64_t number_ = 0;
 };
 
@@ -84,17 +84,17 @@ class Replay {
   }
 
  private:
-  static constexpr std::size_t kJobsMax = 1024;  // requests in the engine
+  static constexpr std::size_t kJobsMax = 1024;  // maximum number of requests in the engine
 
   struct Job {
     std::string place;
     Record record;
     std::vector<RecordedAnswer> answers{};
     int unfinished = 0;
-    std::optional<Error> error{};  // of one of the answers
+    std::optional<Error> error{};  // error of an answer
   };
 
-  // False: there is no other record.
+  // Returns false after the last record.
   bool submit_next() {
     auto line = reader_.next();
     if (!line) return false;
@@ -188,7 +188,7 @@ Result<> replay_here(ReplayCommand& c, RecordReader reader) {
   return {};
 }
 
-// Sends the recorded prompts to a server, at the recorded times divided by `speed`.
+// Sends the recorded prompts to a server. Their times are the recorded times divided by `speed`.
 Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
   struct Arrival {
     std::int64_t at_us;
@@ -206,7 +206,8 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
                          .output_tokens = static_cast<int>(std::max<std::int64_t>(tokens, 1))}});
   }
   if (arrivals.empty()) return invalid("log", "{} has no records", c.path);
-  std::ranges::stable_sort(arrivals, {}, &Arrival::at_us);  // lines are in the order of the ends
+  // records are in the order in which requests have ended
+  std::ranges::stable_sort(arrivals, {}, &Arrival::at_us);
   std::vector<traffic::Prompt> prompts;
   std::vector<std::int64_t> due_us;
   for (Arrival& arrival : arrivals) {

@@ -1,4 +1,4 @@
-// octavo route: the router.
+// octavo route
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -80,8 +80,7 @@ constexpr RouterFlag kPolicyFlag[] = {
     {"--policy", flag::to<&RouterOptions::policy>, policies_text, OneOfList{policy_names}},
 };
 
-// Reads the URLs of prefill workers. In SGLang's command line, each is followed by a bootstrap port or
-// "none".
+// Reads the URLs of prefill workers. As in SGLang, a bootstrap port or "none" may follow a URL.
 Result<> take_prefill_urls(const std::vector<std::string>& words, RouterOptions& o) {
   for (const std::string& word : words) {
     int port = 0;

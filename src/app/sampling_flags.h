@@ -1,4 +1,4 @@
-// Sampling parameters as flags, which become fields of a request body.
+// Sampling parameters as flags. They become fields of a request body.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Adds --max-tokens and the flags of request/sampling_fields.h. A flag sets the field in `body`, which must
-// outlive the subcommand. The request's parser checks the value.
+// Adds --max-tokens and the flags of request/sampling_fields.h. A flag sets a field of `body`, which must
+// outlive the subcommand. The request's parser checks the values.
 void add_sampling_flags(CLI::App& command, boost::json::object& body);
 
 }  // namespace octavo

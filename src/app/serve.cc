@@ -27,7 +27,7 @@
 namespace octavo {
 namespace {
 
-// Applies vLLM's lora_filesystem_resolver, unless VLLM_PLUGINS is set and does not contain it.
+// Enables vLLM's lora_filesystem_resolver, unless VLLM_PLUGINS is set and does not contain it.
 void take_adapter_folder(RuntimeOptions& options) {
   const std::string folder = environment("VLLM_LORA_RESOLVER_CACHE_DIR");
   const std::string plugins = environment("VLLM_PLUGINS");
@@ -67,7 +67,7 @@ Result<> take_mpi(EngineOptions& options) {
   return {};
 }
 
-// Sets the hosts of a job, if no flag sets the index of this host.
+// Sets the hosts of a job, unless a flag sets the index of this host.
 Result<> take_job_nodes(EngineOptions& options) {
   if (options.parallel.rank_layout().size() == 1 || options.parallel.nodes.count > 1 || options.parallel.mpi)
     return {};
@@ -80,8 +80,8 @@ Result<> take_job_nodes(EngineOptions& options) {
   return {};
 }
 
-// --stand-ins: starts servers without weights, each with an engine in this process. Engine indices count up,
-// and with them the ports of KV events.
+// --stand-ins: starts servers without weights, each with an engine in this process. Engine indices ascend,
+// and so do the ports of their KV events.
 Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
   const EngineOptions& engine = c.runtime.engine;
   if (!engine.device.executor.starts_with("simulated"))
@@ -116,8 +116,8 @@ Result<std::vector<Serving>> start_servers(ServeCommand& c) {
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
-  // Whether this host has engines of another host's server. Without the index of its first engine, this host
-  // has ranks.
+  // Whether this host has engines of another host's server. Without the index of its first engine, it has
+  // ranks.
   const bool has_engines_of_another =
       c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
@@ -148,7 +148,7 @@ Result<> serve(ServeCommand& c) {
   signals.wait([&] {
     for (const Serving& serving : servings) serving.runtime->engine->log_state();
   });
-  for (Serving& serving : servings) serving.registration.reset();  // routers send no more requests
+  for (Serving& serving : servings) serving.registration.reset();  // makes routers stop sending requests
   log_info("stopping: running requests may take up to {} s to end", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);
   return {};

@@ -19,7 +19,7 @@
 namespace octavo {
 namespace {
 
-// Flags that `octavo serve --help` shows.
+// Flags in `octavo serve --help`.
 const std::set<std::string> kCommonFlags = {
     "--help",
     "--help-all",
@@ -56,7 +56,7 @@ Result<> take_log_format(const std::string& name, ServeCommand&) {
   return {};
 }
 
-// Enables batches. They yield to other requests by priority.
+// Enables batches, with a lower priority than other requests.
 Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
   if (folder.empty()) return invalid("--batch-dir", "must be the path of a folder");
   c.batch_dir = folder;
@@ -184,7 +184,6 @@ constexpr ServeFlag kProcessFlags[] = {
      "--data-parallel-start-rank"},
 };
 
-// Flags of the child processes that a server starts.
 constexpr ServeFlag kChildFlags[] = {
     {kProcessorsFlag,
      flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::device, &DeviceOptions::processors>},

@@ -1,4 +1,4 @@
-// Flags of `octavo serve` in addition to those of the engine. Names are those of `vllm serve`.
+// Flags of `octavo serve` beside those of the engine. Names are those of `vllm serve`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,13 +11,13 @@
 
 namespace octavo {
 
-// The reply field system_fingerprint.
+// The field system_fingerprint of replies.
 struct Fingerprint {
   std::string mode = "full";
   std::string value;
 };
 
-// A process that the server starts: an engine, or one of its ranks.
+// A child process of a server: an engine, or a rank.
 struct ChildProcess {
   bool runs_engine = false;
   int rank = 0;
@@ -38,7 +38,7 @@ struct Lists {
 
 struct ServeCommand : RuntimeCommand {
   http::ServerOptions http;
-  http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins have no access
+  http::CorsOptions cors{.origins = {}};  // no origin: browsers give other sites no access
   Fingerprint fingerprint;
   bool auto_tool_choice = true;
   bool engine_process = true;
@@ -47,19 +47,20 @@ struct ServeCommand : RuntimeCommand {
   ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
-  std::string batch_dir;  // "": files and batches are off
+  std::string batch_dir;                                  // "": no files and batches
   std::int64_t batch_dir_bytes = std::int64_t{32} << 30;  // maximum bytes of all files and answers
   LogStats log_stats;
   RegistrationFlags registration;
   Lists lists;
 };
 
-// Adds the flags to a subcommand; parsing sets `command`, which must outlive the subcommand.
+// Adds flags that set `command`, which must outlive the subcommand.
 void add_serve_flags(CLI::App& app, ServeCommand& command);
 
-// docs/reference/flags.md: the support of each flag of `vllm serve`, and the flags that only Octavo has.
+// Returns docs/reference/flags.md: the support of each flag of `vllm serve`, and the flags that only Octavo
+// has.
 std::string flags_page(const CLI::App& serve);
-// docs/reference/environment.md: environment variables, and the support of vLLM's.
+// Returns docs/reference/environment.md: environment variables, including the support of vLLM's.
 std::string environment_page();
 
 }  // namespace octavo

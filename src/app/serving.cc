@@ -20,7 +20,7 @@
 namespace octavo {
 namespace {
 
-// --fingerprint-mode: hashes the settings that change outputs, so that clients notice a change.
+// Returns a hash of the settings that change outputs (--fingerprint-mode), so that clients notice changes.
 std::string fingerprint(const ServeCommand& c) {
   if (c.fingerprint.mode == "none") return "";
   if (c.fingerprint.mode == "custom") return c.fingerprint.value;
@@ -61,14 +61,14 @@ Result<Serving> start_serving(ServeCommand& c) {
     TRY(serving.server, ApiServer::start(api_keys, c.http));
     return {};
   };
-  // If another server has the same port, requests must not arrive before the model is loaded.
+  // With a shared port, another server may answer: listen only after the model is loaded.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
     log_info("listening on {}; 503 until the model is loaded", serving.server->address());
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
-  // The server stops the batches, but only once it is open.
+  // The server stops the batches, but only after open().
   if (store)
     serving.runtime->service->batches =
         batches::start(std::move(store), batches::serve_host(serving.runtime->service));

@@ -1,4 +1,4 @@
-// Serves a model over the HTTP API in this process, for `octavo serve` and `octavo run-batch`.
+// Serves a model over HTTP in this process, for `octavo serve` and `octavo run-batch`.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace octavo {
 struct Serving {
   std::unique_ptr<Runtime> runtime;  // must outlive the server
   std::unique_ptr<ApiServer> server;
-  std::unique_ptr<StatsLog> stats_log;                // null: not requested
+  std::unique_ptr<StatsLog> stats_log;                // null: no log of statistics
   std::unique_ptr<fleet::Registration> registration;  // null: the server is not registered
 };
 
-// Listens at once and answers 503 while the model loads. Returns when the model is loaded.
+// Listens, and answers 503 while the model loads. Returns when the model is loaded.
 Result<Serving> start_serving(ServeCommand& c);
 
 }  // namespace octavo

@@ -15,8 +15,8 @@ enum class Takes : std::uint8_t { nothing, one, several };
 struct SglangFlag {
   std::string_view name;
   Takes takes;
-  std::string_view instead;  // the replacement in Octavo, or the reason why none is needed
-  bool is_refused = false;   // the user relies on it for security, so the flag is an error
+  std::string_view instead;  // what to use in Octavo, or why nothing is needed
+  bool is_refused = false;   // the user relies on it for security, so it is an error
 };
 
 constexpr std::string_view kNoGrpc = "workers are reached over HTTP, and parse their own answers";

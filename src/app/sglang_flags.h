@@ -1,11 +1,11 @@
-// Flags of SGLang's launch_router that have no effect in Octavo.
+// Flags of SGLang's launch_router without effect in Octavo.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace octavo {
 
-// Adds the flags. Each accepts its values and logs the replacement in Octavo, or is refused by name.
+// Adds the flags. A flag accepts its values and logs what to use in Octavo, or is an error.
 void add_sglang_flags(CLI::App& command);
 
 }  // namespace octavo

@@ -38,10 +38,11 @@ struct SimulateCommand : SimulationFlags {
 
 struct NamedPolicy {
   std::string name;
-  std::optional<fleet::PipelineConfig> pipeline = {};  // set if the policy is from a picker's configuration
+  // set if the policy comes from a picker's configuration
+  std::optional<fleet::PipelineConfig> pipeline = {};
 };
 
-// The router's policies, then those of picker configurations, which are named by their files.
+// Returns the router's policies, then those of picker configurations, named by their files.
 Result<std::vector<NamedPolicy>> read_policies(const SimulateCommand& c) {
   std::vector<NamedPolicy> policies;
   for (const std::string& name : c.policies) policies.push_back({name});

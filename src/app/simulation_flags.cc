@@ -20,7 +20,7 @@ Result<ModelFigures> figures_of(const std::string& model) {
   return model_figures(spec);
 }
 
-// Number of cache blocks that fit in memory beside the weights.
+// Returns the number of KV cache blocks that fit in memory beside the weights.
 Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device, int devices,
                          const SimulationFlags& c) {
   TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
@@ -82,7 +82,7 @@ namespace {
 using fleet::PrefillPool;
 using fleet::TraceChanges;
 
-// The list of known names for an error: "a, b, or a JSON file".
+// Returns the known names for an error: "a, b, or a JSON file".
 template <class Known>
 std::string names_of(const Known& known) {
   std::string text;

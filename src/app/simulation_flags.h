@@ -1,4 +1,4 @@
-// Common flags of `octavo simulate` and `octavo plan`: traffic, and the properties of a replica.
+// Common flags of `octavo simulate` and `octavo plan`: traffic, and properties of a replica.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,19 +20,19 @@ struct SimulationFlags {
   std::string model = "qwen3-32b";
   std::string device = "h100";
   int tensor_parallel_size = 2;
-  int prefill_tensor_parallel_size = 0;  // 0: as for decode replicas
+  int prefill_tensor_parallel_size = 0;  // 0: that of decode replicas
   double memory_share = 0.9;
   int max_queued = 4096;
 };
 
-// Adds the flags; parsing sets `flags`, which must outlive the subcommand.
+// Add flags that set `flags`, which must outlive the subcommand.
 void add_traffic_flags(CLI::App& command, SimulationFlags& flags);
 void add_replica_flags(CLI::App& command, SimulationFlags& flags);
 // Adds the flags of separate prefill replicas, except their number.
 void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& flags);
 
-// If timing and cache size are not given, computes them from the data of model and device. Does the same for
-// separate prefill replicas.
+// Computes timing and cache size from the figures of model and device, unless flags set them. Also for
+// prefill replicas.
 Result<> describe_replica(SimulationFlags& flags);
 Result<fleet::Trace> read_traffic(SimulationFlags& flags);
 

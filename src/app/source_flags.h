@@ -18,7 +18,7 @@ struct SourceFlags {
 };
 
 void add_source_flags(CLI::App& command, SourceFlags& flags);
-// Adds flags of `octavo route`; the picker reads these values from its configuration.
+// Adds flags that only `octavo route` has; `octavo pick` reads the values from its configuration.
 void add_event_flags(CLI::App& command, SourceFlags& flags);
 
 // Errors name the flag.

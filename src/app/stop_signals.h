@@ -1,4 +1,4 @@
-// The signals of a server: SIGINT and SIGTERM stop it, SIGUSR1 requests its state.
+// Signals of a server: SIGINT and SIGTERM stop it, SIGUSR1 requests its state.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace octavo {
 
-// Handles SIGINT and SIGTERM. While the model loads, the first signal ends the program; later, the second
-// signal does. Create it before any other thread, so that no other thread receives the signals.
+// Handles SIGINT and SIGTERM. The first signal stops the program, or ends it while the model loads; the
+// second ends it. Create this object before any thread, so that no other thread receives the signals.
 class StopSignals {
  public:
   StopSignals();
 
-  // Returns when the program should stop. Until then, calls `on_usr1` on another thread for each SIGUSR1.
+  // Returns when the program must stop. Until then, calls `on_usr1` on another thread for each SIGUSR1.
   void wait(std::function<void()> on_usr1 = {});
 
  private:

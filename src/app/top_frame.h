@@ -1,4 +1,4 @@
-// One frame of `octavo top`: a table of servers as text.
+// A frame of `octavo top`: a table of servers.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,9 @@
 namespace octavo {
 
 struct TopRow {
-  std::string name;                            // server name
-  std::optional<fleet::ServerLoad> load = {};  // load in the last interval; nullopt: the server did not
-                                               // answer
-  std::string problem = {};                    // reason why the server did not answer
+  std::string name;
+  std::optional<fleet::ServerLoad> load = {};  // load in the last interval; nullopt: no answer
+  std::string problem = {};                    // why the server did not answer
 };
 
 // seconds: length of the interval. With several servers, the last row is their sum. Each line ends with a

@@ -1,4 +1,4 @@
-// octavo tune: searches for engine flags with the highest rate of requests within an SLO, on the real engine.
+// octavo tune: searches on the real engine for the flags with the highest request rate within an SLO.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,14 +28,14 @@ namespace {
 using traffic::Knob;
 using traffic::KnobSearch;
 
-constexpr double kBetter = 1.03;   // a setting counts as better if its rate is at least this multiple of the
-                                   // best rate
-constexpr int kConfirmations = 3;  // number of runs at the rate that must all meet the SLO
-constexpr double kLowered = 0.95;  // factor for the rate after a run that does not meet the SLO
-constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // fractions of the rate
+// a setting is better if its rate is at least this multiple of the best rate
+constexpr double kBetter = 1.03;
+constexpr int kConfirmations = 3;                        // consecutive runs at a rate that must meet the SLO
+constexpr double kLowered = 0.95;                        // factor of the rate after a run that misses the SLO
+constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // fractions of the best rate
 
 struct TuneCommand {
-  EngineOptions parsed;  // only for their flags, since each trial parses them again
+  EngineOptions parsed;  // only for adding flags; each trial parses them again
   HubFlags hub;
   LoadFlags load;
   std::vector<std::string> slo;
@@ -46,7 +46,7 @@ struct TuneCommand {
   std::string config = "octavo-tuned.yaml", report, plot;
 };
 
-// A server with one setting, and requests to it.
+// A server with one setting.
 struct Tuned {
   Serving serving;
   LoadTarget target;
@@ -132,12 +132,13 @@ class Tuner {
                        r.good_share * 100, r.figure("p99_ttft_ms"), r.figure("p99_tpot_ms"));
   }
 
-  // Finds the highest rate of a setting. If it is not better than `best`, it ends after one run.
+  // Finds the highest rate of a setting. Ends after one run if the setting is not better than `best`.
   Result<TunedTrial> try_setting(const KnobSearch::Setting& setting, double best) {
     TunedTrial trial{.flags = flags_of(setting), .rate = 0, .reason = {}};
     auto tuned = start(trial.flags);
     if (!tuned) {
-      if (result_.trials.empty()) return std::unexpected(tuned.error());  // the usual setting must work
+      // without flags, the server must start
+      if (result_.trials.empty()) return std::unexpected(tuned.error());
       trial.reason = fmt::format("does not start: {} {}", tuned.error().field, tuned.error().message);
     } else {
       traffic::RateSearch rates(best > 0 ? best * kBetter : c_.first_rate, c_.precision);
@@ -156,7 +157,7 @@ class Tuner {
     return trial;
   }
 
-  // Lowers the rate until several consecutive runs meet the SLO. Then measures the curve.
+  // Lowers the rate until kConfirmations consecutive runs meet the SLO, then measures the curve.
   Result<> confirm() {
     TRY(const Tuned tuned, start(result_.best.flags));
     double rate = result_.best.rate;

@@ -10,28 +10,27 @@
 namespace octavo {
 
 struct TunedTrial {
-  std::vector<GivenFlag> flags;  // flags that are searched
-  double rate = 0;               // highest rate that meets the SLO, in requests/s; 0: not better than the
-                                 // best so far
-  std::string reason;            // reason if the rate is 0; otherwise the statistics at the rate
+  std::vector<GivenFlag> flags;
+  double rate = 0;  // highest rate that meets the SLO, in requests/s; 0: not better than the best one so far
+  std::string reason;  // why the rate is 0; otherwise figures at the rate
 };
 
 struct TuneResult {
   std::string model;
-  std::vector<GivenFlag> given;  // flags of the command line, which are not searched
+  std::vector<GivenFlag> given;  // flags of the command line, which stay
   std::vector<std::string> slo;
-  double share = 0;  // fraction of the requests that must meet the SLO
+  double share = 0;  // fraction of requests that must meet the SLO
   std::vector<TunedTrial> trials;
   std::vector<TunedTrial> grid;  // with --exhaustive
   TunedTrial best;
-  std::vector<LoadRound> confirmed;  // runs of the best setting at its rate
-  std::vector<LoadRound> curve;      // runs of the best setting, by rate
+  std::vector<LoadRound> confirmed;  // runs of the best setting at the best rate
+  std::vector<LoadRound> curve;      // runs of the best setting at other rates
 };
 
-// The flags as a table shows them: "max-num-seqs 64, block-size 32".
+// Returns the flags for a table: "max-num-seqs 64, block-size 32".
 std::string flags_text(const std::vector<GivenFlag>& flags);
 std::string tuned_config(const TuneResult& result);
-// A report in Markdown.
+// Returns a report in Markdown.
 std::string tune_report(const TuneResult& result);
 
 }  // namespace octavo

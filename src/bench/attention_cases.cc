@@ -1,5 +1,5 @@
 // Cases of attention over KV blocks: single tokens with short and long contexts, prompts, and a common
-// prefix. Also latent attention, and the selection of its visible tokens.
+// prefix. Also latent attention and the selection of its tokens.
 #include <algorithm>
 #include <vector>
 
@@ -9,14 +9,14 @@ namespace octavo {
 namespace {
 
 constexpr int kBlockSize = 16;
-constexpr int kIndexHeads = 64, kIndexDim = 128, kChosen = 2048;  // DeepSeek-V3.2's values
+constexpr int kIndexHeads = 64, kIndexDim = 128, kChosen = 2048;  // of DeepSeek-V3.2
 
 struct Contexts {
   std::string_view name;
   int sequences, queries, length;
-  int window = 0;            // number of tokens that a query sees; 0: all before it
-  int shared = 0;            // number of tokens in the common prefix of all sequences, which share its blocks
-  bool device_only = false;  // true: too large for the host's memory
+  int window = 0;            // sliding window in tokens; 0: full attention
+  int shared = 0;            // tokens in the common prefix of all sequences, whose blocks they share
+  bool device_only = false;  // too large for the host's memory
 };
 constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
                                   {"decode", 16, 1, 32},
@@ -33,11 +33,10 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-// Assignment of the sequences' tokens to blocks of the cache.
 struct Blocks {
   int per_sequence;
-  int freed;   // number of blocks of a sequence before its window, which are free
-  int shared;  // number of blocks of the common prefix
+  int freed;   // blocks of a sequence before its window, which are free
+  int shared;  // blocks of the common prefix
   int all;
 
   explicit Blocks(const Contexts& x)
@@ -47,7 +46,7 @@ struct Blocks {
         shared(x.shared / kBlockSize),
         all((per_sequence - freed) * x.sequences) {}
 
-  // The blocks are not in memory order, as after some time of use.
+  // Returns a block table whose blocks are not in memory order, as after some time of use.
   std::vector<std::int32_t> table(int sequences) const {
     std::vector<std::int32_t> entries;
     int next = all;
@@ -60,10 +59,10 @@ struct Blocks {
   }
 };
 
-// Returns the case. If the spec has an indexer's keys, the case measures only the selection of tokens.
+// Returns the case. If the spec has an indexer's keys, it measures only the selection of tokens.
 OpCase case_of(const OpShapes& s, std::string_view kind, const KvSpec& spec, const Contexts& x,
                const Blocks& blocks, std::int64_t block_bytes) {
-  // Each query of a head processes the keys and values of the tokens up to its own, with two operations per
+  // Each query of a head reads the keys and values of the tokens up to its position, with two operations per
   // element.
   const double met = static_cast<double>(std::int64_t{x.sequences} * x.queries) *
                      (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
@@ -90,7 +89,7 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
   OpCase c = case_of(s, kind, spec, x, blocks, block_bytes);
   if (!visitor.wanted(c)) return {};
-  // a single call takes long enough for the host's clock
+  // Then a single call takes long enough for the host's clock.
   const bool once = x.queries > 1 && !backend.stream->asynchronous();
   c.calls = once ? 1 : static_cast<int>(std::clamp(visitor.cold_bytes / c.bytes, 1.0, 256.0));
 

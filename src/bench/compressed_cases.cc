@@ -1,5 +1,5 @@
 // Cases of DeepSeek-V4's operators: attention to compressed entries of several tokens, whose keys are also
-// their values; and hyper-connections, which mix residual streams.
+// values; hyper-connections, which mix residual streams.
 #include <numeric>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kCalls = 16;  // calls in a run: a single call is too short to time
+constexpr int kCalls = 16;  // a single call is too short to time
 constexpr int kDim = 512, kRate = 4, kBlockSize = 16, kIterations = 20;
 constexpr std::int64_t kPairs = 32, kStreams = 4, kStreamDim = 1024;
 constexpr KvSpec kRows{.kv_heads = 1, .head_dim = kDim, .block_size = kBlockSize, .dtype = DType::bf16, .values_in_keys = kDim};

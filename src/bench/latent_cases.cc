@@ -1,4 +1,4 @@
-// Cases of latent attention's other operators: products of heads with separate matrices, and the store.
+// Cases of latent attention's other operators: products of each head with its matrix, and the store.
 #include <numeric>
 #include <vector>
 

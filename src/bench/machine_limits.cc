@@ -16,11 +16,11 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;  // larger than any processor cache
+constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;  // larger than any CPU cache
 constexpr std::size_t kDeviceBytes = std::size_t{512} << 20;
 constexpr std::int64_t kRounds = 400'000;
 constexpr std::int64_t kTileRounds = 100'000;
-constexpr int kWarmUps = 4;  // the first runs start threads and raise clock frequencies
+constexpr int kWarmUps = 4;  // the first runs start threads and raise the clock
 
 double seconds(clockid_t clock) {
   timespec time{};
@@ -28,7 +28,7 @@ double seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Independent chains of one instruction; `count` chains hide its latency.
+// Independent chains of one instruction: `count` chains hide its latency.
 #define OCTAVO_CHAINS(count, step)                             \
   for (std::int64_t i = 0; i < kRounds; ++i) {                 \
     _Pragma("GCC unroll 24") for (int j = 0; j < count; ++j) { \
@@ -37,7 +37,7 @@ double seconds(clockid_t clock) {
     }                                                          \
   }
 
-// Each function returns the number of operations.
+// Each function returns its number of operations.
 #if defined(__x86_64__)
 #define OCTAVO_REGISTER "v"
 
@@ -83,7 +83,7 @@ __attribute__((target("avx512f,avx512vnni"))) double quads_512() {
   OCTAVO_CHAINS(24, _mm512_dpbusd_epi32(c[j], a, a))
   return double{kRounds} * 24 * 128;
 }
-// Tiles of zeros. Four tiles of sums are used alternately, which hides the instruction's latency.
+// Tiles of zeros. Four tiles of sums hide the latency of the instruction.
 #define OCTAVO_TILES(instruction)                                                                          \
   cpu::MatrixTilesInUse in_use(&cpu::kAmxTiles);                                                           \
   in_use.shape(2 * cpu::kMatrixRows, cpu::kMatrixBytes);                                                   \
@@ -129,7 +129,7 @@ double floats_128() {
 __attribute__((target("arch=armv8.2-a+bf16"))) double pairs_128() {
   float32x4_t c[24] = {};
   uint32x4_t ones = vdupq_n_u32(0x3f803f80);
-  asm volatile("" : "+w"(ones));  // without this, g++ 12 converts the constant to one of another format
+  asm volatile("" : "+w"(ones));  // otherwise g++ 12 converts the constant to another format
   const bfloat16x8_t a = vreinterpretq_bf16_u32(ones);
   OCTAVO_CHAINS(24, vbfdotq_f32(c[j], a, a))
   return double{kRounds} * 24 * 16;

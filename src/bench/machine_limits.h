@@ -1,4 +1,4 @@
-// Limits of a machine, measured with minimal code: memory bandwidth and arithmetic.
+// Measures a machine's limits with minimal code: memory bandwidth and arithmetic.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,11 @@
 namespace octavo {
 
 // Arithmetic that limits an operator: f32 fused multiply-adds, dot products of bf16 pairs, or dot products of
-// groups of 4 bytes. If the instruction set has no dot products, f32 is used.
+// 4 bytes. Instruction sets without dot products use f32.
 enum class Arithmetic : std::uint8_t { f32, bf16, int8 };
 
-// The instruction set with this name; empty: the best one. Error: this processor or this build does not
-// support it.
+// Returns the instruction set of this name; "": the best one. Errors: the CPU or this build does not support
+// it.
 Result<CpuIsa> usable_isa(std::string_view wanted = {});
 
 class MachineLimits {
@@ -28,11 +28,10 @@ class MachineLimits {
   virtual double peak(Arithmetic arithmetic) = 0;  // operations per second; 0: unknown
 };
 
-// Limits of this host: all threads read memory or compute multiply-adds.
+// Limits of this host, when all threads read memory or compute multiply-adds.
 class HostLimits final : public MachineLimits {
  public:
-  // threads: number of threads; 0: all that this process may use. The time is processor time for one thread,
-  // and wall time for several.
+  // threads: 0: all that this process may use. Time is CPU time for one thread, and wall time for several.
   static Result<HostLimits> make(int threads, CpuIsa isa);
 
   double seconds_of(const std::function<void()>& work) override;
@@ -48,7 +47,7 @@ class HostLimits final : public MachineLimits {
   Buffer memory_;
 };
 
-// Bandwidth of an asynchronous device: a copy within its memory counts as reads plus writes. Arithmetic is
+// Bandwidth of an asynchronous device: a copy within its memory counts as a read and a write. Arithmetic is
 // not measured.
 class DeviceLimits final : public MachineLimits {
  public:

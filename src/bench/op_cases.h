@@ -21,30 +21,30 @@ inline constexpr OpShapes kHostShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 819
 inline constexpr OpShapes kDeviceShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
                                              {"Llama-3-8B", 4096, 32, 8, 128, 14336, 128256}};
 
-// Dimensions common to all models with latent attention: latent and rotated part per token; per head, the
-// query part without rotation and the value.
+// Dimensions of all models with latent attention: latent and rotated part of a token; query part without
+// rotation, and value, of a head.
 inline constexpr int kLatent = 512, kTurning = 64, kLatentHead = 128;
 
 struct OpCase {
   std::string operation;
   std::string shape;
   std::string format;
-  int calls;          // number of calls of the operator in a run
-  double bytes;       // bytes per call that must be read from memory (weights, KV)
-  double operations;  // per call; a multiply-add counts as two
+  int calls;          // calls of the operator in a run
+  double bytes;       // bytes that a call must read from memory (weights, KV)
+  double operations;  // operations of a call; a multiply-add counts as two
   Arithmetic arithmetic = Arithmetic::f32;
   std::function<void()> run = {};
 };
 
-// Receives the cases. `wanted` is first called with a case without `run`, before the case's data exists.
+// Receives the cases. `wanted` is called first, with a case without `run` and before its data exists.
 struct OpVisitor {
   std::function<bool(const OpCase&)> wanted;
   std::function<void(const OpCase&)> measure;
-  // Minimum total size of all copies of a matrix, or of a layer's keys and values. It is larger than any
-  // processor cache, so that data comes from memory as in a real model.
+  // Minimum bytes of all copies of a matrix, or of a layer's keys and values: larger than any CPU cache, so
+  // that the data comes from memory as in a real model.
   double cold_bytes = 256e6;
 
-  // Measures a wanted case whose run consists of c.calls equal calls.
+  // Measures a wanted case that runs c.calls equal calls.
   void measure_calls(OpCase c, const std::function<void()>& call) const {
     if (!wanted(c)) return;
     c.run = [&] {
@@ -54,7 +54,7 @@ struct OpVisitor {
   }
 };
 
-// Copies these items to memory of the backend's device.
+// Copies the items to the device's memory.
 template <class T>
 Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   TRY(Buffer memory, backend.device->allocate(items.size() * sizeof(T)));
@@ -64,7 +64,7 @@ Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   return memory;
 }
 
-// These functions skip cases with formats that the backend does not support.
+// Each function skips formats that the backend does not support.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> latent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);

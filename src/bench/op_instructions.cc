@@ -1,7 +1,6 @@
-// Runs each operator once, so that tools/instructions.py can count its instructions. It runs under callgrind
-// with AVX2, the highest level that valgrind supports. With --tiles it counts only instructions on matrix
-// tiles, with their software emulation. One thread and small matrices suffice: the number of instructions
-// per element of the output does not depend on the matrix size.
+// Runs each operator once, so that tools/instructions.py counts its instructions under callgrind. It uses
+// AVX2, the highest level that valgrind supports; with --tiles, only instructions on emulated matrix tiles.
+// One thread and small matrices suffice, since the instructions per output element do not depend on the size.
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
@@ -32,7 +31,7 @@ Result<> count() {
                           .measure =
                               [](const OpCase& c) {
                                 const std::string name = name_of(c);
-                                c.run();  // first run, which does work that is needed only once
+                                c.run();  // not counted: includes work that is needed only once
                                 CALLGRIND_ZERO_STATS;
                                 CALLGRIND_TOGGLE_COLLECT;
                                 c.run();
@@ -45,7 +44,7 @@ Result<> count() {
 }
 
 #if defined(__x86_64__)
-// Prints one line per operator that uses tiles.
+// Prints a line for each operator with tiles.
 Result<> count_on_tiles() {
   TRY(Backend backend, make_cpu_backend({.threads = 1, .isa = CpuIsa::amx_modelled}));
   const OpVisitor visitor{.wanted = is_counted,

@@ -8,15 +8,14 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // number of rows; the last one only on
-                                                                // devices
-constexpr std::int64_t kDistinctRows = 64;                      // larger cases repeat these rows
+constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // rows of activations; 4096 only on devices
+constexpr std::int64_t kDistinctRows = 64;                      // larger matrices repeat these rows
 
 struct ProductFormat {
   std::string_view name;
   Encoding encoding = Encoding::plain;
-  DType dtype = DType::bf16;  // for unquantised matrices
-  std::int64_t group = 0;     // number of columns that share a scale; 0: a whole row
+  DType dtype = DType::bf16;
+  std::int64_t group = 0;     // columns with a common scale; 0: the whole row
 };
 constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"f16", Encoding::plain, DType::f16},
@@ -36,8 +35,7 @@ Arithmetic arithmetic_of(const ProductFormat& format) {
   return format.dtype == DType::f32 || format.dtype == DType::f16 ? Arithmetic::f32 : Arithmetic::bf16;
 }
 
-// Rows of a matrix with random contents. All bytes are 0x30 .. 0x37, so that every number and every scale is
-// normal in any format.
+// Matrix rows of random bytes 0x30 .. 0x37: every number and every scale is normal in any format.
 class RandomRows {
  public:
   RandomRows(const ProductFormat& format, std::int64_t cols) {
@@ -65,7 +63,7 @@ class RandomRows {
     part_.zeros = View::of(zeros_.data(), DType::u8, {kDistinctRows, groups});
   }
 
-  // Returns the matrix as repetitions of these rows, until it has `rows` rows.
+  // Returns a matrix of `rows` rows that repeats these rows.
   std::vector<MatrixPart> repeated(std::int64_t rows) const {
     std::vector<MatrixPart> parts(static_cast<std::size_t>(rows / kDistinctRows), part_);
     if (const std::int64_t rest = rows % kDistinctRows; rest > 0) {
@@ -92,7 +90,8 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
                       const ProductFormat& format, const OpVisitor& visitor) {
   std::vector<WeightPtr> copies;
   for (const std::int64_t m : kBatches) {
-    if (m > 64 && matrix.rows == shapes.vocab) continue;  // only the last tokens of prompts have logits
+    // logits are computed only for the last token of a prompt
+    if (m > 64 && matrix.rows == shapes.vocab) continue;
     if (m > 512 && !backend.stream->asynchronous()) continue;
     OpCase c{.operation = fmt::format("matmul {} {}", shapes.name, matrix.name),
              .shape = fmt::format("{} x {} x {}", m, matrix.cols, matrix.rows),
@@ -119,7 +118,7 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
         on_device(backend,
                   std::vector<std::uint8_t>(static_cast<std::size_t>(m * matrix.cols) * size_of(act), 0x3d)));
     TRY(const Buffer y, backend.device->allocate(static_cast<std::size_t>(m * matrix.rows) * sizeof(float)));
-    // With many rows, a single product takes long enough for the host's clock.
+    // With many rows, a single call takes long enough for the host's clock.
     const bool many = m > 64 && !backend.stream->asynchronous();
     c.calls = static_cast<int>(many ? 1 : copies.size());
     c.bytes = static_cast<double>(copies[0]->bytes());

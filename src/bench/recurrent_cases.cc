@@ -1,5 +1,5 @@
-// Cases of recurrent layers: gates, the short convolution, the delta rules of gated delta nets and RWKV-7,
-// and the scans of Mamba.
+// Cases of recurrent layers: gates, short convolution, delta rules of gated delta nets and RWKV-7, scans of
+// Mamba.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -9,17 +9,17 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kWidth = 4;          // width of the convolution
-constexpr std::int64_t kMamba2State = 128;  // state size per column of a Mamba2 head
-constexpr std::int64_t kMambaState = 16;    // state size per channel of a Mamba mixer
+constexpr std::int64_t kWidth = 4;
+constexpr std::int64_t kMamba2State = 128;  // state elements per column of a Mamba2 head
+constexpr std::int64_t kMambaState = 16;    // state elements per channel of a Mamba mixer
 
-// Tokens of a step, evenly divided among its sequences.
+// Tokens of a step, divided equally among its sequences.
 struct Step {
   std::int64_t sequences, tokens;
 };
 constexpr Step kSteps[] = {{1, 1}, {16, 16}, {1, 512}};
 
-// Inputs that all operators of a step share.
+// Inputs of all operators of a step.
 class StepCases {
  public:
   static Result<StepCases> make(Backend& backend, const OpShapes& shapes, const Step& step,
@@ -31,7 +31,7 @@ class StepCases {
       starts.push_back(static_cast<std::int32_t>(i * step.tokens / step.sequences));
     TRY(cases.slots_, on_device(backend, slots));
     TRY(cases.starts_, on_device(backend, starts));
-    // No position is 0, so that states are read.
+    // Position 0 would skip the read of the state.
     TRY(cases.positions_,
         on_device(backend, std::vector<std::int32_t>(static_cast<std::size_t>(step.tokens), 1)));
     TRY(cases.x_, cases.narrow(cases.n_ * cases.channels_));

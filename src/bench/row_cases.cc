@@ -1,4 +1,4 @@
-// Cases of operators on rows: norms, activations, KV cache writes, and sampling.
+// Cases of operators on rows: norms, activations, KV cache writes, sampling.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kCalls = 64;  // calls in a run: a single call is too short to time
+constexpr int kCalls = 64;  // a single call is too short to time
 constexpr std::int64_t kTokens[] = {1, 16, 64, 512};
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -26,7 +26,7 @@ OpCase row_case(const OpShapes& shapes, std::string_view operation, std::int64_t
           .operations = operations};
 }
 
-// n rows of activations, with the dimensions of a model.
+// n rows of activations of a model.
 struct Rows {
   Backend& backend;
   const OpShapes& s;
@@ -40,7 +40,7 @@ struct Rows {
   View weights() const { return weight.view(DType::f32, {s.dim}); }
   View position() const { return positions.view(DType::i32, {n}); }
 
-  // numbers: elements of a row; operations: per element.
+  // Measures `call`. numbers: elements per row. operations: operations per element.
   void run(std::string_view operation, std::string_view format, std::int64_t numbers, double operations,
            const std::function<void()>& call) const {
     visitor.measure_calls(row_case(s, operation, n, format, static_cast<double>(n * numbers) * operations),
@@ -96,7 +96,7 @@ Result<> copy_cases(const Rows& r) {
     ops.clamp(stream,
               {.x = r.rows(r.narrow), .least = r.weights(), .most = r.weights(), .y = r.rows(r.wide)});
   });
-  // One sequence that has all tokens.
+  // One sequence with all tokens.
   TRY(const Buffer segment,
       on_device(r.backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(r.n)}));
   r.run("pool", "f32", dim, 1, [&] {
@@ -115,7 +115,7 @@ Result<> copy_cases(const Rows& r) {
 }
 
 Result<> embed_case(const Rows& r) {
-  // The table contains zeros, which does not change the time of reads.
+  // A table of zeros takes the same time to read.
   std::vector<std::uint16_t> zeros(size(kTokens[3] * r.s.dim));
   const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], r.s.dim})};
   TRY(const WeightPtr table, r.backend.ops.prepare(*r.backend.device, {std::span(&part, 1), DType::bf16}));
@@ -127,7 +127,7 @@ Result<> embed_case(const Rows& r) {
   return {};
 }
 
-// Operators that rotate queries and keys, and write keys and values to the cache.
+// Operators that rotate queries and keys, and that write keys and values to the cache.
 Result<> store_cases(const Rows& r) {
   const Ops& ops = r.backend.ops;
   Stream& stream = *r.backend.stream;
@@ -208,7 +208,7 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
       if (!visitor.wanted(c)) continue;
       c.calls = 4;
       std::vector<float> normal(size(count));
-      // About normally distributed, like logits: each is the sum of four uniform numbers.
+      // Nearly normal numbers, like logits: sums of four uniform numbers.
       for (std::int64_t i = 0; i < count; ++i) {
         float sum = 0;
         const std::uint64_t bits = random_bits(7, static_cast<std::uint64_t>(i));

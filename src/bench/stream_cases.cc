@@ -4,7 +4,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kCalls = 64;  // calls in a run: a single call is too short to time
+constexpr int kCalls = 64;  // a single call is too short to time
 constexpr std::int64_t kStreams = 4;
 
 Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const OpVisitor& visitor) {

@@ -16,12 +16,12 @@ struct Timing {
   OpTimes* times = nullptr;
   bool on_host = false;
   std::optional<Ops> timed;
-  std::optional<std::int64_t> step_bytes;  // bytes since the last embedding lookup; nullopt: no step is
-                                           // running
+  // matrix bytes since the last embedding; nullopt: outside of a step
+  std::optional<std::int64_t> step_bytes;
 };
 Timing timing;
 
-// On a device, the host does not know which experts have tokens. It assumes that no two tokens share an
+// On a device, the host does not know which experts have tokens. Assumes that no two tokens have the same
 // expert.
 std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   const auto experts = static_cast<std::int64_t>(args.w.size());
@@ -35,7 +35,7 @@ std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   return read * static_cast<std::int64_t>(args.w[0]->bytes());
 }
 
-// Bytes of the matrices that an operator reads.
+// Returns the bytes of the matrices that an operator reads.
 template <class Args>
 std::int64_t matrix_bytes(const Args& args) {
   if constexpr (requires { args.w.bytes(); }) return static_cast<std::int64_t>(args.w.bytes());

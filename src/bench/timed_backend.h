@@ -1,4 +1,4 @@
-// A backend that measures the time of a step in each operator, and the time outside of all operators.
+// A backend that measures the time in each operator, and the time between operators.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// The order is that of operators/list.h.
+// In the order of operators/list.h.
 #define OCTAVO_OPERATOR_NAME(name, Args, backends) #name,
 inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATORS(OCTAVO_OPERATOR_NAME)});
 #undef OCTAVO_OPERATOR_NAME
@@ -18,11 +18,11 @@ inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATO
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
-  // Bytes of the matrices used since the last embedding lookup. Experts without tokens do not count.
+  // Bytes of the matrices used since the last embedding, except experts without tokens.
   std::atomic<std::int64_t> weight_bytes{0};
 };
 
-// At most one instance may exist, because operators are plain functions that share one `times`.
+// At most one instance may exist, because operators are plain functions with a common `times`.
 Backend timed_backend(Backend backend, OpTimes& times);
 
 }  // namespace octavo

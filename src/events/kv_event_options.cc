@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kTcp = "tcp://";
 
-// Reads a text; JSON null counts as a missing field.
+// Reads a string. JSON null counts as a missing field.
 Result<> read_text(const json::value& value, std::string_view field, std::string& out) {
   return value.is_null() ? Result<>() : read_field(value, field, out);
 }
@@ -29,7 +29,7 @@ Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
   if (not_json || !value.is_object()) return invalid("kv_events_config", "must be a JSON object");
   KvEventOptions options;
   std::string publisher = "zmq";
-  int max_queue_size = 0;  // accepted but ignored: see KvEventOptions
+  int max_queue_size = 0;  // ignored, see KvEventOptions
   for (const auto& [key, item] : value.get_object()) {
     const std::string_view name = key;
     if (name == "enable_kv_cache_events") {

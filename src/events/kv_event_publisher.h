@@ -1,12 +1,13 @@
-// Publishes the prefix cache's events over ZeroMQ, as vLLM's ZmqEventPublisher does.
+// Publishes the events of the prefix cache over ZeroMQ, like vLLM's ZmqEventPublisher.
 //
 //   PUB     [topic, sequence number, batch]      numbers start at 0; 8 bytes, big-endian
-//   ROUTER  a client sends ["", first number] and gets ["", topic, number, batch] for each kept batch, then
-//           ["", "", -1, ""]. A client with a REQ socket gets these messages without the topic, as in vLLM
-//           before 0.26, whose clients used REQ. Later vLLM clients and llm-d's clients use DEALER.
+//   ROUTER  a client sends ["", first number] and gets ["", topic, number, batch] for each kept batch,
+//           then ["", "", -1, ""].
 //
-// A batch contains the events of one engine step, or of several steps if they are faster than the
-// publisher.
+// A client with a REQ socket gets these messages without the topic, as in vLLM before 0.26, whose clients
+// used REQ. Later clients of vLLM and llm-d use DEALER.
+//
+// A batch has the events of one engine step, or of several steps if they are faster than the publisher.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +28,21 @@ namespace octavo {
 
 class KvEventPublisher {
  public:
-  // Binds the endpoints and starts. rank: the engine's index, see rank_endpoint(). Errors: an endpoint
+  // Binds the endpoints and starts. rank: index of the engine, see rank_endpoint(). Errors: an endpoint
   // cannot be bound.
   static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
                                                          int rank);
-  // Publishes the events in the log, then stops.
+  // Publishes the remaining events of the log.
   ~KvEventPublisher();
 
-  // Log for one writer. Events are published after a flush().
+  // Returns the log, for one writer. Events are published after flush().
   KvEventLog& log() { return log_; }
 
-  // Sets the names that later events report for contents with this `extra`. Keeps the latest 65,536
-  // names; other contents are reported by their digests. Any thread.
+  // Sets the names that events report for contents with this `extra`. Stores the latest 65,536 names; without
+  // a name, events report the digest. Thread-safe.
   void name(const Hash128& extra, KvContentNames names);
 
-  // The bound endpoints, with the port that the operating system chose; "": no replay.
+  // Returns the bound endpoint, with the actual port; replay_endpoint() is "" without replay.
   const std::string& endpoint() const { return endpoint_; }
   bool bound() const { return bound_; }  // false: the publisher connects to endpoint()
   const std::string& replay_endpoint() const { return replay_endpoint_; }
@@ -67,7 +68,7 @@ class KvEventPublisher {
   bool bound_ = true;
   std::mutex mutex_;        // guards kept_
   std::deque<Kept> kept_;   // the last buffer_steps batches
-  std::mutex names_mutex_;  // guards both members below
+  std::mutex names_mutex_;  // guards the two members below
   std::map<Hash128, KvContentNames> names_;
   std::deque<Hash128> named_;  // oldest first
   std::thread publishing_, answering_;

@@ -35,7 +35,7 @@ std::vector<std::string> frames(zmq::socket_t& socket) {
   return parts;
 }
 
-// Receives one message of a replay with a DEALER socket.
+// Receives one message of a replay on a DEALER socket.
 Message receive(zmq::socket_t& socket) {
   const std::vector<std::string> parts = frames(socket);
   EXPECT_EQ(parts.size(), 4U);
@@ -69,7 +69,7 @@ TEST_F(Publishing, ABatchIsVllmsMessage) {
   subscriber.connect(publisher->endpoint());
   subscriber.set(zmq::sockopt::subscribe, "kv");
   subscriber.set(zmq::sockopt::rcvtimeo, 50);
-  // A subscription needs time to reach the publisher, so the first events can be lost.
+  // A subscription takes time, so the first events may be lost.
   std::uint64_t key = 0;
   zmq::message_t topic;
   do {
@@ -99,7 +99,7 @@ TEST_F(Publishing, ABatchIsVllmsMessage) {
   EXPECT_EQ(mp_decode_uint(&at), key);
 }
 
-// Requests all batches from `first`. Returns the numbers of the batches that arrive.
+// Requests all batches from `first` on. Returns the numbers of the received batches.
 std::vector<std::uint64_t> replay(zmq::socket_t& client, std::uint8_t first) {
   const std::array<std::uint8_t, 8> from = {0, 0, 0, 0, 0, 0, 0, first};
   client.send(zmq::str_buffer(""), zmq::send_flags::sndmore);
@@ -118,17 +118,17 @@ TEST_F(Publishing, PastBatchesCanBeAskedFor) {
   for (std::uint64_t key = 1; key <= 5; ++key) {
     write(key, 0, {1, 2});
     while (
-        // so that each becomes a separate batch
+        // Makes each write a separate batch.
         replay(client, static_cast<std::uint8_t>(key - 1)).empty()) {
     }
   }
   EXPECT_EQ(replay(client, 3), (std::vector<std::uint64_t>{3, 4}));
-  // only the last buffer_steps batches are kept
+  // Only the last buffer_steps batches are kept.
   EXPECT_EQ(replay(client, 0), (std::vector<std::uint64_t>{2, 3, 4}));
   EXPECT_EQ(replay(client, 5), std::vector<std::uint64_t>{});
 }
 
-// Clients of vLLM before 0.26 use REQ sockets: each request gets one reply, without the topic.
+// Clients of vLLM before 0.26 use REQ sockets: a request gets one reply, without the topic.
 TEST_F(Publishing, AReqClientGetsTheFramingBeforeVllm026) {
   write(1, 0, {1, 2});
   zmq::socket_t newer(context, zmq::socket_type::dealer);

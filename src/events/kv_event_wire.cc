@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's names, by KvMedium. "GPU" means the memory of the engine's device, whatever its type.
+// vLLM's names, by KvMedium. "GPU" is the memory of the engine's device, whatever its type.
 constexpr std::array<std::string_view, 3> kMediumNames{"GPU", "CPU", "STORAGE"};
 constexpr std::string_view name_of(KvMedium medium) { return kMediumNames[static_cast<std::size_t>(medium)]; }
 

@@ -18,7 +18,7 @@
 
 namespace octavo {
 
-// Names in the request that a content depends on, besides the tokens; reported as in vLLM.
+// Names in the request on which a content depends, besides the tokens. Reported as in vLLM.
 struct KvContentNames {
   std::string adapter;  // "": no adapter
   std::string salt;     // cache_salt; "": no salt
@@ -26,15 +26,15 @@ struct KvContentNames {
 
 class KvEventBatch {
  public:
-  // windows: window of each cache group, in tokens; 0: the group keeps all tokens.
+  // windows: sliding window of each cache group, in tokens; 0: full attention.
   KvEventBatch(int block_size, std::vector<int> windows)
       : block_size_(block_size), windows_(std::move(windows)) {}
 
-  // names: names that belong to the event's `extra`; null: unknown, so the digest is written.
+  // names: names for the event's `extra`; null: writes the digest.
   void add(const KvEvent& event, std::span<const std::int32_t> tokens, const KvContentNames* names = nullptr);
   bool empty() const { return count_ == 0; }
 
-  // Returns the batch and clears it.
+  // Returns the batch, and clears it.
   std::string finish(double seconds, int rank);
 
  private:

@@ -1,4 +1,4 @@
-// Tests the client with gRPC's own server library.
+// Tests the client with gRPC's server library.
 #include "grpc/client.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ std::string bytes_of(const ByteBuffer& buffer) {
   return bytes;
 }
 
-// Sends the message back twice over; a method named Fail ends with an error.
+// Returns the message twice. The method Fail ends with an error.
 class TwiceOver final : public ::grpc::CallbackGenericService {
   class Reactor final : public ::grpc::ServerGenericBidiReactor {
    public:

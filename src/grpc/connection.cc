@@ -29,7 +29,7 @@ void Connection::start(const Methods& methods, std::size_t message_bytes_max) {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  // detects that a gateway's host has disappeared
+  // Detects that a gateway's host has disappeared.
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   session_ = std::make_unique<Session>(methods, message_bytes_max, weak_from_this());
   silence_.expires_after(kSilenceMax);
@@ -93,7 +93,7 @@ bool Connection::take_in(std::span<const char> received) {
   return tls_->open(received, plain) && !tls_->ended() && session_->receive(plain);
 }
 
-// Sends bytes until the socket accepts no more.
+// Sends until the socket accepts no more bytes.
 void Connection::flush() {
   while (session_ && !writing_) {
     if (sent_ == sending_.size()) {
@@ -108,7 +108,7 @@ void Connection::flush() {
   if (session_ && !writing_ && session_->over()) close();
 }
 
-// False: the socket accepts no more bytes now, or the connection is closed.
+// Returns false if the socket accepts no bytes now, or the connection has closed.
 bool Connection::write_some() {
   error_code error;
   sent_ += socket_.write_some(asio::buffer(sending_) + sent_, error);

@@ -1,4 +1,4 @@
-// One client connection of the server. Private to this module. All functions except post() run on its event
+// One client connection of the server; private to this module. All functions except post() run on its event
 // loop.
 #pragma once
 
@@ -41,12 +41,12 @@ class Connection : public Host, public std::enable_shared_from_this<Connection> 
   http::EventLoop& loop_;
   std::unique_ptr<http::TlsSession> tls_;
   std::function<void(Connection*)> on_closed_;
-  boost::asio::steady_timer silence_;  // closes a connection whose client does not send HTTP/2's preface
+  boost::asio::steady_timer silence_;  // closes a connection without HTTP/2's preface
   std::unique_ptr<Session> session_;
   std::string sending_;
   std::size_t sent_ = 0;
   bool writing_ = false;
-  std::mutex mutex_;  // guards closed_; post() drops work if closed_ is set
+  std::mutex mutex_;  // guards closed_, after which post() drops work
   bool closed_ = false;
 };
 

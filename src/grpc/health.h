@@ -1,4 +1,4 @@
-// Health service grpc.health.v1: only Check, without Watch.
+// Health service grpc.health.v1: Check, but not Watch.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@
 
 namespace octavo::grpc {
 
-// The reported health of each service. Safe from any thread.
+// The health of each service. Thread-safe.
 class Health {
  public:
   void set(std::string_view service, bool serving);
-  // nullopt: unknown service.
+  // Returns nullopt for an unknown service.
   std::optional<bool> serving(std::string_view service) const;
-  void stop();  // all services report NOT_SERVING from now on
+  void stop();  // makes all services report NOT_SERVING
 
  private:
   mutable std::mutex mutex_;
@@ -25,7 +25,7 @@ class Health {
 };
 
 inline constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
-// `health` must outlive the calls.
+// health: must outlive the calls.
 Method health_check(const Health& health);
 
 }  // namespace octavo::grpc

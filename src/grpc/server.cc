@@ -40,7 +40,7 @@ struct Server::State {
   const ServerOptions options;
   const Methods methods;
   std::vector<std::unique_ptr<Loop>> loops;
-  std::optional<tcp::acceptor> acceptor;  // runs on the first loop, like the pause
+  std::optional<tcp::acceptor> acceptor;  // on the first loop, like `pause`
   std::optional<asio::steady_timer> pause;
   std::uint16_t port = 0;
   std::size_t next = 0;
@@ -118,8 +118,7 @@ void Server::stop(int grace_ms) {
   const auto on_all = [&](void (Connection::*what)()) {
     for (const auto& loop : state_->loops) {
       loop->loop.run([&] {
-        const auto connections = loop->connections;  // a copy, because connections remove themselves when
-                                                     // they close
+        const auto connections = loop->connections;  // a copy, because closing connections remove themselves
         for (const auto& [key, connection] : connections) ((*connection).*what)();
       });
     }

@@ -1,4 +1,4 @@
-// Tests the server with gRPC's own client library.
+// Tests the server with gRPC's client library.
 #include "grpc/server.h"
 
 #include <gmock/gmock.h>
@@ -24,13 +24,13 @@
 namespace octavo::grpc {
 namespace {
 
-// gRPC's default resolver, c-ares, leaks a few bytes.
+// gRPC's default resolver, c-ares, leaks some bytes.
 const int kResolver = setenv("GRPC_DNS_RESOLVER", "native", 1);
 
 using ::grpc::ByteBuffer;
 using ::grpc::StatusCode;
 
-// Sends each message back, and ends when the client has ended.
+// Returns each message, and ends when the client has ended.
 class Echo : public Receiver {
  public:
   explicit Echo(std::shared_ptr<Call> call) : call_(std::move(call)) {}
@@ -50,7 +50,7 @@ Method echo() {
   return [](std::shared_ptr<Call> call) { return std::make_shared<Echo>(std::move(call)); };
 }
 
-// One call of gRPC's client library, one step at a time.
+// A call of gRPC's client library, in single steps.
 class ClientCall {
  public:
   ClientCall(const std::shared_ptr<::grpc::Channel>& channel, const std::string& method)
@@ -116,7 +116,7 @@ std::shared_ptr<::grpc::Channel> channel_to(
     const std::shared_ptr<::grpc::ChannelCredentials>& credentials = ::grpc::InsecureChannelCredentials()) {
   ::grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a separate connection
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // makes a separate connection
   return ::grpc::CreateCustomChannel("localhost:" + std::to_string(server.port()), credentials, arguments);
 }
 
@@ -172,7 +172,7 @@ TEST(GrpcServer, WhatIsNotTakenIsAStatus) {
   EXPECT_TRUE(fine.finish().ok());
 }
 
-// Accepts one message, then none until resume(). Reports the end of the call.
+// Accepts one message, then pauses until resume(). Reports the end of the call.
 class Waiter : public Echo {
  public:
   struct Seen {
@@ -204,7 +204,7 @@ TEST(GrpcServer, AReceiverThatWaitsGetsTheRestWhenItGoesOn) {
   ASSERT_TRUE(call.write("first"));
   EXPECT_EQ(call.read(), "first");
   const auto waiting = seen.waits.get_future().get();
-  // The message exceeds the window of a paused call, so the rest arrives after resume().
+  // The messages exceed the window of a paused call, so the rest arrives after resume().
   const std::jthread later([&] { waiting->post([waiting] { waiting->resume(); }); });
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(call.write(text_of(200'000, 7)));
   for (int i = 0; i < 8; ++i) EXPECT_EQ(call.read(), text_of(200'000, 7));

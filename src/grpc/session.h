@@ -1,5 +1,5 @@
-// The calls of one HTTP/2 connection, without socket and clock: bytes in, bytes out (nghttp2).
-// Single-threaded.
+// The calls of one HTTP/2 connection: received bytes to calls, replies to bytes (nghttp2). Has no socket and
+// no clock. Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +18,27 @@ namespace octavo::grpc {
 
 class Session {
  public:
-  // Refuses messages above message_bytes_max. `methods` must outlive the session.
+  // methods: must outlive the session. Messages above message_bytes_max are refused.
   Session(const Methods& methods, std::size_t message_bytes_max, std::weak_ptr<Host> host);
-  ~Session();  // calls gone() for each open call
+  ~Session();  // calls gone() for all open calls
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Processes received bytes. False: they are not HTTP/2.
+  // Processes received bytes. Returns false if they are not HTTP/2.
   bool receive(std::span<const char> bytes);
-  // Appends bytes to send. They may be only a part: call it again after they were sent. Appends nothing if
-  // nothing is left to send.
+  // Appends bytes to send; nothing if all are sent. Call it again after sending, since it may append only a
+  // part.
   void send(std::string& bytes);
-  // Both sides have sent everything: close the connection.
+  // Returns whether both sides have sent everything, so the connection can close.
   bool over() const;
   bool began() const { return began_; }  // the client has sent HTTP/2's preface
   std::size_t calls() const { return calls_.size(); }
-  // Asks the client to open no more calls on this connection; open calls continue.
+  // Requests that the client opens no more calls. Open calls continue.
   void shut_down();
 
  private:
   friend class Call;
-  struct Callbacks;  // nghttp2's callbacks
+  struct Callbacks;
 
   void open(Call& call);
   void take(Call& call, std::string_view bytes);
@@ -54,7 +54,7 @@ class Session {
   const std::weak_ptr<Host> host_;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // open calls by stream id
-  std::vector<std::shared_ptr<Call>> drained_;                     // calls whose full output was sent
+  std::vector<std::shared_ptr<Call>> drained_;  // calls whose output is sent after it was full
   bool began_ = false;
 };
 

@@ -1,4 +1,4 @@
-// For any client bytes in any pieces, the session must reply or end, without a crash, and free its calls. The
+// For any client bytes in any pieces, the session must reply or end without a crash, and free its calls. The
 // first byte decides whether HTTP/2's preface is sent first.
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
 
 int open_calls = 0;
 
-// Sends messages back. Pauses after every third message until the next step.
+// Returns the messages. Pauses after every third one until the next step.
 class Echo : public Receiver {
  public:
   Echo(std::shared_ptr<Call> call, std::shared_ptr<Call>& waiting)

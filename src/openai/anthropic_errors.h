@@ -1,4 +1,4 @@
-// Errors as Anthropic's clients expect them: {"type": "error", "error": {"type", "message"}}.
+// Errors in Anthropic's format: {"type": "error", "error": {"type", "message"}}.
 #pragma once
 
 #include <boost/json/object.hpp>

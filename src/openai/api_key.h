@@ -12,15 +12,15 @@
 
 namespace octavo {
 
-// Compares the client's key with all allowed keys. The time depends on neither: it compares digests of equal
-// length, and never stops early.
+// Compares the client's key with all allowed keys. The time reveals nothing about the keys: digests of equal
+// length are compared completely.
 class ApiKeys {
  public:
   explicit ApiKeys(const std::vector<std::string>& keys);
 
-  // True if no keys are set: every client is allowed.
+  // Returns true without keys: every client is allowed.
   bool open() const { return digests_.empty(); }
-  // `authorization`: the header's value, "Bearer KEY".
+  // authorization: the header's value, "Bearer KEY".
   bool allows(std::string_view authorization) const;
 
  private:
@@ -30,11 +30,11 @@ class ApiKeys {
   std::vector<Digest> digests_;
 };
 
-// Returns a 401 response if the request has no valid key. The key is in `Authorization: Bearer KEY` or in
-// Anthropic's `X-Api-Key: KEY`.
+// Returns a 401 response if the request has no valid key, in `Authorization: Bearer KEY` or in Anthropic's
+// `X-Api-Key: KEY`.
 std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
 
-// The key that unauthorized() checks, as "Bearer KEY"; "": the request has none.
+// Returns the key that unauthorized() checks, as "Bearer KEY"; "" if the request has none.
 std::string authorization_of(const http::Request& request);
 
 }  // namespace octavo

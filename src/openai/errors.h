@@ -1,4 +1,4 @@
-// Errors as OpenAI's clients expect them: {"error": {"message", "type", "param", "code"}}.
+// Errors in OpenAI's format: {"error": {"message", "type", "param", "code"}}.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ namespace octavo::openai {
 
 int status_of(ErrorCode code);
 
-// The JSON object; `param` is null if empty. The type is vLLM's name for the status ("BadRequestError").
+// Returns the JSON object; an empty `param` becomes null. The type is vLLM's name of the status
+// ("BadRequestError").
 std::string error_json(int status, std::string_view message, std::string_view param = {});
 
 http::Response error_response(int status, std::string_view message, std::string_view param = {});
-// The message is "field: message". Sets Retry-After if a retry can help.
+// The message is "field: message". Sets Retry-After if a retry can succeed.
 http::Response error_response(const Error& error);
 std::string error_json(const Error& error);
 

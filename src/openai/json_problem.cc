@@ -8,7 +8,8 @@
 namespace octavo::openai {
 namespace {
 
-// The first two hexadecimal digits of a \uXXXX escape at this position, in lower case; "": no escape.
+// Returns the first two hexadecimal digits of the \uXXXX escape at this position, in lower case; "" if none
+// exists.
 std::string escape_at(std::string_view text, std::size_t at) {
   if (!text.substr(std::min(at, text.size())).starts_with("\\u") || at + 4 > text.size()) return "";
   std::string digits;
@@ -20,7 +21,7 @@ std::string escape_at(std::string_view text, std::size_t at) {
 bool is_high(std::string_view digits) { return digits >= "d8" && digits <= "db"; }
 bool is_low(std::string_view digits) { return digits >= "dc" && digits <= "df"; }
 
-// Whether an escape shortly before this position is half of a surrogate pair.
+// Returns whether an escape shortly before this position is half of a surrogate pair.
 bool half_pair_before(std::string_view text, std::size_t at) {
   constexpr std::size_t kEscape = 6;
   for (std::size_t i = at > 2 * kEscape ? at - 2 * kEscape : 0; i < at; ++i) {
@@ -36,7 +37,7 @@ bool half_pair_before(std::string_view text, std::size_t at) {
   return false;
 }
 
-// Number of bytes of the UTF-8 character at this position; 0: the bytes are not UTF-8.
+// Returns the length in bytes of the UTF-8 character at this position; 0 if the bytes are not UTF-8.
 std::size_t character_bytes(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   const int first = byte(at);
@@ -47,7 +48,7 @@ std::size_t character_bytes(std::string_view text, std::size_t at) {
   return bytes;
 }
 
-// Whether the byte at this position is part of a character that is not UTF-8.
+// Returns whether the byte at this position is part of a character that is not UTF-8.
 bool broken_character(std::string_view text, std::size_t at) {
   if (at >= text.size() || static_cast<unsigned char>(text[at]) < 0x80) return false;
   std::size_t start = at;
@@ -63,7 +64,7 @@ std::string json_problem(std::string_view text, std::size_t at) {
     if (text.substr(at).starts_with(name))
       return fmt::format("{} is no JSON value: send a number, null, or leave the field out", name);
   if (half_pair_before(text, at)) return "an escape in a string is half of a surrogate pair";
-  // The parser stops in the middle of a character, or after it.
+  // The parser stops within a character, or after it.
   const bool broken = broken_character(text, at) || (at > 0 && broken_character(text, at - 1));
   return broken ? "the text is not UTF-8" : "";
 }

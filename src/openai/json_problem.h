@@ -1,4 +1,4 @@
-// Says why a text is not JSON. Parsers only report "syntax error".
+// Explains why a text is not JSON, since parsers only report "syntax error".
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace octavo::openai {
 
-// The reason, in words, why a parser stopped at this byte; "": none of the known ones.
+// Returns why a parser stopped at this byte; "" for unknown reasons.
 std::string json_problem(std::string_view text, std::size_t at);
 
 }  // namespace octavo::openai

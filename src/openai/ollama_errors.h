@@ -1,4 +1,4 @@
-// Errors as Ollama's clients expect them: {"error": "message"}.
+// Errors in Ollama's format: {"error": "message"}.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 namespace octavo::openai {
 
 http::Response error_response_in(Protocol protocol, const Error& error);
-// param: the field that caused the error, for protocols that report it.
+// param: the field with the error, for protocols that report it.
 std::string error_json_in(Protocol protocol, int status, std::string_view message,
                           std::string_view param = {});
 

@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 namespace {
 
-// A short form of a wrong value, for errors.
+// Returns a short form of an invalid value, for errors.
 std::string shown(const json::value& value) {
   constexpr std::size_t kShownMax = 40;
   if (const json::string* number = long_number(value)) {

@@ -1,4 +1,4 @@
-// Reads a JSON request field by field, and checks types and ranges. Errors name the field and the limit.
+// Reads the fields of a JSON request, and checks their types and ranges. Errors name the field and the limit.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -19,11 +19,11 @@ namespace octavo::openai {
 inline constexpr std::size_t kJsonDepthMax = kExactJsonDepthMax;
 
 // Parses a body that must be one JSON object, in any encoding that utf8_json reads. Errors: invalid_argument,
-// with the position of the JSON error.
+// with the position of the error.
 Result<boost::json::object> parse_body(std::string_view body);
 
-// Reads one object. Each reader sets `out` if the field is present. It does nothing if the field is absent or
-// null (OpenAI's clients send null for "default"). A wrong type or range is an error that names the field.
+// Reads one object. Each function sets `out` if the field exists and is not null (OpenAI's clients send null
+// for "default"). A wrong type or range is an error that names the field.
 class Fields {
  public:
   // path: prefix of the field names in errors, such as "stream_options." or "messages[3].".
@@ -43,18 +43,18 @@ class Fields {
   Result<> texts(std::string_view name, std::vector<std::string>& out);
   Result<> one_or_more_texts(std::string_view name, std::vector<std::string>& out);
 
-  // The field's value; nullptr if absent or null.
+  // Returns the field's value; nullptr if it is absent or null.
   const boost::json::value* any(std::string_view name);
   Result<const boost::json::object*> object(std::string_view name);
   Result<const boost::json::array*> array(std::string_view name);
 
-  // Accepts these fields with any value, and ignores them.
+  // Ignores these fields, with any values.
   void accept(std::initializer_list<std::string_view> names);
-  // Refuses a field that Octavo does not support: it must be absent or null. `harmless` accepts more values.
+  // Refuses a field without support: it must be absent, null or `harmless`.
   Result<> refuse(std::string_view name, std::string_view reason,
                   const boost::json::value& harmless = nullptr);
 
-  // Names of the fields that no reader has read.
+  // Returns the names of fields that no function has read.
   std::vector<std::string> unread() const;
 
   std::string full_name(std::string_view name) const { return path_ + std::string(name); }
@@ -65,7 +65,7 @@ class Fields {
   std::unordered_set<std::string_view> read_;
 };
 
-// Reads an integer in [min, max]: a JSON number (also 16.0) or a string ("16"), as vLLM accepts them.
+// Reads an integer in [min, max]: a JSON number (also 16.0), or a string ("16") as in vLLM.
 Result<std::int64_t> integer_in(const boost::json::value& value, std::string_view field, std::int64_t min,
                                 std::int64_t max);
 

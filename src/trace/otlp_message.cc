@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// Writes fields of a protobuf message. Numbers of fields: opentelemetry/proto/trace/v1/trace.proto.
+// Writes fields of protobuf messages. Field numbers: opentelemetry/proto/trace/v1/trace.proto.
 class ProtoWriter {
  public:
   ProtoWriter& bytes(unsigned field, std::string_view value) {

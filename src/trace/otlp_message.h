@@ -1,4 +1,4 @@
-// The body of an OTLP export as a protobuf message (ExportTraceServiceRequest).
+// The OTLP export request as a protobuf message (ExportTraceServiceRequest).
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ bool is_hex(std::string_view text) {
 }
 bool is_zero(std::string_view text) { return text.find_first_not_of('0') == std::string_view::npos; }
 
-// OTLP writes 64-bit integers as strings.
+// OTLP's JSON has 64-bit integers as strings.
 json::object value_json(const SpanValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return {{"stringValue", *text}};
   if (const auto* integer = std::get_if<std::int64_t>(&value))

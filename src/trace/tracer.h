@@ -20,13 +20,13 @@ namespace octavo {
 class Tracer {
  public:
   // endpoint: http://HOST:PORT/v1/traces, or grpc://HOST:PORT. protocol: grpc, http/protobuf or http/json;
-  // "": by the endpoint, JSON over HTTP. Errors: an invalid URL, an unknown protocol, gRPC with TLS.
+  // "": grpc for grpc://, otherwise http/json. Errors: an invalid URL, an unknown protocol, gRPC with TLS.
   static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name,
                                                std::string_view protocol = {});
-  // Sends the remaining spans at its end.
+  // Sends the remaining spans.
 
-  // Safe from any thread, never waits. If 2,048 spans are unsent, drops the span; the log reports the number
-  // of dropped spans.
+  // Thread-safe, never waits. Drops the span if 2,048 spans are unsent; the log reports the number of dropped
+  // spans.
   void record(Span span);
 
  private:

@@ -1,4 +1,4 @@
-// Spans that reach a collector over gRPC.
+// Tests of the export to a collector over gRPC.
 #include "trace/tracer.h"
 #include "base/clock.h"
 #include "base/testing/eventually.h"
@@ -17,7 +17,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The fields of a protobuf message: values by number; of nested messages, texts and fixed64 their bytes.
+// Returns the fields of a protobuf message by number. The values of messages, strings and fixed64 are their
+// bytes.
 std::multimap<std::uint64_t, std::string> fields_of(std::string_view bytes) {
   std::multimap<std::uint64_t, std::string> fields;
   std::size_t at = 0;
@@ -54,7 +55,7 @@ std::uint64_t number_of(std::string_view fixed64) {
   return value;
 }
 
-// Keeps the messages of Export, and answers each with an empty message.
+// Stores the messages of Export, and answers each with an empty message.
 class Collector {
  public:
   std::string endpoint() const { return "grpc://127.0.0.1:" + std::to_string(server_->port()); }

@@ -1,4 +1,4 @@
-// Makes prompts from those datasets of vLLM's benchmarks that need no download.
+// Prompts of vLLM's benchmark datasets that need no download.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 namespace octavo::traffic {
 
 struct Prompt {
-  std::vector<std::int32_t> ids;  // empty: `text` is the prompt
+  std::vector<std::int32_t> ids;  // token ids; empty: `text` is the prompt
   std::string text;
   int input_tokens = 0;
-  int output_tokens = 0;  // maximum number of output tokens to request
+  int output_tokens = 0;  // maximum number of output tokens
 };
 
 struct DatasetOptions {
@@ -23,23 +23,23 @@ struct DatasetOptions {
   // - prefix_repetition: random ids after one of a few common prefixes.
   // - sharegpt: the first two turns of each conversation in a ShareGPT file.
   // - sonnet: lines of a text file. The first lines are common to all prompts, the others are random.
-  // - custom: lines of JSON with a "prompt" and optionally "output_tokens".
+  // - custom: lines of JSON with "prompt" and optionally "output_tokens".
   std::string name = "random";
-  std::string path = {};  // file of sharegpt, sonnet or custom
+  std::string path = {};  // for sharegpt, sonnet and custom
   int num_prompts = 1000;
   std::uint64_t seed = 0;
 
   int random_input_len = 1024;
   int random_output_len = 128;
-  double random_range_ratio = 0;  // lengths vary by up to this fraction, up and down; in [0, 1)
-  int random_prefix_len = 0;      // number of tokens common to all prompts, in addition to the input
+  double random_range_ratio = 0;  // maximum relative change of lengths, up and down, in [0, 1)
+  int random_prefix_len = 0;      // common first tokens of all prompts, in addition to the input
 
   int prefixes = 10;
   int prefix_len = 256;
   int suffix_len = 256;
   int prefix_output_len = 128;
 
-  int sonnet_input_len = 550;  // number of tokens, including the prefix
+  int sonnet_input_len = 550;  // tokens, including the prefix
   int sonnet_prefix_len = 200;
   int sonnet_output_len = 150;
 
@@ -47,7 +47,7 @@ struct DatasetOptions {
   int custom_output_len = 256;
 };
 
-// If the file has too few prompts, prompts repeat in random order. Errors: invalid_argument (fields
+// If the file has too few prompts, they repeat in random order. Errors: invalid_argument (fields
 // "dataset-name", "dataset-path"), not_found, io, corrupt (names the entry).
 Result<std::vector<Prompt>> load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer);
 

@@ -45,7 +45,7 @@ class Distribution {
   }
 
   std::vector<Counted> values_;
-  std::vector<std::uint64_t> ends_;  // number of values up to and including this one
+  std::vector<std::uint64_t> ends_;  // number of values up to this one
   std::uint64_t count_ = 0;
   double sum_ = 0;
 };
@@ -66,8 +66,8 @@ void put_times(json::object& out, std::string_view name, const Distribution& tim
     out[fmt::format("p{:g}_{}_ms", percent, name)] = times.percentile(percent);
 }
 
-// Adds the maximum number of tokens and of open requests within one second. A response's tokens count as
-// evenly spread between its first and last chunk.
+// Adds the maximum number of tokens and of open requests in a second. A response's tokens count as evenly
+// spread between its first and last chunk.
 void put_peaks(json::object& out, std::span<const AnswerTimes> answers) {
   std::map<std::int64_t, double> tokens;
   std::map<std::int64_t, int> opened;

@@ -1,4 +1,4 @@
-// Statistics of many responses, with the names of vLLM's `bench serve`.
+// Figures of many responses, with the names of vLLM's `bench serve`.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,24 +12,24 @@
 
 namespace octavo::traffic {
 
-// The outcome of one request. All times are in microseconds on the same clock.
+// The outcome of one request. Times are in microseconds of one clock.
 struct AnswerTimes {
   bool completed = false;
   int input_tokens = 0;
   int output_tokens = 0;
   std::int64_t sent_us = 0;
-  std::int64_t first_us = 0;  // time of the response's first chunk
-  std::int64_t last_us = 0;   // time of the response's last chunk
+  std::int64_t first_us = 0;  // first chunk of the response
+  std::int64_t last_us = 0;   // last chunk of the response
 };
 
-// Times in milliseconds. ttft: from sending to the first chunk; tpot: mean time per token after the first
-// one, 0 if there is only one token; e2el: from sending to the last chunk.
+// In milliseconds. ttft: from sending to the first chunk. tpot: mean time per token after the first; 0 with a
+// single token. e2el: from sending to the last chunk.
 struct Times {
   double ttft, tpot, e2el;
 };
 Times times_of(const AnswerTimes& answer);
 
-// Limits in milliseconds for good requests; 0 disables a limit.
+// Limits of good requests in milliseconds; 0: no limit.
 struct Goodput {
   double ttft_ms = 0;
   double tpot_ms = 0;
@@ -44,9 +44,9 @@ struct Goodput {
 // Returns:
 // - completed, failed, total_*_tokens, *_throughput.
 // - request_goodput; null without limits.
-// - max_output_tokens_per_s and max_concurrent_requests, both per whole second, as in vLLM.
+// - max_output_tokens_per_s and max_concurrent_requests, both in a second of the clock, as in vLLM.
 // - mean_, median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms.
-// An incomplete response counts as failed, and its times are not used. gaps: times between a response's
+// An incomplete response counts as failed, and its times do not count. gaps: times between a response's
 // chunks.
 boost::json::object figures(std::span<const AnswerTimes> answers, const GapCounts& gaps, double seconds,
                             const Goodput& goodput, std::span<const double> percentiles);

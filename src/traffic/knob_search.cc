@@ -68,7 +68,7 @@ void KnobSearch::add(double score) {
   best_ = current_;
   unchanged_ = 0;
   if (!refines_) return;
-  // The other candidates were neighbours of the old best setting.
+  // The other candidates are neighbours of the old best setting.
   waiting_.clear();
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kTimeoutMs = 6 * 3'600'000;  // timeout of one response, as in vLLM
+constexpr int kTimeoutMs = 6 * 3'600'000;  // timeout of a response, as in vLLM
 
 const json::value* at_path(const json::value& root, std::string_view pointer) {
   boost::system::error_code missing;
@@ -74,8 +74,8 @@ class Reader {
     piece(choices->get_array().front());
   }
 
-  // Records a chunk. A chunk with a choice counts, even without text, because its tokens may be part of a
-  // character. The chunk that has only the role does not count.
+  // Records a chunk with a choice. It counts even without text, because its tokens may be a part of a
+  // character. A chunk with only the role does not count.
   void piece(const json::value& choice) {
     if (const json::value* role = at_path(choice, "/delta/role"); role != nullptr && role->is_string()) {
       const json::value* content = at_path(choice, "/delta/content");
@@ -196,7 +196,7 @@ class Run {
   std::size_t ended_count_ = 0;
   int open_ = 0;
   bool waiting_ = false;
-  // Declared last, so destroyed first, because its thread calls the other members.
+  // The last member is destroyed first: its thread uses the others.
   http::AsyncClient client_{{.idle_connections_max = 4096}};
   http::ClientLoop& loop_ = client_.next_loop();
 };

@@ -28,7 +28,7 @@ class LoadRun : public testing::Test {
     options_.server = {"127.0.0.1", server_->port()};
     options_.model = "m";
   }
-  // Responds with two chunks, and with the usage that the request's text contains.
+  // Responds with two chunks, and with the usage in the request's text.
   void serve_answers() {
     serve([this](std::shared_ptr<http::Exchange> e) {
       {

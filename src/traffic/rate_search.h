@@ -5,20 +5,19 @@ namespace octavo::traffic {
 
 class RateSearch {
  public:
-  // first: first rate to measure, in requests/s. The search ends when the lowest bad rate exceeds the highest
-  // good rate by at most the fraction `precision`. It also ends if first / 16 is still too high, or if first
-  // * 65,536 is still not too high.
+  // first: first rate, in requests/s. The search ends when the lowest bad rate exceeds the highest good rate
+  // by at most the fraction `precision`, when first / 16 is too high, or when first * 65,536 is not too high.
   RateSearch(double first, double precision) : first_(first), precision_(precision) {}
 
   bool done() const;
-  double next() const;  // the rate to measure now
+  double next() const;
   void add(double rate, bool good);
 
-  double best() const { return good_; }  // highest good rate; 0: no rate was good
+  double best() const { return good_; }  // highest good rate; 0: none
 
  private:
   double first_, precision_;
-  double good_ = 0, bad_ = 0;  // highest good rate and lowest bad rate; 0 if unknown
+  double good_ = 0, bad_ = 0;  // highest good rate and lowest bad rate; 0: none
 };
 
 }  // namespace octavo::traffic

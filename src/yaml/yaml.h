@@ -1,4 +1,4 @@
-// Parses YAML into JSON values, so that code that reads configurations handles only one type of values.
+// Parses YAML into JSON values, so that readers of configurations need only one type.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Unquoted scalars can be numbers, booleans (as in YAML 1.1) or null. what: field name in errors. Errors:
-// invalid YAML, more than 32 levels.
+// Unquoted scalars may be numbers, booleans (as in YAML 1.1) or null. what: field of errors. Errors: invalid
+// YAML, more than 32 levels.
 Result<boost::json::value> parse_yaml(const std::string& text, std::string_view what);
 
 // Parses a file of at most 1 MiB.

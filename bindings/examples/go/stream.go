@@ -1,4 +1,4 @@
-// Streams one answer of the demo model, or of the model that is named.
+// Streams one answer of the demo model, or of the model in the argument.
 //
 //	LD_LIBRARY_PATH=../../../build/release go run stream.go
 package main
@@ -26,7 +26,7 @@ func failure(problem *C.octavo_error) error {
 	return errors.New(C.GoString(&problem.field[0]) + " " + C.GoString(&problem.message[0]))
 }
 
-// Open loads a model. The options are the flags of `octavo serve` with _ for -.
+// Open loads a model. Options are the flags of `octavo serve` with _ for -.
 func Open(options map[string]any) (*Engine, error) {
 	text, err := json.Marshal(options)
 	if err != nil {
@@ -42,10 +42,10 @@ func Open(options map[string]any) (*Engine, error) {
 	return &engine, nil
 }
 
-// Close ends what is running and frees the model's memory.
+// Close aborts running requests and frees the model's memory.
 func (engine *Engine) Close() { C.octavo_destroy(engine.handle) }
 
-// Stream submits a body of /v1/completions or /v1/chat/completions and shows its answer as it comes.
+// Stream submits a body of /v1/completions or /v1/chat/completions, and calls show with each piece of the answer.
 func (engine *Engine) Stream(body map[string]any, show func(string)) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -60,7 +60,7 @@ func (engine *Engine) Stream(body map[string]any, show func(string)) error {
 	for last := false; !last; {
 		outputs := C.octavo_wait(engine.handle, 1000)
 		if outputs == nil {
-			continue // nothing came in that time
+			continue // no output within the timeout
 		}
 		for _, output := range unsafe.Slice(outputs.items, outputs.count) {
 			show(C.GoStringN(output.text, C.int(output.text_bytes)))

@@ -1,4 +1,4 @@
-// Streams one answer of the demo model, or of the model that is named.
+// Streams one answer of the demo model, or of the model in the argument.
 //   npm install && OCTAVO_LIBRARY=../../../build/release/liboctavo.so.1 node stream.js
 import koffi from 'koffi'
 import { promisify } from 'node:util'
@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 const library = koffi.load(process.env.OCTAVO_LIBRARY ?? 'liboctavo.so.1')
 const Failure = koffi.struct('octavo_error', { code: 'int32', field: koffi.array('char', 64), message: koffi.array('char', 1024) })
 const Outputs = koffi.struct('octavo_outputs', { items: 'void *', count: 'size_t' })
-// All fields of octavo.h: in an array the size counts.
+// All fields of octavo.h, since an array needs the size of the structure.
 const Output = koffi.struct('octavo_output', {
   request: 'uint64', index: 'int32', finish: 'int32', last: 'int32',
   text: 'void *', text_bytes: 'size_t', tokens: 'void *', token_count: 'size_t', logprobs: 'void *',
@@ -26,7 +26,7 @@ function check(code, failure) {
   if (code !== 0) throw new Error(`${failure.field} ${failure.message}`)
 }
 
-// Loads a model: the options are the flags of `octavo serve` with _ for -.
+// Loads a model. Options are the flags of `octavo serve` with _ for -.
 function open(options) {
   const engine = [null]
   const failure = {}
@@ -34,14 +34,14 @@ function open(options) {
   return engine[0]
 }
 
-// The texts of an answer as they come; waits on another thread.
+// Yields the pieces of an answer. Waits for them on another thread.
 async function* stream(engine, body) {
   const text = JSON.stringify(body)
   const failure = {}
   check(submit(engine, 1, text, Buffer.byteLength(text), DELTA, failure), failure)
   for (let last = false; !last; ) {
     const outputs = await promisify(wait.async)(engine, 1000)
-    if (!outputs) continue // nothing came in that time
+    if (!outputs) continue // no output within the timeout
     const { items, count } = koffi.decode(outputs, Outputs)
     for (const output of koffi.decode(items, koffi.array(Output, Number(count)))) {
       if (output.text_bytes) yield koffi.decode(output.text, 'char', Number(output.text_bytes))

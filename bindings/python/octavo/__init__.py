@@ -1,4 +1,4 @@
-"""Octavo: LLM inference and serving. `LLM` runs a model in this process; the `octavo` command serves one;
+"""Octavo: LLM inference and serving. `LLM` runs a model in this process, the `octavo` command serves one, and
 `octavo.grammar` is the grammar engine alone."""
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""liboctavo (bindings/c/octavo.h) through ctypes, which lets other Python threads run during every call."""
+"""liboctavo (bindings/c/octavo.h) through ctypes. Other Python threads run during every call."""
 
 import ctypes
 import json
@@ -16,7 +16,7 @@ FINISH_REASONS = {0: None, 1: "stop", 2: "length", 3: "repetition", 4: "abort", 
 
 
 class OctavoError(RuntimeError):
-    """The engine could not do what the caller requested."""
+    """The engine has failed, or cannot do what was requested."""
 
 
 class InvalidInput(OctavoError, ValueError):
@@ -99,7 +99,7 @@ _SIGNATURES = {
 
 
 def _load() -> ctypes.CDLL:
-    """The library of the installed package, or the file that OCTAVO_LIBRARY names."""
+    """Returns the library of the installed package, or the file in OCTAVO_LIBRARY."""
     path = os.environ.get("OCTAVO_LIBRARY", PACKAGE / "lib" / f"liboctavo.so.{ABI}")
     library = ctypes.CDLL(str(path))
     for name, (result, *arguments) in _SIGNATURES.items():
@@ -115,7 +115,7 @@ VERSION = _lib.octavo_version().decode()
 
 
 def option_list() -> list[dict[str, Any]]:
-    """The options of an engine: see octavo_options() in octavo.h."""
+    """Returns the options of an engine, see octavo_options() in octavo.h."""
     return json.loads(_lib.octavo_options())
 
 
@@ -131,7 +131,7 @@ def _text(address: Optional[int], size: int) -> str:
 
 
 def _written(room: int, write: Callable[..., int]) -> str:
-    """The text that write(buffer, capacity, size, error) returns; retries with a larger buffer if needed."""
+    """Returns the text of write(buffer, capacity, size, error). Retries with a larger buffer if needed."""
     error, size = _Error(), c_size_t()
     while True:
         text = ctypes.create_string_buffer(room + 1)
@@ -154,7 +154,7 @@ def _positions(logprobs: Any, count: int) -> Optional[list[Position]]:
 
 @dataclass
 class Piece:
-    """All of a choice's output (FINAL), or its new part (DELTA)."""
+    """A complete choice (FINAL), or its new part (DELTA)."""
     request: int
     index: int
     text: str
@@ -163,12 +163,12 @@ class Piece:
     finish_reason: Optional[str]
     stop_reason: Any  # a stop string, a stop token, or None
     error: str
-    last: bool  # no more outputs of the request follow
+    last: bool  # last output of the request
     prompt_token_ids: Optional[list[int]]
     prompt_logprobs: Optional[list[Position]]
     cached_tokens: int
     times: tuple[float, float, float]  # scheduled, first token, last token: seconds after the arrival
-    details: dict[str, Any]  # kv_transfer_params and num_preemptions, each if it applies
+    details: dict[str, Any]  # kv_transfer_params and num_preemptions, if the output has them
 
 
 def _piece(o: _Output, details: Optional[bytes]) -> Piece:
@@ -192,7 +192,7 @@ class Engine:
         _check(_lib.octavo_create(json.dumps(options).encode(), byref(self._handle), byref(error)), error)
         self.info: dict[str, Any] = json.loads(_lib.octavo_info(self._handle))
         self._token_texts: dict[int, str] = {}
-        # Frees the engine with its last reference; not at exit, when other threads may still be in a call.
+        # Frees the engine with its last reference, but not at exit, when other threads may still be in a call.
         self._free = weakref.finalize(self, _lib.octavo_destroy, self._handle)
         self._free.atexit = False
 
@@ -239,7 +239,7 @@ class Engine:
             self._handle, ids, len(token_ids), int(skip_special_tokens), text, room, size, error))
 
     def token_text(self, token: int) -> str:
-        """The text of a single token; cached, since log-probabilities repeat the same tokens."""
+        """Returns the text of a token. Cached, since log-probabilities repeat tokens."""
         text = self._token_texts.get(token)
         if text is None:
             text = self._token_texts[token] = self.decode([token])

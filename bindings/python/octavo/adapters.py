@@ -9,13 +9,13 @@ from octavo._library import Engine
 
 @dataclass(frozen=True)
 class LoRARequest:
-    """An adapter that a request uses: PEFT's folder or its name on the hub. Equal names are the same adapter."""
+    """An adapter for a request: PEFT's folder, or its name on the hub. Equal names mean the same adapter."""
     lora_name: str
     lora_int_id: int = 1
     lora_path: str = ""
     base_model_name: Optional[str] = None
-    load_inplace: bool = False  # reads the adapter again
-    is_3d_lora_weight: bool = False  # no effect: adapters of experts are read in any of PEFT's forms
+    load_inplace: bool = False  # load the adapter again
+    is_3d_lora_weight: bool = False  # no effect: all of PEFT's formats of experts are read
 
     def __post_init__(self) -> None:
         if self.lora_int_id < 1:
@@ -39,7 +39,7 @@ class LoRARequest:
 
 
 class Adapters:
-    """The adapters that an engine has read."""
+    """The adapters that an engine has loaded."""
 
     def __init__(self, engine: Engine):
         self._engine = engine
@@ -47,7 +47,7 @@ class Adapters:
         self._paths: dict[str, str] = {}  # by name
 
     def body(self, request: Optional[LoRARequest]) -> dict[str, Any]:
-        """The fields of a request that uses the adapter; reads it first if the engine has not."""
+        """Returns the request fields that select the adapter. Loads the adapter if needed."""
         if request is None:
             return {}
         with self._lock:

@@ -34,7 +34,7 @@ class AsyncLLM:
         self._adapters = Adapters(self._engine)
         self._lock = threading.Lock()  # guards the members below
         self._readers: dict[int, _Reader] = {}
-        self._requests: dict[str, int] = {}  # caller's id: engine's id
+        self._requests: dict[str, int] = {}  # engine's id by caller's id
         self._ids = itertools.count()
         self._closing = False
         self._thread = threading.Thread(target=self._read, name="octavo-outputs", daemon=True)
@@ -42,15 +42,15 @@ class AsyncLLM:
 
     @classmethod
     def from_engine_args(cls, engine_args: EngineArgs, *_: Any, **__: Any) -> "AsyncLLM":
-        """Further arguments of vLLM's (usage_context, stat_loggers ..) have no effect."""
+        """Makes an engine. Further arguments of vLLM (usage_context, stat_loggers ..) have no effect."""
         return cls(**vars(engine_args))
 
     async def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str, *,
                        lora_request: Optional[LoRARequest] = None, tokenization_kwargs: Optional[dict] = None,
                        trace_headers: Optional[dict] = None, priority: int = 0,
                        data_parallel_rank: Optional[int] = None) -> AsyncGenerator[RequestOutput, None]:
-        """Completes a prompt. sampling_params.output_kind selects what each output contains. Leaving the loop early aborts the
-                request. trace_headers: no effect, each request begins a trace."""
+        """Completes a prompt. sampling_params.output_kind selects the contents of each output. Ending the loop early
+        aborts the request. trace_headers has no effect: each request begins a trace."""
         if data_parallel_rank is not None:
             raise ValueError("data_parallel_rank: is not supported: the least loaded engine takes the request")
         kind = sampling_params.output_kind
@@ -63,7 +63,7 @@ class AsyncLLM:
         assembly = Assembly(self._engine, request_id, text, sampling_params.n, kind, lora_request)
         try:
             stream = kind is not RequestOutputKind.FINAL_ONLY
-            # off the event loop: tokenises, compiles grammars
+            # on another thread, since it tokenises and compiles grammars
             await asyncio.to_thread(self._submit, request, body, stream)
             finished = False
             while not finished:
@@ -88,7 +88,7 @@ class AsyncLLM:
         self._engine.reset_prefix_cache()
 
     async def sleep(self, level: int = 1, mode: str = "abort") -> None:
-        """Like LLM.sleep(); first aborts running requests (mode "abort") or finishes them ("wait")."""
+        """Like LLM.sleep(), after aborting running requests (mode "abort") or finishing them ("wait")."""
         check_sleep_mode(mode)
         if mode == "abort":
             with self._lock:
@@ -106,8 +106,8 @@ class AsyncLLM:
 
     async def pause_generation(self, *, mode: str = "abort", wait_for_inflight_requests: Optional[bool] = None,
                                clear_cache: bool = True) -> None:
-        """Holds new requests until resume_generation(). mode: "abort" ends running requests, "wait" finishes them, "keep"
-                stops them where they are. clear_cache: drops cached prefixes, except with "keep"."""
+        """Makes new requests wait until resume_generation(). mode: "abort" aborts running requests, "wait" finishes
+        them, "keep" interrupts them. clear_cache: drops cached prefixes, except with "keep"."""
         await asyncio.to_thread(self._engine.pause, "wait" if wait_for_inflight_requests else mode)
         if clear_cache and mode != "keep":
             self._engine.reset_prefix_cache()
@@ -116,7 +116,7 @@ class AsyncLLM:
         self._engine.resume()
 
     async def do_log_stats(self) -> None:
-        """No effect: stats() and the server's log have the figures."""
+        """No effect: see stats() and the server's log."""
 
     async def check_health(self) -> None:
         """Raises OctavoError if the engine has failed."""

@@ -1,4 +1,4 @@
-"""Runs requests of one call to their end, in the order of the call."""
+"""Runs the requests of one call, and returns outputs in the order of the call."""
 
 import itertools
 import threading
@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 from octavo._library import Engine, ResourceExhausted
 
-# Maximum number of requests in the engine; more wait in Python.
+# Maximum number of requests in the engine; further ones wait in Python.
 _IN_FLIGHT_MAX = 1024
 
 
@@ -19,7 +19,7 @@ class Job:
 
 
 class Batches:
-    """The only reader of an engine's outputs; one batch at a time."""
+    """The only reader of an engine's outputs. Runs one batch at a time."""
 
     def __init__(self, engine: Engine):
         self._engine = engine
@@ -38,7 +38,7 @@ class Batches:
         try:
             while waiting or running:
                 self._submit_more(waiting, running)
-                # an error of one piece must not lose the others: _drop() waits for what is in `running`
+                # after an error of one piece, _drop() waits for the requests in `running`
                 pieces = self._engine.wait(1000)
                 owners = [running.pop(piece.request) if piece.last else running[piece.request] for piece in pieces]
                 for piece, (number, receiver) in zip(pieces, owners):
@@ -80,7 +80,8 @@ class _NoProgress:
 
 
 def _progress(total: int, wanted: Any) -> Any:
-    """A tqdm progress bar, if tqdm is installed and the output is a terminal; `wanted` can be a function that makes one."""
+    """Returns a tqdm progress bar, if tqdm is installed and the output is a terminal. `wanted` may be a function that
+    makes one."""
     if callable(wanted):
         return wanted(total=total, desc="Processed prompts")
     try:

@@ -17,7 +17,7 @@ class BeamSearchParams:
 
 @dataclass
 class BeamSearchSequence:
-    tokens: list[int]  # including the prompt's
+    tokens: list[int]  # prompt and output tokens
     logprobs: list[dict[int, Logprob]] = field(default_factory=list)
     cum_logprob: float = 0.0
     text: Optional[str] = None  # text of `tokens`
@@ -30,7 +30,8 @@ class BeamSearchOutput:
 
 
 class Search:
-    """The beams of one prompt. Each round extends every beam by one token, until enough sequences are complete or none is left."""
+    """The beams of one prompt. Each round extends every beam by one token, until enough sequences are complete or no
+    beam is left."""
 
     def __init__(self, prompt: list[int], params: BeamSearchParams, eos: set[int]):
         self.beams = [BeamSearchSequence(prompt)]
@@ -39,7 +40,7 @@ class Search:
         self._completed: list[BeamSearchSequence] = []
 
     def extend(self, likely: list[dict[int, Logprob]]) -> None:
-        """likely: for each beam, its candidate next tokens."""
+        """Extends the beams. likely: for each beam, its candidates for the next token."""
         longer = []
         for beam, tokens in zip(self.beams, likely):
             for token, found in tokens.items():

@@ -8,7 +8,8 @@ _TYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 
 def encode_embeds(rows: Any) -> str:
-    """The field prompt_embeds for a tensor of torch or an array of numpy [tokens, hidden size]: float32, float16 or bfloat16."""
+    """Returns the field prompt_embeds for a tensor of torch or an array of numpy of shape [tokens, hidden size]:
+    float32, float16 or bfloat16."""
     dtype = str(getattr(rows, "dtype", type(rows).__name__)).removeprefix("torch.")
     if dtype not in _TYPES:
         raise ValueError(f"prompt_embeds: must be a tensor or an array of {', '.join(_TYPES)}, got {dtype}")

@@ -12,10 +12,10 @@ from octavo._library import option_list
 
 
 def engine_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that are set, as JSON values: the flags of `octavo serve` with _ for -."""
+    """Returns the options that are set, as JSON values: the flags of `octavo serve` with _ for -."""
     out = {name: _plain(name, value) for name, value in options.items() if value is not None}
     if isinstance(out.get("hf_token"), bool):
-        del out["hf_token"]  # the token of `hf auth login` is the default
+        del out["hf_token"]  # default: the token of `hf auth login`
     return out
 
 
@@ -51,7 +51,7 @@ class FlexibleArgumentParser(argparse.ArgumentParser):
 
 
 def _value(text: str) -> Any:
-    """A number, a list or a dictionary, else the text."""
+    """Returns a number, a list or a dictionary if the text is one, otherwise the text."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -81,7 +81,7 @@ class EngineArgs:
 
     @classmethod
     def from_cli_args(cls, args: argparse.Namespace) -> "EngineArgs":
-        """The options among a parser's results."""
+        """Returns the options in a parser's results."""
         names = {option["name"] for option in option_list()}
         return cls(**{name: value for name, value in vars(args).items() if name in names})
 

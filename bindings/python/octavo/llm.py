@@ -22,7 +22,7 @@ _SAVE_SECONDS_MAX = 10
 
 
 def _saves_blocks(options: dict[str, Any]) -> bool:
-    """Whether a folder gets the KV blocks of prompts."""
+    """Whether the KV blocks of prompts are saved in a folder."""
     config = options.get("kv_transfer_config")
     config = json.loads(config) if isinstance(config, str) else config
     return bool(config) and config.get("kv_connector") == "SharedStorageConnector"
@@ -50,7 +50,7 @@ def check_wake_tags(tags: Optional[list[str]]) -> None:
 
 def profile_session(profile_prefix: Optional[str], delay_iterations: Optional[int],
                     max_iterations: Optional[int]) -> dict[str, Any]:
-    """Options for a new trace of the engine."""
+    """Returns the options of a new trace."""
     return {"profile_prefix": profile_prefix, "delay_iterations": delay_iterations, "max_iterations": max_iterations}
 
 
@@ -75,7 +75,7 @@ PriorityForEach = Union[int, Sequence[int], None]
 
 
 def _for_each(name: str, given: Any, count: int) -> list[Any]:
-    """One value for all prompts, or one for each, as a list."""
+    """Returns a list with a value for each prompt. values: one for all prompts, or a list."""
     if not isinstance(given, (list, tuple)):
         return [given] * count
     if len(given) != count:
@@ -84,7 +84,7 @@ def _for_each(name: str, given: Any, count: int) -> list[Any]:
 
 
 def _listed(prompts: Any) -> list[Any]:
-    """One prompt, or several, as a list."""
+    """Returns a list of prompts, also for a single one."""
     if isinstance(prompts, (str, dict)) or (prompts and isinstance(prompts[0], int)):
         return [prompts]
     return list(prompts)
@@ -92,10 +92,9 @@ def _listed(prompts: Any) -> list[Any]:
 
 @refuses
 class LLM:
-    """A model in this process; without `model`, the package's demo model.
-
-        Further options are the flags of `octavo serve` with _ for -: max_model_len, quantization, gpu_memory_utilization ..
-        Several ranks or engines (tensor_parallel_size, pipeline_parallel_size, data_parallel_size) are processes of this one."""
+    """A model in this process; without `model`, the package's demo model. Further options are the flags of `octavo
+    serve` with _ for -: max_model_len, quantization, gpu_memory_utilization .. Several ranks or engines
+    (tensor_parallel_size, pipeline_parallel_size, data_parallel_size) run in child processes."""
 
     def __init__(self, model: Optional[str] = None, **options: Any):
         options = engine_options({"model": model, **options})
@@ -105,7 +104,7 @@ class LLM:
         self._adapters = Adapters(self._engine)
         self._batches = Batches(self._engine)
         self._queued: list[tuple[str, Job]] = []
-        # At exit, too: the engine writes pending KV blocks when it ends.
+        # Also at exit, since the engine then writes pending KV blocks.
         weakref.finalize(self, _close_if_idle, self._engine, self._batches.lock)
 
     @classmethod
@@ -116,20 +115,21 @@ class LLM:
                  lora_request: LoraForEach = None, priority: PriorityForEach = None,
                  tokenization_kwargs: Optional[dict] = None,
                  mm_processor_kwargs: Optional[dict] = None) -> list[RequestOutput]:
-        """Completes prompts in one batch and returns outputs in their order. A prompt is a text, token ids, or a dictionary with
-                "prompt" or "prompt_token_ids". sampling_params, lora_request, priority: one for all prompts, or one for each."""
+        """Completes prompts in one batch, and returns outputs in the order of the prompts. A prompt is a text, token
+        ids, or a dictionary with "prompt" or "prompt_token_ids". sampling_params, lora_request, priority: one for all
+        prompts, or one for each."""
         return self._generate(self._completions(prompts, sampling_params, lora_request, priority, tokenization_kwargs,
                                                 mm_processor_kwargs), use_tqdm)
 
     def enqueue(self, prompts: Any, sampling_params: ParamsForEach = None, lora_request: LoraForEach = None,
                 priority: PriorityForEach = None, use_tqdm: Any = True, tokenization_kwargs: Optional[dict] = None,
                 mm_processor_kwargs: Optional[dict] = None) -> list[str]:
-        """Like generate(), but only adds the prompts: wait_for_completion() runs them. Returns a name for each."""
+        """Adds prompts as in generate(); wait_for_completion() runs them. Returns a request id for each."""
         jobs = self._completions(prompts, sampling_params, lora_request, priority, tokenization_kwargs, mm_processor_kwargs)
         return self._queue(jobs)
 
     def wait_for_completion(self, output_type: Any = None, *, use_tqdm: Any = True) -> list[RequestOutput]:
-        """Runs what enqueue() and enqueue_chat() added; outputs in their order."""
+        """Runs the prompts of enqueue() and enqueue_chat(). Returns outputs in their order."""
         queued, self._queued = self._queued, []
         outputs = self._generate([job for _, job in queued], use_tqdm)
         for (name, _), output in zip(queued, outputs):
@@ -142,14 +142,14 @@ class LLM:
              continue_final_message: bool = False, tools: Optional[list[dict]] = None,
              chat_template_kwargs: Optional[dict] = None, tokenization_kwargs: Optional[dict] = None,
              mm_processor_kwargs: Optional[dict] = None) -> list[RequestOutput]:
-        """Answers a conversation, or each of a list of conversations, with the model's chat template or the given one."""
+        """Answers a conversation, or each conversation of a list, with the model's chat template or the given one."""
         return self._generate(self._chats(messages, sampling_params, lora_request, priority, chat_template,
                                           chat_template_content_format, add_generation_prompt, continue_final_message, tools,
                                           chat_template_kwargs, tokenization_kwargs, mm_processor_kwargs), use_tqdm)
 
     def enqueue_chat(self, messages: Any, sampling_params: ParamsForEach = None, lora_request: LoraForEach = None,
                      priority: PriorityForEach = None, use_tqdm: Any = True, **options: Any) -> list[str]:
-        """Like chat(), but only adds the conversations: wait_for_completion() runs them. Returns a name for each."""
+        """Adds conversations as in chat(); wait_for_completion() runs them. Returns a request id for each."""
         return self._queue(self._chats(messages, sampling_params, lora_request, priority, **options))
 
     def _completions(self, prompts: Any, sampling_params: ParamsForEach, lora_request: LoraForEach, priority: PriorityForEach,
@@ -172,7 +172,7 @@ class LLM:
         more: dict[str, Any] = {"add_generation_prompt": add_generation_prompt,
                                 "continue_final_message": continue_final_message, **tokenization(tokenization_kwargs)}
         if tools:
-            # tools go into the prompt only; the output text is not parsed
+            # tools are only in the prompt; the output is not parsed
             more.update(tools=tools, tool_choice="none")
         if chat_template:
             more["chat_template"] = chat_template
@@ -184,9 +184,9 @@ class LLM:
 
     def beam_search(self, prompts: Any, params: BeamSearchParams, lora_request: LoraForEach = None, use_tqdm: Any = False,
                     concurrency_limit: Optional[int] = None, priority: PriorityForEach = None) -> list[BeamSearchOutput]:
-        """The beam_width most likely texts after each prompt (as in generate()), by vLLM's rules: extends each beam by its
-                2 * beam_width most likely tokens. A sequence that reaches max_model_len ends there. concurrency_limit: no effect,
-                the scheduler bounds what runs."""
+        """Returns the beam_width most likely texts after each prompt (as in generate()). As in vLLM, each beam is
+        extended by its 2 * beam_width most likely tokens. A sequence that reaches max_model_len ends. concurrency_limit
+        has no effect, since the scheduler limits concurrency."""
         tokenizer = self.get_tokenizer()
         eos = set(self._engine.info["eos_token_ids"])
         given = [prompt_of(prompt)[0] for prompt in _listed(prompts)]
@@ -214,22 +214,23 @@ class LLM:
     def encode(self, prompts: Any, pooling_params: PoolingParamsForEach = None, *, use_tqdm: Any = True,
                lora_request: LoraForEach = None, pooling_task: Optional[str] = None,
                tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[PoolingOutput]]:
-        """The output of the model's head for each prompt. pooling_task: "embed" or "classify"; default: the model's task."""
+        """Returns the output of the model's head for each prompt. pooling_task: "embed" or "classify"; default: the
+        model's task."""
         return self._read("/pooling", _listed(prompts), pooling_params, pooled, use_tqdm, lora_request,
                           {**tokenization(tokenization_kwargs), **({"task": pooling_task} if pooling_task else {})})
 
     def embed(self, prompts: Any, *, use_tqdm: Any = True, pooling_params: PoolingParamsForEach = None,
               lora_request: LoraForEach = None,
               tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[EmbeddingOutput]]:
-        """The embedding of each prompt, from an embedding model. prompts as in generate(); pooling_params, lora_request: one
-                for all prompts, or one for each."""
+        """Returns the embedding of each prompt, from an embedding model. prompts: as in generate(). pooling_params,
+        lora_request: one for all prompts, or one for each."""
         return self._read("/v1/embeddings", _listed(prompts), pooling_params, embedding, use_tqdm, lora_request,
                           tokenization(tokenization_kwargs))
 
     def classify(self, prompts: Any, *, use_tqdm: Any = True, pooling_params: PoolingParamsForEach = None,
                  lora_request: LoraForEach = None,
                  tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[ClassificationOutput]]:
-        """The class probabilities of each prompt, from a classifier."""
+        """Returns the class probabilities of each prompt, from a classifier."""
         return self._read("/classify", _listed(prompts), pooling_params, classification, use_tqdm, lora_request,
                           tokenization(tokenization_kwargs))
 
@@ -237,8 +238,8 @@ class LLM:
               pooling_params: Optional[PoolingParams] = None, lora_request: LoraForEach = None,
               tokenization_kwargs: Optional[dict] = None,
               chat_template: Optional[str] = None) -> list[PoolingRequestOutput[ScoringOutput]]:
-        """The similarity of text pairs: data_1[i] with data_2[i], or one text with each of data_2. Cross-encoders read both
-                texts together; for embedding models it is the cosine."""
+        """Returns the similarity of text pairs: data_1[i] and data_2[i], or one text and each of data_2. A
+        cross-encoder reads both texts together; with an embedding model, the similarity is the cosine."""
         first = [data_1] if isinstance(data_1, str) else list(data_1)
         second = [data_2] if isinstance(data_2, str) else list(data_2)
         if len(first) == 1:
@@ -252,14 +253,14 @@ class LLM:
                                   use_tqdm, lora_request)
 
     def get_default_sampling_params(self) -> SamplingParams:
-        """The sampling parameters of generation_config.json."""
+        """Returns the sampling parameters of generation_config.json."""
         return SamplingParams(**self._engine.info["default_sampling_params"])
 
     def get_tokenizer(self) -> Tokenizer:
         return Tokenizer(self._engine)
 
     def get_world_size(self, include_dp: bool = True) -> int:
-        """The number of ranks, of all engines or of one."""
+        """Returns the number of ranks of all engines, or of one engine."""
         tensor, pipeline, data = self._ranks
         return tensor * pipeline * (data if include_dp else 1)
 
@@ -269,38 +270,38 @@ class LLM:
         return True
 
     def stats(self) -> dict[str, int]:
-        """Gauges and counters of the engine: running, waiting, blocks_used, generation_tokens .."""
+        """Returns gauges and counters of the engine: running, waiting, blocks_used, generation_tokens .."""
         return self._engine.stats()
 
     def get_metrics(self) -> list[Metric]:
-        """The engine's metrics, with the names of the server's /metrics."""
+        """Returns the engine's metrics, with the names of the server's /metrics."""
         return read_metrics(self._engine.metrics())
 
     def sleep(self, level: int = 1, mode: str = "abort") -> None:
-        """Frees memory until wake_up(), for LLM(enable_sleep_mode=True). Level 1 frees the KV cache; level 2 also frees the
-                weights, which wake_up() reads again. First waits for a running call, in every mode."""
+        """Frees memory until wake_up(). Requires LLM(enable_sleep_mode=True). Level 1 frees the KV cache; level 2 also
+        frees the weights, which wake_up() loads again. In every mode, first waits for a running call."""
         check_sleep_mode(mode)
         with self._batches.lock:
             self._engine.sleep(level)
 
     def wake_up(self, tags: Optional[list[str]] = None) -> bool:
-        """Accepts requests again. tags: None, since weights and cache wake together."""
+        """Accepts requests again. tags: must be None, since weights and cache wake up together."""
         check_wake_tags(tags)
         self._engine.wake_up()
         return True
 
     def start_profile(self, profile_prefix: Optional[str] = None, *, delay_iterations: Optional[int] = None,
                       max_iterations: Optional[int] = None) -> None:
-        """Begins a trace of the engine's steps, for LLM(profiler_config={"profiler": "torch", "torch_profiler_dir": "traces"}).
-                max_iterations: number of steps after which it ends; 0: no limit."""
+        """Begins a trace of the engine's steps. Requires LLM(profiler_config={"profiler": "torch",
+        "torch_profiler_dir": "traces"}). max_iterations: number of steps until the end of the trace; 0: no limit."""
         self._engine.start_profile(profile_session(profile_prefix, delay_iterations, max_iterations))
 
     def stop_profile(self) -> None:
-        """Ends the trace: a file in that folder, for ui.perfetto.dev or chrome://tracing."""
+        """Ends the trace. Its file is in that folder, for ui.perfetto.dev or chrome://tracing."""
         self._engine.stop_profile()
 
     def close(self) -> None:
-        """Frees the model's memory; call nothing else afterwards."""
+        """Frees the model's memory. Do not use the object afterwards."""
         self._engine.close()
 
     def __enter__(self) -> "LLM":
@@ -311,7 +312,7 @@ class LLM:
 
     def _values_for_each(self, params: ParamsForEach, lora: LoraForEach, priority: PriorityForEach,
                          count: int) -> Any:
-        """Parameters, adapter and priority of each prompt."""
+        """Returns parameters, adapter and priority of each prompt."""
         if params is None:
             params = self.get_default_sampling_params()
         return zip(_for_each("sampling_params", params, count), _for_each("lora_request", lora, count),
@@ -337,8 +338,8 @@ class LLM:
         return outputs
 
     def _wait_saved(self, generated: int) -> None:
-        """Returns when the folder has the prompts' blocks, as with vLLM's connector: another process can load them then.
-                generated: the engine's count of tokens before the batch."""
+        """Waits until the prompts' KV blocks are saved in the folder, so that another process can load them, as with
+        vLLM's connector. generated: the engine's count of output tokens before the batch."""
         deadline = time.monotonic() + _SAVE_SECONDS_MAX
         while time.monotonic() < deadline:
             stats = self._engine.stats()

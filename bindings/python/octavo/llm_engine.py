@@ -21,8 +21,8 @@ class LLMEngine:
         self._engine = Engine(engine_options({"model": model, **options}))
         self._adapters = Adapters(self._engine)
         self._ids = itertools.count()
-        self._running: dict[int, tuple[str, Assembly, RequestOutputKind]] = {}  # by the engine's number
-        self._pieces: deque[Piece] = deque()  # read from the engine, not yet in a step's outputs
+        self._running: dict[int, tuple[str, Assembly, RequestOutputKind]] = {}  # by the engine's request number
+        self._pieces: deque[Piece] = deque()  # from the engine, but not yet returned by step()
 
     @classmethod
     def from_engine_args(cls, engine_args: EngineArgs, *_: Any, **__: Any) -> "LLMEngine":
@@ -31,7 +31,7 @@ class LLMEngine:
     def add_request(self, request_id: str, prompt: Any, params: SamplingParams, arrival_time: Optional[float] = None,
                     lora_request: Optional[LoRARequest] = None, tokenization_kwargs: Optional[dict] = None,
                     trace_headers: Optional[dict] = None, priority: int = 0) -> str:
-        """Submits a request. The engine begins it at once."""
+        """Submits a request, which starts at once."""
         if any(name == request_id for name, _, _ in self._running.values()):
             raise ValueError(f"request_id: {request_id!r} is in use")
         body, text = request_body(prompt, params, tokenization_kwargs)
@@ -45,7 +45,7 @@ class LLMEngine:
         return request_id
 
     def step(self) -> list[RequestOutput]:
-        """New outputs, one for each request that has some; waits up to a second for the first."""
+        """Returns new outputs, at most one for each request. Waits up to a second for the first."""
         outputs: dict[int, RequestOutput] = {}
         shown: list[RequestOutput] = []
         if self._running and not self._pieces:
@@ -53,7 +53,7 @@ class LLMEngine:
         while self._pieces:
             piece = self._pieces[0]
             if piece.finish_reason == "error" and (shown or outputs):
-                break  # the next step raises it: these outputs come first
+                break  # the next step raises the error, after these outputs
             self._pieces.popleft()
             _, assembly, kind = self._running[piece.request]
             if piece.last:
@@ -66,7 +66,7 @@ class LLMEngine:
         return [*shown, *outputs.values()]
 
     def abort_request(self, request_ids: Union[str, Iterable[str]]) -> None:
-        """Ends requests; step() returns them once more, with finish_reason "abort"."""
+        """Aborts requests. step() returns a last output for each, with finish_reason "abort"."""
         ids = {request_ids} if isinstance(request_ids, str) else set(request_ids)
         for request, (name, _, _) in self._running.items():
             if name in ids:
@@ -82,7 +82,8 @@ class LLMEngine:
         return Tokenizer(self._engine)
 
     def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
-        """Drops cached prefixes that no running request uses. reset_running_requests: those of running requests stay."""
+        """Drops cached prefixes that no running request uses. reset_running_requests has no effect on running requests.
+        """
         self._engine.reset_prefix_cache()
         return True
 

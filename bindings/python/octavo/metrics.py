@@ -17,7 +17,7 @@ class Counter(Metric):
 
 @dataclass
 class Vector(Metric):
-    """Counters by position: accepted draft tokens at each."""
+    """Counters by position, such as accepted draft tokens."""
     values: list[int]
 
 
@@ -30,7 +30,7 @@ class Gauge(Metric):
 class Histogram(Metric):
     count: int
     sum: float
-    buckets: dict[str, int]  # for each upper bound, the number of observations up to it
+    buckets: dict[str, int]  # number of observations up to each bound
 
 
 _SAMPLE = re.compile(r"(?P<name>[\w:]+)\{(?P<labels>.*)\} (?P<value>\S+)$")
@@ -44,7 +44,8 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def read_metrics(exposition: str) -> list[Metric]:
-    """The metrics of a page in Prometheus' text format. Names of counters omit _total, as in Prometheus' Python client."""
+    """Returns the metrics of a page in Prometheus' text format. Names of counters omit _total, as in Prometheus' Python
+    client."""
     kinds: dict[str, str] = {}
     series: dict[tuple[str, str], Metric] = {}  # metrics of several samples, by name and common labels
     metrics: list[Metric] = []

@@ -34,7 +34,8 @@ class CompletionOutput:
 
 @dataclass
 class RequestStateStats:
-    """Counts and times of a request. arrival_time is a Unix time; the *_ts are those of time.monotonic(), 0 before the event."""
+    """Counts and times of a request. arrival_time is a Unix time; fields *_ts are times of time.monotonic(), 0 before
+    the event."""
     num_generation_tokens: int = 0
     num_preemptions: int = 0
     arrival_time: float = 0.0
@@ -82,7 +83,8 @@ class Assembly:
         self._output = RequestOutput(request_id, prompt, [], None, self._answers, False, metrics=stats, lora_request=lora)
 
     def take(self, piece: Piece) -> RequestOutput:
-        """The output so far, or with DELTA the piece's part. Raises OctavoError if the engine failed."""
+        """Returns the output so far, or with DELTA only the piece's part. Raises OctavoError if the engine has failed.
+        """
         if piece.finish_reason == "error":
             raise OctavoError(piece.error)
         out = self._output
@@ -131,8 +133,8 @@ _NOT_IN_PROMPTS = {
 
 
 def prompt_of(prompt: Any) -> tuple[Any, Optional[str]]:
-    """The text or ids to send for a prompt in vLLM's forms (a text, token ids, {"prompt": ..}, {"prompt_token_ids": ..}),
-        and its text."""
+    """Returns what to send for a prompt in one of vLLM's forms (a text, token ids, {"prompt": ..}, {"prompt_token_ids":
+    ..}): text or ids, and the text."""
     if not isinstance(prompt, dict):
         return prompt, prompt if isinstance(prompt, str) else None
     for name, reason in _NOT_IN_PROMPTS.items():
@@ -145,7 +147,7 @@ def prompt_of(prompt: Any) -> tuple[Any, Optional[str]]:
 
 
 def tokenization(kwargs: Optional[dict[str, Any]]) -> dict[str, Any]:
-    """The fields of a request for tokenization_kwargs."""
+    """Returns the request fields for tokenization_kwargs."""
     for name in kwargs or {}:
         if name not in ("add_special_tokens", "truncate_prompt_tokens", "truncation_side"):
             raise ValueError(f"tokenization_kwargs: {name} is not supported, only add_special_tokens, truncate_prompt_tokens and "
@@ -154,7 +156,7 @@ def tokenization(kwargs: Optional[dict[str, Any]]) -> dict[str, Any]:
 
 
 def request_body(prompt: Any, params: Any, kwargs: Optional[dict[str, Any]] = None) -> tuple[dict[str, Any], Optional[str]]:
-    """The body of /v1/completions for a prompt, and its text. kwargs: tokenization_kwargs."""
+    """Returns the body of /v1/completions for a prompt, and the prompt's text. kwargs: tokenization_kwargs."""
     embeds = prompt.get("prompt_embeds") if isinstance(prompt, dict) else None
     if embeds is not None:
         prompt = {"prompt": "", **{name: value for name, value in prompt.items() if name != "prompt_embeds"}}

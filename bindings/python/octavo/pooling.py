@@ -16,7 +16,7 @@ class PoolingParams:
     """Parameters for the model's head."""
     # maximum number of tokens of a text; -1: the model's maximum
     truncate_prompt_tokens: Optional[int] = None
-    dimensions: Optional[int] = None  # number of first dimensions of the embedding to keep
+    dimensions: Optional[int] = None  # keep only the first dimensions of the embedding
     # None: True; normalises embeddings, turns scores into probabilities
     use_activation: Optional[bool] = None
 

@@ -1,4 +1,4 @@
-"""Methods of vLLM's LLM and AsyncLLM that need what Octavo does not have: each says so."""
+"""Methods of vLLM's LLM and AsyncLLM without support. Each raises an error that says why."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ _INTERNALS = {
 
 
 def refuses(cls: type) -> type:
-    """Adds the methods and attributes that a class does not have."""
+    """Adds the methods and attributes without support to a class."""
     for name, reason in _INTERNALS.items():
         setattr(cls, name, property(_attribute(cls.__name__, name, reason)))
     for name, reason in _REASONS.items():

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Optional, Union
 
-# More than any context length. The engine reduces it to the number of tokens that fit.
+# Above any context length. The engine reduces it to the remaining context.
 _UNLIMITED = 2**31 - 1
 
 
@@ -38,7 +38,8 @@ class StructuredOutputsParams:
 
 @dataclass
 class GuidedDecodingParams(StructuredOutputsParams):
-    """StructuredOutputsParams under their earlier name. There is one grammar engine: the fields below have no effect."""
+    """StructuredOutputsParams with its earlier name. The fields below have no effect, since there is one grammar
+    engine."""
     backend: Optional[str] = None
     backend_was_auto: bool = False
     disable_fallback: bool = False
@@ -51,16 +52,16 @@ class GuidedDecodingParams(StructuredOutputsParams):
 
     @staticmethod
     def from_optional(**given: Any) -> "Optional[GuidedDecodingParams]":
-        """None if no field is set."""
+        """Returns None if no field is set."""
         return GuidedDecodingParams(**given) if any(value is not None for value in given.values()) else None
 
 
 @dataclass
 class RepetitionDetectionParams:
-    """Ends an answer that repeats a pattern of tokens."""
+    """Ends an output that repeats a pattern of tokens."""
     max_pattern_size: int = 0  # tokens; 0: off
     min_pattern_size: int = 0
-    min_count: int = 0  # repetitions that end the answer
+    min_count: int = 0  # number of repetitions that end the output
 
 
 @dataclass
@@ -90,13 +91,13 @@ class SamplingParams:
     allowed_token_ids: Optional[list[int]] = None
     bad_words: Optional[list[str]] = None
     structured_outputs: Optional[StructuredOutputsParams] = None
-    guided_decoding: Optional[StructuredOutputsParams] = None  # the same, under its earlier name
+    guided_decoding: Optional[StructuredOutputsParams] = None  # earlier name of structured_outputs
     logprob_token_ids: Optional[list[int]] = None
     thinking_token_budget: Optional[int] = None
     repetition_detection: Optional[RepetitionDetectionParams] = None
     detokenize: bool = True
     stream_interval: Optional[int] = None
-    # {"kv_transfer_params": {..}}: the KV blocks to hand over or to take over
+    # {"kv_transfer_params": {..}}: KV blocks to keep for another engine, or to fetch
     extra_args: Optional[dict[str, Any]] = None
 
     def __post_init__(self) -> None:
@@ -112,15 +113,15 @@ class SamplingParams:
 
     @staticmethod
     def from_optional(**given: Any) -> "SamplingParams":
-        """Parameters of which None means the default."""
+        """Makes parameters. None means the default."""
         return SamplingParams(**{name: value for name, value in given.items() if value is not None})
 
     def clone(self) -> "SamplingParams":
         return copy.deepcopy(self)
 
     def body(self, chat: bool) -> dict[str, Any]:
-        """The fields of a body of /v1/chat/completions or /v1/completions. Includes every field for which the model may have a
-                default, so that the value here applies."""
+        """Returns fields for a body of /v1/chat/completions or /v1/completions. Includes every field for which the
+        model may have a default, so that the value here applies."""
         out = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         for name in ("output_kind", "logprobs", "structured_outputs", "logit_bias", "detokenize", "stream_interval",
                      "extra_args"):

@@ -9,7 +9,7 @@ from octavo._library import VERSION as __version__  # noqa: F401
 
 
 class _Platform:
-    """The processor or GPU that the engine chose itself; programs need not."""
+    """The CPU or GPU that the engine has chosen."""
     device_type = "cpu"
 
     def __getattr__(self, name: str) -> Any:
@@ -22,7 +22,7 @@ current_platform = _Platform()
 
 
 def cleanup_dist_env_and_memory(shutdown_ray: bool = False) -> None:
-    """Frees engines that no variable holds."""
+    """Frees engines without a reference."""
     gc.collect()
 
 
@@ -31,10 +31,10 @@ def random_uuid() -> str:
 
 
 def get_ip() -> str:
-    """This host's address on the way to others."""
+    """Returns the address of this host in its network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
-            s.connect(("192.0.2.1", 1))  # sends nothing
+            s.connect(("192.0.2.1", 1))  # sends no packet
             return s.getsockname()[0]
         except OSError:
             return "127.0.0.1"

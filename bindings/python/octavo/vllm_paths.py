@@ -1,4 +1,4 @@
-"""vLLM's module paths: `from octavo.lora.request import LoRARequest` for a program whose imports are changed by name alone."""
+"""vLLM's module paths, such as octavo.lora.request: a program only replaces the package's name in its imports."""
 
 import sys
 from importlib import import_module
@@ -7,7 +7,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Optional
 
-# Path below vLLM's package: the modules here whose names it has.
+# Path below vLLM's package -> Octavo's modules with the same names.
 _PATHS: dict[str, list[str]] = {
     "config.kv_transfer": ["config"],
     "config.pooler": ["config"],

@@ -1,4 +1,4 @@
-// Interface that scales a fleet to the number of replicas that the planner decides.
+// Interface for scaling a fleet to the number of replicas that the planner has decided.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@ class Connector {
  public:
   virtual ~Connector() = default;
 
-  // Called often, on one thread, with the required number of replicas. Failures are logged and retried.
+  // Called several times a second on one thread, with the required number of replicas. Logs failures and
+  // retries.
   virtual void tick(int replicas, std::int64_t now_us) = 0;
 
-  // Called at the end of the program until it returns true: all processes that must end with the program have
+  // Called at the end of the program until it returns true: every process that must end with the program has
   // ended.
   virtual bool end(std::int64_t) { return true; }
 };
 
-// Does not scale: for dry runs, and if HPA or KEDA scales by the planner's metrics.
+// Does nothing: for dry runs, and for fleets that HPA or KEDA scales by the planner's metrics.
 class NoConnector final : public Connector {
  public:
   void tick(int, std::int64_t) override {}

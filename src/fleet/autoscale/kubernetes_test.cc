@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// An API server with one deployment.
+// A Kubernetes API server with one deployment.
 struct Cluster {
   std::atomic<int> replicas{3}, puts{0};
   std::atomic<bool> refuses{false};

@@ -1,4 +1,4 @@
-// A child process that ends with this one.
+// A child process that ends together with this process.
 #pragma once
 
 #include <sys/types.h>
@@ -11,20 +11,20 @@ namespace octavo::fleet {
 
 class OwnedProcess {
  public:
-  // Runs a shell command line. The process is in a separate process group, so a terminal's Ctrl-C does not
-  // reach it. Errors: io.
+  // Runs a shell command line in a separate process group, which a terminal's Ctrl-C does not reach. Errors:
+  // io.
   static Result<OwnedProcess> start(const std::string& command);
   OwnedProcess(OwnedProcess&& other) noexcept;
   OwnedProcess& operator=(OwnedProcess&& other) noexcept;
   ~OwnedProcess();  // calls kill()
 
   bool running();
-  // Describes how the process ended: its exit status or signal.
+  // Returns how the process ended: exit status or signal.
   std::string fate() const;
   bool succeeded() const { return ended_ && status_ == 0; }
 
   void terminate();  // sends SIGTERM
-  void kill();       // kills its process group at once
+  void kill();       // kills the process group
 
  private:
   OwnedProcess() = default;

@@ -39,11 +39,11 @@ struct Planner::State {
 
   std::mutex mutex;  // guards all members below
   std::condition_variable wake;
-  std::optional<std::int64_t> stop_until_us;  // end of the time to stop; nullopt: not stopping
+  std::optional<std::int64_t> stop_until_us;  // deadline for the end of the connector; nullopt: not stopping
   AutoscalerState seen;
   int silent = 0;
   double queued = 0;
-  std::map<std::string, std::int64_t> decisions;  // by reason
+  std::map<std::string, std::int64_t> decisions;  // number of decisions by reason
 };
 
 FleetReading Planner::State::read() {

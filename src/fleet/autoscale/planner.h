@@ -1,5 +1,5 @@
-// `octavo plan live`: reads the replicas' metrics, decides the number of replicas, and makes a connector
-// scale to it. GET /metrics shows the inputs and decisions.
+// `octavo plan live`: reads the replicas' metrics, decides the number of replicas, and scales with a
+// connector. GET /metrics shows the inputs and decisions.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace octavo::fleet {
 class Connector;
 
 struct PlannerOptions {
-  std::vector<std::string> urls = {};  // URLs of replicas, or of routers, which list their replicas
+  std::vector<std::string> urls = {};  // URLs of replicas, or of routers, whose replicas are read
   std::string api_key = {};
-  Pool pool = Pool::both;  // prefill or decode: only the routers' workers of this type
+  Pool pool = Pool::both;  // prefill or decode: read only workers of this role
   AutoscalerRules rules = {};
-  double share = 0.99;                         // fraction of requests that must be within the SLO
-  std::optional<CapacityTable> capacity = {};  // must be set
+  double share = 0.99;                         // fraction of requests that must meet the SLO
+  std::optional<CapacityTable> capacity = {};  // required
   const Predictor* predictor = find_predictor("trend");
-  int interval_ms = 5000;  // time between two readings
+  int interval_ms = 5000;  // milliseconds between two readings
   http::ServerOptions http = {};
 };
 
@@ -33,12 +33,12 @@ using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
 
 class Planner {
  public:
-  // Errors: as for http::Server::start.
+  // Errors: those of http::Server::start.
   static Result<std::unique_ptr<Planner>> start(PlannerOptions options, const MakeConnector& make_connector);
   ~Planner();  // calls stop(0)
 
   std::string address() const;
-  // Waits up to grace_ms until the connector has ended its servers.
+  // Waits at most grace_ms for the end of the connector's servers.
   void stop(int grace_ms);
 
  private:

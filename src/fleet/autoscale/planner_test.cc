@@ -26,7 +26,7 @@ std::unique_ptr<http::Server> replica(int each) {
       .value();
 }
 
-// Stores the requested numbers.
+// Stores the arguments of tick().
 class Remembering final : public Connector {
  public:
   Remembering(std::atomic<int>& wanted, std::atomic<int>& ends) : wanted_(wanted), ends_(ends) {}

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-// Uses programs that never listen. tests/e2e/test_plan_live.py starts programs that listen.
+// Tests with programs that never listen. tests/e2e/test_plan_live.py uses programs that listen.
 struct Started {
   ScratchDirectory folder;
 
@@ -42,7 +42,7 @@ TEST(ProcessConnector, OneThatEndsIsStartedAgainAfterAWhile) {
   ProcessConnector connector(started.options("exit 3"));
   connector.tick(1, 0);
   ASSERT_TRUE(started.reach(1));
-  for (int i = 1; i < 200; ++i) {  // the process has ended, and no other one starts within five seconds
+  for (int i = 1; i < 200; ++i) {  // the process has ended, and a new one may start only after five seconds
     connector.tick(1, kSecond + i);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -73,7 +73,7 @@ struct Listed {
   });
 };
 
-// A server beside the process, at the port that the connector gave it.
+// Starts a server at the port that the connector gave to the process.
 std::unique_ptr<http::Server> server_at(int port) {
   return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
                               [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });

@@ -13,25 +13,26 @@
 
 namespace octavo::fleet {
 
-// The pool whose replicas are watched. vLLM's replicas of both pools count prompts under the same name, so a
-// decode replica also counts prompts that it has not computed.
+// The role of the watched replicas. vLLM's prefill and decode replicas count prompt tokens with the same
+// metric, so a decode replica also counts prompts that it has not computed.
 enum class Pool : std::uint8_t { both, prefill, decode };
 
-// Number of requests in a router's queue, from its /metrics page.
+// Returns the number of requests in a router's queue, from its /metrics page.
 double queued_requests(std::string_view page);
 
 struct FleetReading {
   std::vector<ReplicaReading> replicas = {};
-  int silent = 0;     // number of replicas that did not answer
-  double queued = 0;  // number of requests in the routers' queues
+  int silent = 0;     // replicas that did not answer
+  double queued = 0;  // requests in the routers' queues
 };
 
 class ReplicaWatch {
  public:
-  // share: reported latencies are the values that this fraction of the requests did not exceed.
+  // share: the quantile of the latencies to report.
   explicit ReplicaWatch(double share, Pool pool = Pool::both) : share_(share), pool_(pool) {}
 
-  // pages: by the replica's address. Work from before the first reading of a replica is not counted.
+  // Returns the work since the previous call. pages: metrics by the replica's address. The first reading of a
+  // replica counts no work.
   FleetReading read(const std::map<std::string, Result<std::string>>& pages);
 
  private:

@@ -63,11 +63,11 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   Pool& from = pool(options.part);
   if (auto refusal = rank(from, cycle, options)) return std::unexpected(*std::move(refusal));
   const Member& chosen = *view->find(decision_.chosen());
-  // If no prefill worker is healthy, a decode worker computes the prompt.
+  // No prefill worker is healthy, so the caller lets a decode worker compute the prompt.
   if (options.part == Role::prefill && chosen.state.availability == Availability::broken)
     return std::unexpected(Refusal{503, "no prefill worker is available"});
   const LatencyPredictor* predictor = options.bodiless ? nullptr : from.pipeline.predictor();
-  std::optional<LatencyInputs> inputs;  // computed before the request is booked
+  std::optional<LatencyInputs> inputs;  // before the booking, so that they do not include the request
   if (predictor) inputs = predictor->inputs(cycle, chosen);
   Choice choice = book(cycle, options);
   choice.inputs = inputs;
@@ -89,15 +89,16 @@ std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, co
   return static_cast<std::int64_t>(request.tokens.size()) - cycle.cached_tokens(decision_.chosen());
 }
 
-// Fills decision_. First tries without paused endpoints and without those whose share is small; then with
-// them. `rested` always excludes paused endpoints.
+// Fills decision_. Excludes paused endpoints and draws by share at the first attempt, and admits all
+// endpoints at the second. options.rested excludes paused endpoints in both attempts.
 std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (rank_named(cycle, options)) return std::nullopt;
   leave_out(cycle, options.excluded);
   bool any = false;
   for (const bool last : {false, true}) {
     if (last) {
-      if (left_out_.size() == options.excluded.size()) break;  // the candidates would be the same
+      // the second attempt would have the same candidates
+      if (left_out_.size() == options.excluded.size()) break;
       left_out_.assign(options.excluded.begin(), options.excluded.end());
       if (options.rested) leave_out_paused(cycle);
     }
@@ -119,7 +120,7 @@ std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOpti
   return Refusal{429, "no endpoints available for the given request", "rejected-saturated"};
 }
 
-// Whether the endpoint that the request names is available.
+// Chooses the endpoint that the request names. Returns whether it is available.
 bool Balancer::rank_named(const Cycle& cycle, const ChoiceOptions& options) {
   const Member* named = options.worker.empty() ? nullptr : cycle.view.find(options.worker);
   if (!named || named->state.availability != Availability::available ||
@@ -143,8 +144,8 @@ void Balancer::leave_out_full(const Cycle& cycle) {
       left_out_.push_back(member.id);
 }
 
-// Fills left_out_ with: `excluded`; paused and full endpoints; new endpoints and those of small weight
-// (randomly, by their share); endpoints with a lower priority than the best available one.
+// Fills left_out_ with: `excluded`; paused and full endpoints; new endpoints and those of small weight, at
+// random by their share; endpoints of a lower priority than the best available endpoint.
 void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);
@@ -155,7 +156,7 @@ void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
            std::ranges::find(excluded, member.id) == excluded.end();
   };
   std::int64_t oldest_us = cycle.now_us;
-  // best priority, and largest weight among endpoints of this priority
+  // best priority, and the largest weight of this priority
   int priority = std::numeric_limits<int>::max(), weight = 0;
   for (const Member& member : cycle.view.members) {
     if (!takes(member)) continue;
@@ -190,7 +191,7 @@ Choice Balancer::book(const Cycle& cycle, const ChoiceOptions& options) {
   return choice;
 }
 
-// Chooses the endpoints besides the chosen one, and the data that the policy learns.
+// Chooses the endpoints for prefill, encoding and KV blocks, and reports the choice to the policy.
 void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& options, Choice& choice) {
   const EndpointId answering = choice.booking.endpoint;
   if (from.pipeline.encodes()) choice.encoders = encoders(from, cycle, options);
@@ -204,7 +205,7 @@ void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& option
   from.pipeline.sent(cycle, answering);
 }
 
-// Name of the prefill endpoint; "": the answering endpoint computes the prompt.
+// Returns the name of the prefill endpoint; "": `answering` computes the prompt.
 std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& options,
                                 EndpointId answering) {
   find_candidates(cycle.view, cycle.request, options, {}, found_);
@@ -215,7 +216,7 @@ std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& o
   return cycle.view.find(chosen)->endpoint->name;
 }
 
-// Names of encode endpoints, separated by commas, for a prompt with images or audio; "": none.
+// Returns the names of encode endpoints, separated by commas; "" for a prompt without images and audio.
 std::string Balancer::encoders(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (cycle.request.media.empty()) return {};
   find_candidates(cycle.view, cycle.request, options, {}, found_);

@@ -1,11 +1,11 @@
-// Balancer: indexes of the endpoints' caches that events change.
+// Parts of Balancer about the endpoints' KV caches.
 #include "base/log.h"
 #include "fleet/balance/balancer.h"
 #include "fleet/index/held_blocks.h"
 
 namespace octavo::fleet {
 
-// Call it with caches_.mutex locked. Null: the endpoint has left the fleet.
+// Returns null if the endpoint has left the fleet. The caller holds caches_.mutex.
 CachePosition* Balancer::position_of(const Member& member) {
   const auto view = fleet_.view();
   const Member* now = view->find(member.id);
@@ -25,7 +25,7 @@ bool Balancer::cache_changed(const Member& member, std::span<const CacheEvent> e
   return true;
 }
 
-// Warns once for each endpoint whose blocks differ in size from those of the index: they are not counted.
+// Warns once for each endpoint whose block size differs from the index, which ignores such blocks.
 void Balancer::check_block_size(const Member& member, std::span<const CacheEvent> events) {
   for (const Pool& each : pools_) {
     const HeldBlocks* blocks = each.pipeline.held_blocks();

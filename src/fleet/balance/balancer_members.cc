@@ -1,4 +1,4 @@
-// Balancer: the endpoints, their health, and the load that routers report to one another.
+// Parts of Balancer about the endpoints, their health, and the load that peers report.
 #include <algorithm>
 #include <utility>
 
@@ -11,15 +11,15 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
-constexpr int kIdleReads = 4;           // number of metrics readings within which a request has certainly
-                                        // arrived
-constexpr int kIdleReadsOfStream = 30;  // likewise for the last bytes of a stream, which may take longer
-constexpr int kSilencesOfStream = 3;    // factor of the silence limit for streams, at an endpoint that
-                                        // reports no load
-constexpr std::int64_t kBlindUs = 60'000'000;          // an endpoint without a report for this time counts as
-                                                       // reporting no load
-constexpr std::string_view kFromMetrics = "@metrics";  // source name of ranks that were found in an
-                                                       // endpoint's metrics
+constexpr int kIdleReads = 4;  // consecutive readings without requests until a request counts as lost
+// kIdleReads after the first byte of a stream, whose last bytes may arrive late
+constexpr int kIdleReadsOfStream = 30;
+// multiplies the silence limit of streams, at endpoints that report no load
+constexpr int kSilencesOfStream = 3;
+// time without a report after which an endpoint counts as one that reports no load
+constexpr std::int64_t kBlindUs = 60'000'000;
+// source of endpoints that are ranks found in the metrics
+constexpr std::string_view kFromMetrics = "@metrics";
 
 std::string_view name(Availability availability) {
   switch (availability) {
@@ -219,7 +219,7 @@ std::vector<Member> Balancer::leaving() const {
   return members;
 }
 
-// Null: another endpoint has the id now.
+// Returns null if the id has a new owner.
 Balancer::Slot* Balancer::slot(EndpointId id, const Endpoint& endpoint) {
   const bool same = id < slots_.size() && slots_[id].health && slots_[id].endpoint->name == endpoint.name;
   return same ? &slots_[id] : nullptr;
@@ -239,8 +239,8 @@ void Balancer::probed(EndpointId id, const Endpoint& endpoint, bool success) {
   if (known->health->availability(now) == Availability::unhealthy) tell_watches(*known, Trouble::unhealthy);
 }
 
-// A running request keeps its endpoint busy. So after several consecutive idle readings its watcher is
-// notified.
+// Notifies the watchers of requests whose endpoint has shown no running requests in several consecutive
+// readings.
 void Balancer::count_idle(const Scrape& scrape) {
   Slot& known = slots_[scrape.endpoint];
   const bool busy = scrape.state->running + scrape.state->waiting > 0;
@@ -252,7 +252,7 @@ void Balancer::count_idle(const Scrape& scrape) {
   }
 }
 
-// As above, for endpoints that report no load: their requests are watched by time.
+// Notifies the watchers of requests that have received no bytes for a time, at endpoints that report no load.
 void Balancer::count_silence(std::int64_t now) {
   const auto view = fleet_.view();
   for (const Member& member : view->members) {
@@ -313,8 +313,8 @@ bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& res
   return changed || state.availability != before;
 }
 
-// Several processes may answer at one address, each with its own pages. Only a process that started later
-// replaces the other.
+// Several processes may answer at one address, each with its metrics. A process replaces another one only if
+// it has started later.
 void Balancer::restart(Member& member, const EndpointState& now) {
   log_info("{} has restarted: the router forgets its cached prefixes", member.endpoint->label());
   Slot& known = slots_[member.id];
@@ -372,7 +372,7 @@ void Balancer::watch_loads(std::function<void()> changed) {
   loads_changed_ = std::move(changed);
 }
 
-// The growth by output tokens is reported with the next change.
+// Load that grows by output tokens does not cause a report; the next report includes it.
 void Balancer::load_changed(EndpointId id) {
   slots_[id].load_changed = true;
   if (loads_changed_ && std::exchange(loads_are_told_, false)) loads_changed_();

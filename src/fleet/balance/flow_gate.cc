@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{1};  // at each tick and each arrival, one request is dispatched
+constexpr std::chrono::milliseconds kTick{1};  // each tick and each arrival dispatches at most one request
 const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5,
                                        1,    2,    5,    10,  20,  30,  60, 120};
 const std::vector<double> kWorkSeconds{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, .1};
@@ -112,7 +112,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   for (const auto& ended : flow_.expire(now_us(), balancer_.view()->members.empty()))
     settle(ended.item, ended.outcome, told);
   std::vector<std::function<void()>> evicted;
-  if (!balancer_.view()->members.empty()) {  // without endpoints, no request is dispatched
+  if (!balancer_.view()->members.empty()) {  // without endpoints, requests wait
     const double taken = saturation();
     if (const auto item = flow_.next(taken, now_us()))
       settle(*item, FlowOutcome::dispatched, told);
@@ -121,7 +121,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   }
   counts_.dispatch_cycles.observe(seconds_since(begun));
   lock.unlock();
-  tell(told);  // the dispatched request is booked before the next one is considered
+  tell(told);  // books the request before the next one is considered
   for (const auto& evict : evicted) evict();
   lock.lock();
 }

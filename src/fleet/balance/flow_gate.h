@@ -1,5 +1,4 @@
-// Flow control: holds requests until endpoints have capacity for them. Adds a clock and a thread to
-// fleet/flow.
+// Flow control: requests wait until endpoints have capacity. Adds a clock and a thread to fleet/flow.
 #pragma once
 
 #include <condition_variable>
@@ -23,10 +22,9 @@ namespace octavo::fleet {
 struct FlowGateOptions {
   FlowOptions flow = {};
   SaturationDetector detector = UtilizationDetector{};
-  std::function<double()> saturation = {};  // if set, replaces the detector
-  bool evicts = false;                      // whether running requests may be ended to make space for waiting
-                                            // ones
-  std::string_view program = "pick";        // used in the names of metrics that llm-d does not have
+  std::function<double()> saturation = {};  // replaces the detector if set
+  bool evicts = false;  // end running requests to free capacity for waiting ones of higher priority
+  std::string_view program = "pick";  // part of metric names that llm-d does not have
 };
 
 // Counters for /metrics.
@@ -34,8 +32,8 @@ struct FlowGateCounts {
   FlowGateCounts();
   std::int64_t evictions = 0;
   std::map<std::string, std::int64_t> outcomes;
-  HistogramFamily waits;                // waiting times in seconds, by priority and outcome
-  Histogram enqueues, dispatch_cycles;  // seconds of work
+  HistogramFamily waits;                // waiting time in seconds, by priority and outcome
+  Histogram enqueues, dispatch_cycles;  // duration in seconds of enqueue(), and of dispatching
 };
 
 class FlowGate {
@@ -46,22 +44,22 @@ class FlowGate {
   FlowGate(Balancer& balancer, FlowGateOptions options);
   ~FlowGate();
 
-  std::uint64_t new_id();  // an id for FlowItem::id
-  // Adds a request. Calls `then` once with the outcome: on the calling thread, the gate's thread, or the
-  // thread that calls cancel().
+  std::uint64_t new_id();  // for FlowItem::id
+  // Adds a request. Calls `then` once with the outcome: on the calling thread, on the gate's thread, or in
+  // cancel().
   void enqueue(FlowItem item, Then then);
-  // Removes a request. Has no effect if it is not waiting.
+  // Removes a request, if it is waiting.
   void cancel(std::uint64_t id);
   bool evicts() const { return reclamation_.has_value(); }
-  // Reports that a dispatched request is running, so the gate's thread may call `evict`. Only if the gate
-  // evicts.
+  // Reports that a dispatched request is running; the gate's thread may call `evict`. Call it only if
+  // evicts() is true.
   void runs(std::uint64_t id, int priority, std::function<void()> evict);
   void stopped(std::uint64_t id);
   void ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens);
-  // Ends all waiting requests. Later requests end at once.
+  // Ends all waiting requests, and each later request at once.
   void stop();
 
-  // llm_d_epp_flow_control_* in Prometheus' text format. pool: name of the InferencePool; "": none.
+  // Returns llm_d_epp_flow_control_* as Prometheus text. pool: name of the InferencePool; "": no label.
   std::string metrics(const std::string& pool = {}) const;
 
  private:

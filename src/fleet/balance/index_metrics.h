@@ -7,8 +7,8 @@
 
 namespace octavo::fleet {
 
-// Appends the number of blocks of each index, and the number of endpoints that report KV events. The blocks
-// of the other endpoints are estimates.
+// Appends the number of blocks of each index, and the number of endpoints that report KV events. Blocks of
+// other endpoints are estimates.
 void write_index_metrics(std::string& out, const Balancer& balancer);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Simulates a queue before endpoints that refuse requests beyond their capacity, in virtual time.
+// Simulates a queue for endpoints that refuse requests above their capacity, in virtual time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kEndpoints = 2, kPlaces = 2;
 constexpr std::int64_t kAnswerUs = 100'000, kTickUs = 1'000;
 
-// Clients send a request every `interval_us` for 20 s; each endpoint answers kPlaces requests at a time.
+// Clients send a request every `interval_us` for 20 s. Each endpoint answers kPlaces requests concurrently.
 class Overload {
  public:
   Overload(std::uint64_t queue_size, std::int64_t interval_us, int requests)
@@ -94,8 +94,8 @@ TEST(Overload, RequestsOfOneMomentAreAnsweredInOrder) {
 }
 
 TEST(Overload, GoodputStays) {
-  constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kPlaces);  // time between two answers
-  // 20 times the requests that can be answered
+  constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kPlaces);  // mean time between two answers
+  // 20 times the capacity
   Overload overload(20, kCapacityUs / 20, 16'000);
   overload.run();
   const double goodput = static_cast<double>(overload.answered.size()) * kCapacityUs /

@@ -1,4 +1,4 @@
-// Attributes of endpoints: numbers from metrics, with the names that policies use.
+// Attributes of endpoints: numbers from metrics, which policies read by name.
 #pragma once
 
 #include <string_view>
@@ -9,14 +9,14 @@ namespace octavo::fleet {
 
 class Parameters;
 
-// source of attributes: customMetrics of engines' pages
+// source of attributes: the option customMetrics names metrics of engines
 inline constexpr std::string_view kCoreMetrics = "core-metrics-extractor";
 inline constexpr std::string_view kGpuMetrics = "dcgm-extractor";
-// the only attribute of kGpuMetrics, 0 to 1
+// the only attribute of kGpuMetrics: used fraction of the GPU, 0 to 1
 inline constexpr std::string_view kGpuUtilization = "GPUUtilization";
 
-// Reads the attribute with the name in `field` and the producer in `producer`. If the name is missing or the
-// producer lacks it, an error is added to the parameters.
+// Reads the attribute with the name in `field` and the producer in `producer`. Adds an error to the
+// parameters if the name is missing or the producer does not provide it.
 AttributeKey read_attribute(Parameters& parameters, std::string_view field);
 
 }  // namespace octavo::fleet

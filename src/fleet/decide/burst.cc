@@ -12,7 +12,7 @@ namespace {
 
 using Prompt = std::vector<PrefixKey>;
 
-// The prompts of a burst that were placed on each endpoint so far. Endpoints have indices.
+// Places the prompts of a burst one by one. Endpoints are indices.
 class Placement {
  public:
   Placement(std::span<const BurstEndpoint> endpoints, const BurstOptions& options, std::size_t share)
@@ -27,12 +27,13 @@ class Placement {
 
   void place(const Prompt& prompt, std::span<const std::size_t> requests, std::span<EndpointId> homes) {
     std::vector<std::size_t> given(endpoints_.size());
-    std::optional<std::size_t> home = holder(prompt);  // only for the first requests
+    // preferred endpoint; used only for the first requests of a prompt
+    std::optional<std::size_t> home = holder(prompt);
     for (std::size_t at = 0; at < requests.size();) {
       const std::size_t to = home.value_or(least_loaded(given));
       home.reset();
-      const std::size_t room = given[to] < room_ ? room_ - given[to] : 1;  // 1: all endpoints are full, so
-                                                                           // one more is placed there
+      // 1: all endpoints are full, so this one gets one request above the limit
+      const std::size_t room = given[to] < room_ ? room_ - given[to] : 1;
       const std::size_t count = std::min(room, requests.size() - at);
       for (const std::size_t request : requests.subspan(at, count)) homes[request] = endpoints_[to].id;
       if (!options_.by_tokens)
@@ -47,7 +48,7 @@ class Placement {
   }
 
  private:
-  // Number of the prompt's first blocks that were placed on the endpoint, without gaps.
+  // Returns the number of the prompt's first blocks that were placed on the endpoint, without a gap.
   std::size_t held(std::size_t endpoint, const Prompt& prompt) const {
     const auto missing =
         std::ranges::find_if(prompt, [&](PrefixKey key) { return !held_[endpoint].contains(key); });
@@ -58,7 +59,7 @@ class Placement {
     return std::tuple(load_[i], endpoints_[i].running, std::string_view(endpoints_[i].name));
   }
 
-  // The endpoint with most of the prompt, among those that have not reached their share of the burst.
+  // Returns the endpoint with the longest prefix of the prompt, among those below their share of the burst.
   std::optional<std::size_t> holder(const Prompt& prompt) const {
     const auto least = static_cast<std::size_t>(options_.shared_blocks_min);
     if (least == 0) return std::nullopt;
@@ -75,7 +76,7 @@ class Placement {
     return best;
   }
 
-  // The least loaded endpoint among those with capacity; if none has capacity, among all.
+  // Returns the least loaded endpoint below the limit; if all are full, the least loaded of all.
   std::size_t least_loaded(std::span<const std::size_t> given) const {
     std::size_t best = 0;
     for (std::size_t i = 1; i < endpoints_.size(); ++i)
@@ -85,8 +86,9 @@ class Placement {
 
   const std::span<const BurstEndpoint> endpoints_;
   const BurstOptions& options_;
-  const std::size_t share_;  // maximum part of the burst for each endpoint
-  const std::size_t room_;   // maximum number of requests with the same prompt for each endpoint
+  // load at which an endpoint has reached its share of the burst, in requests or blocks
+  const std::size_t share_;
+  const std::size_t room_;  // maximum number of requests with the same prompt at each endpoint
   std::vector<std::size_t> load_;
   std::vector<std::unordered_set<PrefixKey>> held_;
 };
@@ -102,11 +104,13 @@ std::vector<EndpointId> place_burst(std::span<const Prompt> prompts, std::span<c
                                     const BurstOptions& options) {
   std::vector<EndpointId> homes(prompts.size(), kNoEndpoint);
   if (endpoints.empty()) return homes;
-  // Prompts are equal if the keys of their last blocks are, since a key covers all earlier blocks.
+  // A key covers all earlier blocks. So prompts with the same number of blocks and the same last key are
+  // equal.
   std::vector<Group> groups;
   std::map<std::pair<std::size_t, PrefixKey>, std::size_t> places;
   const auto shared_min = static_cast<std::size_t>(options.shared_blocks_min);
-  std::map<PrefixKey, std::size_t> beginnings;  // number of requests by their first shared_min blocks
+  // number of requests for each key of the first shared_min blocks
+  std::map<PrefixKey, std::size_t> beginnings;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const Prompt& prompt = prompts[i];
     if (prompt.empty()) continue;

@@ -1,5 +1,5 @@
-// Places requests that arrive at almost the same time: requests with the same prompt go to one endpoint,
-// which computes it once, even if no cache contains it yet (llm-d's burst-prefix-cache-producer).
+// Places requests that arrive at almost the same time. Requests with the same prompt go to one endpoint,
+// which computes the prompt once, even if no endpoint has cached it (llm-d's burst-prefix-cache-producer).
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@ namespace octavo::fleet {
 struct BurstOptions {
   static constexpr std::int64_t kAll = -1;
 
-  std::int64_t window_ms = 100;          // time that a request waits for others
+  std::int64_t window_ms = 100;          // time for which a request waits for others
   std::int64_t per_endpoint_max = kAll;  // maximum number of requests with the same prompt at one endpoint
-  std::int64_t block_size = 64;          // tokens in a block
+  std::int64_t block_size = 64;          // tokens per block
   std::int64_t tokens_max = 0;           // maximum number of prompt tokens to compare; 0: 2048 blocks
-  std::int64_t shared_blocks_min = 0;    // number of common blocks from which different prompts are placed
-                                         // together; 0: never
-  std::int64_t requests_max = 1000;      // maximum number of requests in a window; further requests are
-                                         // placed one by one
-  bool by_tokens = false;                // endpoints get equal numbers of blocks instead of equal numbers of
-                                         // requests
+  // minimum number of common blocks to place different prompts together; 0: never
+  std::int64_t shared_blocks_min = 0;
+  // maximum number of requests in a window; each further request is placed alone
+  std::int64_t requests_max = 1000;
+  bool by_tokens = false;  // balance blocks instead of requests
 };
 
 struct BurstEndpoint {
   EndpointId id = kNoEndpoint;
   std::string name = {};
-  int running = 0;  // number of running requests, from the endpoint's metrics
+  int running = 0;  // running requests, from the endpoint's metrics
 };
 
-// Returns the endpoint for each request; kNoEndpoint: the request shares no prefix with others. prompts[i]:
-// prefix_keys() of request i. Shared prompts are placed first, long ones before short ones. Each goes to the
-// endpoint with the fewest requests of this burst. With shared_blocks_min, it goes to an endpoint with the
-// same prefix that has not reached its share.
+// Returns the endpoint of each request; kNoEndpoint if the request shares no prefix with others. prompts[i]:
+// prefix_keys() of request i.
+// Prompts of several requests are placed before prompts of one request, then long ones before short ones. A
+// prompt goes to the endpoint with the least load of the burst. With shared_blocks_min, it goes to an
+// endpoint with the same prefix, unless this endpoint has reached its share.
 std::vector<EndpointId> place_burst(std::span<const std::vector<PrefixKey>> prompts,
                                     std::span<const BurstEndpoint> endpoints, const BurstOptions& options);
 
-// burst-prefix-cache-producer: reports that the whole prompt is cached at the endpoint from place_burst().
+// burst-prefix-cache-producer: reports the prompt as completely cached at the endpoint from place_burst().
 class BurstPrefixProducer : public Producer {
  public:
   BurstOptions options;

@@ -11,8 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Places prompts, which are given as blocks. Cases are from llm-d's tests, and others; endpoints 0, 1, ...
-// are named "e0", "e1", ...
+// Places prompts, given as blocks, on endpoints "e0", "e1", ... Most cases are those of llm-d's tests.
 std::vector<EndpointId> placed(std::vector<std::vector<PrefixKey>> prompts, std::size_t endpoints,
                                BurstOptions options = {}) {
   std::vector<BurstEndpoint> all;
@@ -44,7 +43,7 @@ TEST(Burst, ACommonBeginningDrawsPromptsTogetherUpToAFairShare) {
   EXPECT_THAT(placed(prompts, 2, {.shared_blocks_min = 2}), ElementsAre(0, 0, 1, 1, kAnywhere));
   EXPECT_THAT(placed(prompts, 2, {.shared_blocks_min = 3}),
               ElementsAre(kAnywhere, kAnywhere, kAnywhere, kAnywhere, kAnywhere));
-  // One prompt is the beginning of another prompt.
+  // The first prompt is the beginning of the second one.
   EXPECT_THAT(placed({{1}, {1, 2, 3}, {1, 2, 3}, {7, 8}, {7, 8}}, 2, {.shared_blocks_min = 1}),
               ElementsAre(0, 0, 0, 1, 1));
 }

@@ -1,4 +1,4 @@
-// The inputs of one decision, which plugins can read. A cycle exists only during the decision.
+// The inputs of one decision, for plugins. A cycle exists only during the decision.
 #pragma once
 
 #include <algorithm>
@@ -24,15 +24,15 @@ struct Cycle {
   const Pace& pace;
   std::int64_t now_us;
   Draws draws;
-  std::span<const Overlap> overlaps = {};  // one entry for each producer, see Plugins::produce
-  // The endpoint chosen for a burst of equal prompts, see burst.h.
+  std::span<const Overlap> overlaps = {};  // [producer] see Plugins::produce
+  // Endpoint chosen for a burst of equal prompts, see burst.h.
   EndpointId burst_home = kNoEndpoint;
-  // The chosen decode endpoint, while its prefill endpoint is chosen.
+  // The decode endpoint, while the prefill endpoint is chosen.
   EndpointId peer = kNoEndpoint;
-  bool trial = false;          // nothing is sent to the chosen endpoint
-  StepTimer* timer = nullptr;  // null: plugins' times are not measured
+  bool trial = false;          // the caller sends no request to the chosen endpoint
+  StepTimer* timer = nullptr;  // null: the times of plugins are not measured
 
-  // Number of prompt tokens that the endpoint has cached: the largest number that any producer reports.
+  // Returns the number of prompt tokens that the endpoint has cached: the maximum over all producers.
   std::int64_t cached_tokens(EndpointId endpoint) const {
     std::int64_t most = 0;
     for (const Overlap& overlap : overlaps)
@@ -44,7 +44,7 @@ struct Cycle {
   Load load(const Member& member) const { return inflight.load(member.id); }
 };
 
-// The remaining candidates, in arbitrary order.
+// The endpoints that filters have kept, in arbitrary order.
 using Candidates = std::vector<const Member*>;
 
 }  // namespace octavo::fleet

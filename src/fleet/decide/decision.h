@@ -1,4 +1,4 @@
-// The endpoint chosen for a request, and the reasons.
+// The endpoint chosen for a request, and its reasons.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@ namespace octavo::fleet {
 
 struct Score {
   EndpointId endpoint = kNoEndpoint;
-  double total = 0;  // sum of weight x score over all scorers; higher is better
+  double total = 0;  // sum of weight * score over all scorers; higher is better
 };
 
 struct Decision {
-  std::vector<Score> ranking = {};  // all remaining endpoints, best first; may be empty
-  std::size_t picked = 0;           // the first n entries of the ranking are the chosen endpoint and its
-                                    // fallbacks
-  std::string_view profile = {};    // name of the profile that the request's header selected; "": the only
-                                    // profile. Valid as long as the pipeline.
-  // The result of one step of the profile, for /explain. Recorded if explain is set.
+  std::vector<Score> ranking = {};  // endpoints that filters have kept, best first; may be empty
+  // length of the ranking's beginning that is used: the chosen endpoint, then its fallbacks
+  std::size_t picked = 0;
+  // name of the profile that a request header has selected; "": there is only one profile. Valid while the
+  // pipeline exists.
+  std::string_view profile = {};
+  // Result of one step of the profile, for /explain. Recorded only if `explain` is true.
   struct Step {
     std::string plugin;
     double weight = 1;
-    std::vector<Score> scores;  // a scorer's scores; for a filter, the remaining endpoints with total 0
+    std::vector<Score> scores;  // scorer: the scores; filter: the kept endpoints, with total 0
   };
   bool explain = false;
   std::vector<Step> steps = {};

@@ -1,4 +1,4 @@
-// Random numbers for one decision; they depend only on the seed.
+// Random numbers of one decision, which depend only on the seed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Interface of plugins that keep the blocks reported by endpoints, for code that saves or restores them.
+// Interface of plugins with an index of reported blocks, for code that saves or restores the index.
 #pragma once
 
 #include "fleet/index/held_blocks.h"

@@ -1,5 +1,5 @@
-// Load in flight: requests that were sent to each endpoint and have not ended. Metrics do not show this load
-// yet. Includes the requests of this process and those that peers report.
+// Load in flight: requests that were sent to an endpoint and have not ended. Metrics show this load too late.
+// Includes the requests that peers report.
 #pragma once
 
 #include <cstdint>
@@ -14,40 +14,40 @@ namespace octavo::fleet {
 
 struct Load {
   int requests = 0;
-  std::int64_t prefill_tokens = 0;  // tokens to compute before the first output tokens: prompts without their
-                                    // cached parts
-  std::int64_t context_tokens = 0;  // tokens of prompts and their outputs
-  std::int64_t own_tokens = 0;      // part of context_tokens that the endpoint did not have cached, so common
-                                    // prefixes count once
+  // prompt tokens to compute before the first output token, without cached tokens
+  std::int64_t prefill_tokens = 0;
+  std::int64_t context_tokens = 0;  // prompt and output tokens
+  // part of context_tokens that the endpoint had not cached; so common prefixes count once
+  std::int64_t own_tokens = 0;
 
   Load& operator+=(const Load& more);
   bool operator==(const Load&) const = default;
 };
 
-// One request's share of its endpoint's load. The owner must pass it to Inflight::free().
+// Load of one request at its endpoint. The owner must pass it to Inflight::free().
 struct Booking {
   EndpointId endpoint = kNoEndpoint;
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
-  std::uint64_t number = 0;  // unique number among the owner's bookings
+  std::uint64_t number = 0;  // unique among the owner's bookings
   Progress progress = {};    // for Pace
 };
 
-// A random number that identifies another process which sends requests to the same endpoints.
+// Random number that identifies another process with requests to the same endpoints.
 using PeerId = std::uint64_t;
 
 class Inflight {
  public:
-  // new_tokens: number of prompt tokens that the endpoint does not have cached.
+  // new_tokens: prompt tokens that the endpoint has not cached.
   Booking book(EndpointId endpoint, std::int64_t prompt_tokens, std::int64_t new_tokens);
-  void first_token(Booking& booking);                    // the endpoint has computed the prompt
-  void grow(Booking& booking, std::int64_t new_tokens);  // the endpoint has sent more output tokens
+  void first_token(Booking& booking);                    // the prompt is computed
+  void grow(Booking& booking, std::int64_t new_tokens);  // the endpoint has sent new_tokens output tokens
   void free(Booking& booking);
 
   void peer_has(PeerId peer, EndpointId endpoint, const Load& load);
   void forget_peer(PeerId peer);
-  // Drops all load of an endpoint that has left the fleet.
+  // Drops the load of an endpoint that has left the fleet.
   void forget(EndpointId endpoint);
 
   Load load(EndpointId endpoint) const;  // load of this process and all peers
@@ -68,7 +68,7 @@ class Inflight {
   Loads of_peers_;  // sums over peers_
 };
 
-// Load in flight that another process reports.
+// Load in flight that a peer reports.
 struct WorkerLoad {
   std::string worker = {};  // name of the endpoint
   Load load = {};
@@ -78,7 +78,7 @@ struct WorkerLoad {
 
 struct LoadMessage {
   PeerId sender = 0;
-  bool all = false;  // the message has all load of the sender: its load at other workers is 0
+  bool all = false;  // the message contains the sender's whole load: its load at other workers is 0
   std::vector<WorkerLoad> workers = {};
 
   bool operator==(const LoadMessage&) const = default;

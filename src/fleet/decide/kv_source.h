@@ -1,4 +1,4 @@
-// Chooses the endpoint from which to fetch KV blocks.
+// Interface of plugins that choose the endpoint from which KV blocks are fetched.
 #pragma once
 
 #include "fleet/decide/plugin.h"
@@ -7,8 +7,8 @@ namespace octavo::fleet {
 
 class KvSource : public Plugin {
  public:
-  // The candidate from which `computing` should fetch blocks, according to the producers' results. Null:
-  // none.
+  // Returns the candidate from which `computing` should fetch blocks, according to the producers' results;
+  // null if it should fetch none.
   virtual const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) = 0;
 };
 

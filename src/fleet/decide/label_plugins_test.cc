@@ -1,4 +1,4 @@
-// Plugins that read the labels of endpoints.
+// Tests of plugins that read the labels of endpoints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The endpoints that a filter keeps of endpoints with these labels.
+// Returns the endpoints that the filter keeps, of one endpoint for each entry of `labels`.
 std::vector<EndpointId> left(PluginConfig filter, std::vector<std::map<std::string, std::string>> labels,
                              RouteRequest request = prompt("p")) {
   TestFleet fleet(0);

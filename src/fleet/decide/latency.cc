@@ -6,8 +6,9 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr double kPriorVariance = 1e4;  // variance of the weights, relative to that of the observations
-constexpr double kForgetting = 0.97;    // for each direction: about the last 200 answers count
+// prior variance of the weights, relative to the variance of the observations
+constexpr double kPriorVariance = 1e4;
+constexpr double kForgetting = 0.97;  // forgetting factor: about the last 200 answers count in each direction
 
 }  // namespace
 
@@ -24,7 +25,7 @@ void OnlineFit::learn(const Inputs& x, double y) {
   }
   const double error = y - predict(x);
   for (std::size_t i = 0; i < kInputs; ++i) weights_[i] += along[i] / (1 + variance) * error;
-  // Below this variance the model forgets, above it the model learns.
+  // The model learns if `variance` is above (1 - kForgetting) / kForgetting, and forgets if it is below.
   const double share = (kForgetting - (1 - kForgetting) / variance) / (kForgetting * (1 + variance));
   for (std::size_t i = 0; i < kInputs; ++i)
     for (std::size_t j = 0; j < kInputs; ++j) covariance_[i][j] -= share * along[i] * along[j];

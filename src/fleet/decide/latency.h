@@ -1,4 +1,4 @@
-// Predicts an endpoint's latency with a linear model of its latest answers.
+// Predicts an endpoint's latency with a linear model of its recent answers.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// Ridge regression, updated with each observation: recursive least squares with restricted forgetting, which
-// forgets only in the direction of the observation (Kulhavy, Restricted exponential forgetting, Automatica
-// 23, 1987).
+// Ridge regression that learns from one observation at a time: recursive least squares with restricted
+// forgetting, which forgets only in the direction of the observation (Kulhavy, Restricted exponential
+// forgetting, Automatica 23, 1987).
 class OnlineFit {
  public:
   static constexpr std::size_t kInputs = 6;
-  using Inputs = std::array<double, kInputs>;  // inputs of the model, scaled to about 1; the first one is 1
+  using Inputs = std::array<double, kInputs>;  // scaled to about 1; x[0] is 1
 
   OnlineFit();
   void learn(const Inputs& x, double y);
   double predict(const Inputs& x) const;
-  // Whether enough observations exist for predictions.
+  // Returns whether there are enough observations for predictions.
   bool ready() const { return learned_ >= 3 * static_cast<int>(kInputs); }
 
  private:
@@ -34,17 +34,17 @@ class OnlineFit {
   int learned_ = 0;
 };
 
-// State of an endpoint when a request arrives.
+// Inputs of the models when a request arrives.
 struct LatencyInputs {
   OnlineFit::Inputs ttft{}, tpot{};
 };
 
 struct Latency {
   double ttft_ms = 0;
-  double tpot_ms = 0;  // time per output token; 0 if unknown or not requested
+  double tpot_ms = 0;  // time per output token; 0: unknown or not requested
 };
 
-// The limits in the request's headers minus the prediction; 0: no prediction.
+// The limits in the request's headers minus the predictions; 0 without a prediction.
 struct Headroom {
   double ttft_ms = 0, tpot_ms = 0;
   bool positive() const { return ttft_ms >= 0 && tpot_ms >= 0; }
@@ -54,15 +54,16 @@ class LatencyPredictor {
  public:
   virtual ~LatencyPredictor() = default;
   virtual LatencyInputs inputs(const Cycle& cycle, const Member& member) const = 0;
-  // nullopt: too few observations of the endpoint.
+  // Returns nullopt if there are too few observations of the endpoint.
   virtual std::optional<Headroom> headroom(const Cycle& cycle, const Member& member) const = 0;
-  // Predicted milliseconds to the first token. nullopt: too few observations of the endpoint.
+  // Returns the predicted time to the first token in ms; nullopt if there are too few observations.
   virtual std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const = 0;
   // Learns from a finished answer. Negative times: the answer had no first token, or no second token.
   virtual void learn(EndpointId endpoint, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) = 0;
 };
 
-// Finds the plugin named by latencyPredictionInfoProducerName, or adds it with default parameters.
+// Returns the plugin that the parameter latencyPredictionInfoProducerName names. Adds the plugin with default
+// parameters if it is not configured.
 const LatencyPredictor* find_predictor(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

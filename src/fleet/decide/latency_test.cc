@@ -64,7 +64,7 @@ TEST(OnlineFit, WhatNeverChangesDoesNotBlowUp) {
   EXPECT_NEAR(fit.predict(draw(3)), 30, 1);
 }
 
-// Three endpoints with 10, 40 and 200 ms to the first token, and 1, 2 and 5 ms per token after it.
+// Three endpoints: 10, 40 and 200 ms to the first token, then 1, 2 and 5 ms per token.
 class Predicting : public testing::Test {
  protected:
   Predicting() {

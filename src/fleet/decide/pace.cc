@@ -6,14 +6,16 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr double kNewestShare = 0.02;       // of the newest measurement in a moving average
-constexpr int kMeasuredMin = 4;             // number of measurements from which a rate counts
-constexpr int kMeasuredMax = 1'000;         // more are not counted
-constexpr double kOddMax = 8;               // a measurement counts as at most this multiple of the rate
-constexpr std::int64_t kSpanTokens = 8;     // output tokens in a measurement: several may arrive together
-constexpr std::int64_t kPromptTokens = 16;  // shorter prompts only show the time of a step
-constexpr double kEqual = 1.5;              // endpoints whose rates differ by less count as equal
-constexpr double kHalfLifeUs = 30e6;        // of what was measured
+constexpr double kNewestShare = 0.02;  // weight of the newest measurement in a moving average
+constexpr int kMeasuredMin = 4;        // minimum number of measurements for a rate
+constexpr int kMeasuredMax = 1'000;    // maximum number that is counted
+constexpr double kOddMax = 8;          // a measurement counts as at most this multiple of the rate
+// output tokens in a measurement, since several tokens may arrive together
+constexpr std::int64_t kSpanTokens = 8;
+// minimum length of a prompt: a shorter one only shows the time of a step
+constexpr std::int64_t kPromptTokens = 16;
+constexpr double kEqual = 1.5;        // rates within this factor count as equal
+constexpr double kHalfLifeUs = 30e6;  // half-life of the weight of a measurement
 constexpr std::int64_t kCompareUs = 100'000;
 
 }  // namespace
@@ -74,8 +76,8 @@ double Pace::median(Rate Speed::* rate, bool with_outputs) const {
   return *middle;
 }
 
-// Endpoints whose output tokens do not arrive one by one (whole answers, prefill workers) are compared with
-// one another by the time until they answer.
+// Endpoints whose output tokens arrive together (whole answers, prefill workers) are compared with one
+// another, by the time until their answers arrive.
 void Pace::compare(std::int64_t now_us) {
   if (compared_us_ != kNeverObserved && now_us - compared_us_ < kCompareUs) return;
   compared_us_ = now_us;

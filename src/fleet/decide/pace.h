@@ -1,5 +1,5 @@
-// Measured speed of each endpoint, from the times at which its answers arrive. So policies know which
-// endpoints are slow, whatever the reason: an old device, a throttled one, a neighbour, a long way.
+// Measures the speed of each endpoint from the arrival times of its answers. So policies know the slow
+// endpoints, whatever the cause: an old or throttled device, other programs, network latency.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace octavo::fleet {
 
-// Progress of one request. Its owner passes it to all calls for the request.
+// Progress of one request. The owner passes it to all calls for this request.
 struct Progress {
-  std::int64_t since_us = 0;       // when the request was sent, or when the last counted tokens arrived
-  std::int64_t prompt_tokens = 0;  // prompt tokens that the endpoint computes before the first output token,
-                                   // with those of earlier requests
+  std::int64_t since_us = 0;  // time at which the request was sent, or its last counted tokens arrived
+  // prompt tokens to compute before the first output token, including those of earlier requests
+  std::int64_t prompt_tokens = 0;
   std::int64_t tokens = 0;         // output tokens since since_us
   std::int64_t output_tokens = 0;  // all output tokens
 };
@@ -25,13 +25,14 @@ class Pace {
   void ended(const Progress& progress);
   void forget(EndpointId endpoint);
 
-  // Compares the endpoints. Call it before slowness(); it does nothing if the last comparison is recent.
+  // Compares the endpoints, unless the last comparison is recent. Call it before slowness().
   void compare(std::int64_t now_us);
-  // Time that the endpoint needs for its work, relative to the median endpoint. 1: unknown, or within the
-  // variation that load causes. Without new measurements, the value returns to 1, so that the endpoint gets
+  // Returns the time that the endpoint needs for its work, relative to the median endpoint. 1: unknown, or a
+  // difference that load explains. Without new measurements the value returns to 1, so that the endpoint gets
   // requests again.
   double slowness(EndpointId endpoint) const { return endpoint < slowness_.size() ? slowness_[endpoint] : 1; }
-  // Number of prompt tokens that the median endpoint computes in the time of a mean answer; 0: unknown.
+  // Returns the number of prompt tokens that the median endpoint computes in the time of a mean answer; 0:
+  // unknown.
   double answer_in_prompt_tokens() const { return answer_in_prompt_tokens_; }
 
  private:
@@ -53,7 +54,7 @@ class Pace {
   double median(Rate Speed::* rate, bool with_outputs) const;  // 0: no endpoint has this rate
 
   std::vector<Speed> speeds_;     // [EndpointId]
-  double answer_tokens_ = 0;      // moving average of the number of output tokens; 0: unknown
+  double answer_tokens_ = 0;      // moving average of output tokens per answer; 0: unknown
   std::vector<double> slowness_;  // [EndpointId]
   double answer_in_prompt_tokens_ = 0;
   std::int64_t compared_us_ = kNeverObserved;

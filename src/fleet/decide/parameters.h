@@ -1,5 +1,5 @@
-// Reads a plugin's parameters strictly. A wrong type, a value out of range or an unknown name is an error
-// that names the field.
+// Reads a plugin's parameters. A wrong type, a value out of range and an unknown name are errors that name
+// the field.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -14,10 +14,10 @@
 
 namespace octavo::fleet {
 
-// Converts a duration in Go's format ("1.5s", "1h30m"; units ns, us, ms, s, m and h) to microseconds.
+// Converts a duration in Go's format ("1.5s", "1h30m"; units ns, us, ms, s, m, h) to microseconds.
 std::optional<double> duration_us(std::string_view text);
 
-// Parses a Kubernetes quantity. nullopt: invalid text, or more than 2^50.
+// Parses a Kubernetes quantity. Returns nullopt if the text is invalid or the value exceeds 2^50.
 std::optional<std::uint64_t> quantity(std::string_view text);
 
 class Parameters {
@@ -25,25 +25,25 @@ class Parameters {
   // where: prefix of field names in errors, such as "plugins[queue-scorer].parameters"; may be "".
   Parameters(const boost::json::object& values, std::string where);
 
-  // Each function reads one field into `value`. If the field is absent, `value` does not change.
+  // Each function reads one field into `value`. An absent field leaves `value` unchanged.
   void read(std::string_view name, bool& value);
   void read(std::string_view name, std::string& value);
   void read(std::string_view name, std::int64_t& value, std::int64_t min, std::int64_t max);
   void read(std::string_view name, double& value, double min, double max);
-  // Reads "250ms", "60s", "5m", "4h", or a number of seconds.
+  // Reads a duration ("250ms", "60s", "5m", "4h"), or a number of seconds.
   void read_duration(std::string_view name, std::int64_t& value_us);
 
-  // Reads a number or a quantity (see above) of at most `max`.
+  // Reads a number or a Kubernetes quantity of at most `max`.
   void read_quantity(std::string_view name, std::uint64_t& value, std::uint64_t max);
 
-  // Reads an object's fields with `read_fields`; unknown fields are errors.
+  // Reads the fields of an object with `read_fields`. Unknown fields are errors.
   void read_object(std::string_view name, const std::function<void(Parameters& fields)>& read_fields);
 
-  // The value of the field, for structured values; null if absent. The field counts as read.
+  // Returns the value of a structured field, null if absent, and marks the field as read.
   const boost::json::value* get(std::string_view name);
   void fail(std::string_view name, std::string_view message);
 
-  // Returns the first error, or an error for a field that was not read.
+  // Returns the first error, or an error about a field that no function has read.
   Result<> done() const;
 
  private:

@@ -41,7 +41,8 @@ Result<std::optional<Pipeline::ByHeader>> Pipeline::make_by_header(PipelineConfi
   return made;
 }
 
-// The profile that the request's header selects, with its name ("": the only profile). Null: unknown name.
+// Returns the profile that the request header selects and its name ("": the only profile). Null: unknown
+// name.
 std::pair<std::string_view, Profile*> Pipeline::profile_of(const RouteRequest& request) {
   if (!by_header_) return {{}, &profile_};
   std::string_view name = request.header(by_header_->header).value_or("");
@@ -52,7 +53,7 @@ std::pair<std::string_view, Profile*> Pipeline::profile_of(const RouteRequest& r
   return {found->first, &found->second};
 }
 
-// The first plugin of this kind. Null: no plugin has it.
+// Returns the first plugin of this kind; null if none exists.
 template <class Kind>
 Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())

@@ -1,5 +1,4 @@
-// A running policy: its plugins, and the profile that uses them. `octavo route`, `octavo pick` and the
-// simulator use it.
+// A running policy: its plugins and its profile. `octavo route`, `octavo pick` and the simulator use it.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +22,18 @@ class HeldBlocks;
 class KvSource;
 class LatencyPredictor;
 
-// Selects the prompts that a prefill endpoint computes: at least `prompt_tokens` tokens, of which at least
-// `new_tokens` are not cached at the chosen endpoint.
+// Decides which prompts a prefill endpoint computes: those of at least `prompt_tokens` tokens, of which the
+// chosen endpoint has not cached at least `new_tokens`.
 struct PrefillRule {
-  std::vector<StepConfig> steps = {};  // profile that chooses the prefill endpoint
+  std::vector<StepConfig> steps = {};  // profile that picks the prefill endpoint
   std::int64_t prompt_tokens = 0;
   std::int64_t new_tokens = 0;
 };
 
-// Several profiles; a header of the request selects one.
+// Several profiles; a request header selects one.
 struct ProfilesByHeader {
   std::string header = "epp-profile";
-  std::string unnamed = "decode";  // for requests whose header names no profile
+  std::string unnamed = "decode";  // profile of requests whose header names no profile
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles = {};
 };
 
@@ -43,42 +42,42 @@ struct PipelineConfig {
   std::vector<StepConfig> steps = {};
   std::optional<PrefillRule> prefill = {};
   std::optional<std::vector<StepConfig>> encode =
-      {};  // profile that chooses the endpoint that encodes images and audio
+      {};  // profile that picks the endpoint to encode images and audio
   std::optional<ProfilesByHeader> by_header = {};  // used instead of `steps`
 };
 
 // Not thread-safe, except where noted.
 class Pipeline {
  public:
-  // Adds max-score-picker if the configuration has no picker.
+  // Makes a pipeline. Adds max-score-picker if the configuration has no picker.
   static Result<Pipeline> make(PipelineConfig config);
 
-  // Ranks the endpoints that can do this part of the request's work (see eligible()). If decision.explain is
-  // set, records the steps. Does not send the request: the caller sends it, then calls sent().
+  // Ranks the endpoints with the role `part` that may get the request (see eligible()). Records the steps if
+  // decision.explain is true. The caller sends the request, then calls sent().
   void choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision);
 
-  // The reason to refuse a request of this priority; nullopt: it is admitted. Call it before rank(), with at
-  // least one candidate.
+  // Returns the reason to refuse a request of this priority; nullopt to admit it. Call it before rank(), with
+  // at least one candidate.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) {
     return plugins_->refusal(cycle, priority, candidates);
   }
-  // Names of request headers that the plugins read.
+  // Returns the names of the request headers that the plugins read.
   std::span<const std::string> headers() const { return plugins_->headers(); }
 
-  // Ranks the caller's candidates, and empties their list. The ranking is empty if no candidate remains, or
-  // if the request's header names no profile.
+  // Ranks the candidates, and empties the list. The ranking is empty if the filters remove all candidates, or
+  // if the request header names an unknown profile.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // Ranks the candidates that can compute the prompt for `answering`, and empties their list. Call it after
-  // rank(). If the ranking is empty, `answering` computes the prompt itself.
+  // Ranks the candidates that can compute the prompt for `answering`, and empties the list. Call it after
+  // rank(). If the ranking is empty, `answering` computes the prompt.
   void rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision);
 
-  // Ranks the candidates that can encode the prompt's images and audio, and empties their list. Call it after
-  // rank(). If the ranking is empty, the endpoint that computes the prompt encodes them.
+  // Ranks the candidates that can encode the prompt's images and audio, and empties the list. Call it after
+  // rank(). If the ranking is empty, the endpoint that computes the prompt also encodes them.
   void rank_encode(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // Reports that the request of the last choose() is sent to `endpoint`. From now on its cache is assumed to
-  // contain the prompt.
+  // Reports that the caller has sent the request of the last choose() to `endpoint`, whose cache is now
+  // assumed to contain the prompt.
   void sent(const Cycle& cycle, EndpointId endpoint) { plugins_->sent(cycle, endpoint); }
   // Safe from any thread, concurrently with all calls except forget().
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) {
@@ -86,19 +85,19 @@ class Pipeline {
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
   void restarted(EndpointId endpoint) { plugins_->restarted(endpoint); }
-  // Header fields to add to the endpoint's answer; the client sends them with its next request.
+  // Returns header fields for the endpoint's answer; the client sends them with its next request.
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   bool prefills() const { return prefill_.has_value(); }
   bool encodes() const { return encode_.has_value(); }
-  // The plugin that learns latencies; null: none.
+  // Returns the plugin that learns latencies; null if none exists.
   LatencyPredictor* predictor() const;
-  // The plugin that places bursts; null: none.
+  // Returns the plugin that places bursts; null if none exists.
   const BurstPrefixProducer* burst() const;
-  // The plugin that chooses the endpoint from which to fetch blocks; null: none.
+  // Returns the plugin that chooses the source of KV blocks; null if none exists.
   KvSource* kv_source() const;
-  // The sessions of agents; null: no plugin uses them.
+  // Returns the plugin that reads the sessions of agents; null if none exists.
   const AgentIdentity* agents() const;
-  // The blocks that endpoints have reported; null: no plugin keeps them.
+  // Returns the blocks that endpoints have reported; null if no plugin stores them.
   HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
   std::vector<IndexedPrefixes> indexed_prefixes() const { return plugins_->indexed_prefixes(); }

@@ -1,8 +1,8 @@
-// The list of decision plugins: X(type, function that makes it, stability). If llm-d has the plugin, the type
-// is llm-d's. alpha: configurations can use the type only with --allow-experimental-plugins. by-label,
-// by-label-selector and precise-prefix-cache-scorer are deprecated names. To add a plugin, define the
-// function in a file in admitters/, filters/, scorers/, pickers/ or producers/, and add a row here. Its
-// declaration and its entry in plugin_table() are generated from the row.
+// The list of plugins: X(type, make function, stability). `type` is llm-d's name if llm-d has the plugin.
+// Types with stability alpha need --allow-experimental-plugins. by-label, by-label-selector and
+// precise-prefix-cache-scorer are deprecated names.
+// To add a plugin, define the make function in a file in admitters/, filters/, scorers/, pickers/ or
+// producers/, and add a row here. The row generates its declaration and its entry in plugin_table().
 #pragma once
 
 #define OCTAVO_PLUGINS(X)                                                     \

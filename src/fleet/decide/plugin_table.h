@@ -1,4 +1,3 @@
-// The table of decision plugins.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +15,14 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// plugins: the plugin can look up other plugins there, see Plugins::producer.
+// Makes a plugin. `plugins` has the other plugins, see Plugins::producer.
 using MakePlugin = std::unique_ptr<Plugin> (*)(Parameters& parameters, Plugins& plugins);
 
-enum class Stability : std::uint8_t { beta, alpha };  // levels of llm-d
+enum class Stability : std::uint8_t { beta, alpha };  // as in llm-d
 
 struct PluginRow {
   std::string_view type;  // llm-d's name if llm-d has the plugin
-  MakePlugin make;        // never null; errors are added to the parameters
+  MakePlugin make;        // never null; adds errors to the parameters
   Stability stability = Stability::beta;
 };
 
@@ -35,7 +34,7 @@ const PluginRow* find_plugin(std::string_view type);  // null: unknown type
 OCTAVO_PLUGINS(OCTAVO_DECLARE)
 #undef OCTAVO_DECLARE
 
-// The error for an unknown type. It lists similar types of this table and of `others`.
+// Returns the error about an unknown type, with similar types of this table and of `others`.
 std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view type,
                                       std::vector<std::string_view> others = {});
 

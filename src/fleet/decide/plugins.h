@@ -1,4 +1,4 @@
-// The plugins of one configuration, by name. Several profiles can use the same plugin.
+// The plugins of one configuration. Several profiles can use the same plugin.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,12 +18,12 @@ namespace octavo::fleet {
 class Parameters;
 
 struct PluginConfig {
-  std::string name = {};  // "": the type is the name
+  std::string name = {};  // "": the name is the type
   std::string type = {};
   boost::json::object parameters = {};
 };
 
-// A producer's index of prefixes: the blocks that each endpoint holds.
+// Size of a producer's index of prefixes.
 struct IndexedPrefixes {
   StepName producer;
   IndexSize size;
@@ -31,17 +31,18 @@ struct IndexedPrefixes {
 
 class Plugins {
  public:
-  // Errors: an unknown type, a duplicate name, a parameter that is unknown or out of range (field: its path).
+  // Errors: an unknown type, a duplicate name, an unknown parameter or one out of range. Field: path of the
+  // parameter.
   static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
 
   Plugin* find(std::string_view name) const;          // null: unknown name
   const StepName* step(std::string_view name) const;  // null: unknown name
   std::span<const std::string> names() const { return names_; }
-  std::vector<IndexedPrefixes> indexed_prefixes() const;  // one entry for each producer with an index
+  std::vector<IndexedPrefixes> indexed_prefixes() const;  // [producer with an index]
 
-  // Runs all producers and stores their results in cycle.overlaps, which are valid until the next call.
+  // Runs all producers. cycle.overlaps has their results until the next call.
   void produce(Cycle& cycle);
-  // The reason to refuse a request; nullopt: it is admitted. Runs the producers if an admitter exists.
+  // Returns the reason to refuse a request; nullopt to admit it. Runs the producers if there is an admitter.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates);
   void sent(const Cycle& cycle, EndpointId endpoint);
   HeaderFields answer_headers(const Member& endpoint) const;
@@ -50,13 +51,13 @@ class Plugins {
   void restarted(EndpointId endpoint);
   void expire(std::int64_t now_us);
 
-  // For make functions: the index in cycle.overlaps of a producer. If the producer is not configured, it is
-  // added with default parameters. Errors about `field` are added to `parameters`.
+  // For make functions: returns the index of a producer in cycle.overlaps. A producer that is not configured
+  // is added with default parameters. Adds errors about `field` to `parameters`.
   std::size_t producer(std::string_view name, Parameters& parameters, std::string_view field);
-  // For make functions: the plugin of this name. If it is not configured, it is added with default
-  // parameters. Null: it cannot be added, and an error is added to `parameters`.
+  // For make functions: returns the plugin of this name, and adds it with default parameters if it is not
+  // configured. Null: the plugin cannot be added; the error is in `parameters`.
   Plugin* find_or_add(std::string_view name, Parameters& parameters, std::string_view field);
-  // For make functions: adds a header to read from requests. Returns its name in lower case.
+  // For make functions: adds a request header to read. Returns its name in lower case.
   std::string reads_header(std::string_view name);
   std::span<const std::string> headers() const { return headers_; }
 

@@ -18,7 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The required parameters of each plugin type.
+// Parameters without a default, by plugin type.
 const std::map<std::string_view, boost::json::object> kNeeded{
     {"endpoint-attribute-filter",
      {{"attribute", "GPUUtilization"},
@@ -447,7 +447,7 @@ TEST(Plugins, APrefixDrawsRequestsUnlessItsHolderIsFarBehind) {
   Booking holder = fleet.send(policy, request);
   EXPECT_THAT(fleet.rank(policy, request), ElementsAre(holder.endpoint));
   EXPECT_EQ(fleet.rank(policy, prompt(std::string(4 * 640, 'b'))).size(), 3U) << "nobody holds it";
-  fleet.inflight.book(holder.endpoint, 3000, 3000);  // three seconds of prefill before it
+  fleet.inflight.book(holder.endpoint, 3000, 3000);  // three seconds of prefill
   EXPECT_EQ(fleet.rank(policy, request).size(), 3U);
 }
 

@@ -23,7 +23,7 @@ Pipeline policy(std::string_view name, PolicyOptions options = {}) {
 
 TEST(Policies, AllAreMadeAndRankEveryEndpointAvailable) {
   for (const Policy& p : policies()) {
-    if (p.name == "power_of_two") continue;  // it ranks only the two endpoints that it draws
+    if (p.name == "power_of_two") continue;  // this policy ranks only the two endpoints that it draws
     TestFleet fleet(4);
     fleet.fleet.update(1, [](EndpointState& s) { s.availability = Availability::broken; });
     auto made = policy(p.name);
@@ -215,7 +215,7 @@ TEST(Policies, CacheAwareKeepsModelsAndSaltsApart) {
   EXPECT_EQ(fleet.rank(aware, salted)[0], 1 - home);
 }
 
-// A prompt that repeats the token `seed`, and the event of an engine that has cached it.
+// A prompt that repeats one token.
 RouteRequest exact_prompt(std::uint32_t seed, std::size_t tokens) {
   RouteRequest request{.model = "m"};
   request.tokens.assign(tokens, seed);
@@ -274,8 +274,8 @@ TEST(Policies, KvAwareMayExpectWhatIsBeingComputed) {
 }
 
 TEST(Policies, KvAwareCountsWhomAComputationDelays) {
-  // One endpoint has the prompt cached and the longer queue. Computing the prompt at the other would delay
-  // three requests there.
+  // Endpoint 0 has cached the prompt, and has the longer queue. Computing the prompt at endpoint 1 would
+  // delay three requests.
   const auto first = [](double weight) {
     TestFleet fleet(2);
     auto aware = policy("kv_aware", {.kv_delay_weight = weight});
@@ -327,7 +327,7 @@ TEST(Policies, KvAwareGivesWayToLoad) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 4));
-  // Seven blocks of other requests, compared with four to compute and to keep.
+  // Seven blocks of other requests against four to compute and store.
   Booking others = fleet.inflight.book(0, 112, 112);
   fleet.inflight.first_token(others);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 0U);
@@ -339,7 +339,7 @@ TEST(Policies, KvAwareCountsWhatRequestsShareOnce) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 40));
-  // One endpoint has many long contexts, all cached; the other has a few computed ones.
+  // Endpoint 0 has many long contexts, all cached; endpoint 1 has computed a few.
   for (int i = 0; i < 10; ++i) fleet.inflight.book(0, 640, 0);
   Booking other = fleet.inflight.book(1, 64, 64);
   fleet.inflight.first_token(other);

@@ -1,4 +1,4 @@
-// A scheduling profile, as in llm-d: filters, then scorers, then a picker rank the candidates.
+// A scheduling profile, as in llm-d: filters, scorers and a picker, which rank the candidates.
 #pragma once
 
 #include <span>
@@ -10,18 +10,18 @@
 namespace octavo::fleet {
 
 struct StepConfig {
-  std::string plugin = {};  // name of the plugin
-  double weight = 1;        // weight of a scorer
+  std::string plugin = {};
+  double weight = 1;
 };
 
 class Profile {
  public:
-  // Filters and scorers run in the given order. Without a picker, max-score-picker is used, which must be in
+  // Filters and scorers run in the given order. The default picker is max-score-picker, which must be in
   // `plugins`. Errors: an unknown plugin, a weight below 0, two pickers (field: where + ...).
   static Result<Profile> make(const Plugins& plugins, std::span<const StepConfig> steps,
                               std::string_view where);
 
-  // Ranks `candidates` and empties the list. The ranking is empty if no candidate remains.
+  // Ranks `candidates`, and empties the list. The ranking is empty if the filters remove all candidates.
   void run(Cycle& cycle, Candidates& candidates, Decision& decision);
 
  private:

@@ -46,8 +46,8 @@ ConcurrencyDetector ConcurrencyDetector::read(Parameters& parameters) {
   parameters.read("maxConcurrency", detector.requests_max, 1, kMost);
   parameters.read("maxTokenConcurrency", detector.tokens_max, 1, kMost);
   parameters.read("headroom", detector.headroom, 0, 1e6);
-  parameters.read("inFlightLoadProducerName", producer);  // ignored: requests in flight are counted only in
-                                                          // the balancer
+  // ignored: only the balancer counts requests in flight
+  parameters.read("inFlightLoadProducerName", producer);
   return detector;
 }
 

@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Reads {header: name}, {attribute: "SessionIDDataKey", producer: name of a session-id-producer}, or
+// Reads {header: name}, {attribute: "SessionIDDataKey", producer: name of a session-id-producer} or
 // {attribute: "agent-identity"}.
 std::vector<SessionSource> read_source(Parameters& fields, Plugins& plugins) {
   std::string header, attribute;
@@ -67,7 +67,7 @@ SessionAffinity::SessionAffinity(Parameters& parameters, Plugins& plugins) {
 }
 
 void SessionAffinity::read_token(Parameters& parameters, Plugins& plugins) {
-  parameters.get("sessionIdConfig");  // belongs to the other strategy
+  parameters.get("sessionIdConfig");  // a parameter of the other strategy
   std::string header;
   parameters.read_object("encodedEndpointHeaderConfig",
                          [&](Parameters& fields) { fields.read("header", header); });
@@ -76,11 +76,12 @@ void SessionAffinity::read_token(Parameters& parameters, Plugins& plugins) {
 }
 
 void SessionAffinity::read_ids(Parameters& parameters, Plugins& plugins) {
-  parameters.get("encodedEndpointHeaderConfig");  // belongs to the other strategy
+  parameters.get("encodedEndpointHeaderConfig");  // a parameter of the other strategy
   double ttl = 300, sweep = 10;
   parameters.read_object("sessionIdConfig", [&](Parameters& fields) {
     fields.read("evictionTtlSeconds", ttl, 1e-3, 1e9);
-    fields.read("evictionSweepSeconds", sweep, 1e-3, 1e9);  // ignored: entries are removed once a second
+    // ignored: expired entries are removed once a second
+    fields.read("evictionSweepSeconds", sweep, 1e-3, 1e9);
     const auto* sources = fields.get("sources");
     if (!sources) return;
     if (!sources->is_array()) return fields.fail("sources", "must be a list");
@@ -114,7 +115,7 @@ void SessionAffinity::add_answer_headers(const Member& endpoint, HeaderFields& f
   if (!token_header_.empty()) fields.emplace_back(token_header_, encode_base64(endpoint.endpoint->name));
 }
 
-// If other scores outweigh the session's endpoint, the session does not move.
+// The session stays at its endpoint, even if other scores have sent this request elsewhere.
 void SessionAffinity::sent(const Cycle& cycle, EndpointId endpoint) {
   const std::string_view id = session_of(sources_, cycle.request);
   if (id.empty()) return;

@@ -1,4 +1,4 @@
-// A request's session, and the endpoint that its requests use.
+// Session affinity: the session of a request, and the endpoint of each session.
 #pragma once
 
 #include <span>
@@ -14,16 +14,16 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// A header ("x-session-id") or cookie that contains a session id.
+// Header (such as "x-session-id") or cookie with a session id.
 struct SessionSource {
   std::string header = {};
-  std::string cookie = {};  // name of a cookie in the header "cookie"; "": the session id is the whole header
+  std::string cookie = {};  // name in the header "cookie"; "": the session id is the value of `header`
 
-  // "": the request has no session id.
+  // Returns "" if the request has no session id.
   std::string_view id(const RouteRequest& request) const;
 };
 
-// The session id from the first source that the request has.
+// Returns the session id from the first source that the request contains.
 std::string_view session_of(std::span<const SessionSource> sources, const RouteRequest& request);
 
 // session-id-producer: configures the sources of session ids.
@@ -32,12 +32,12 @@ class SessionIdProducer : public Plugin {
   std::vector<SessionSource> sources;
 };
 
-// agent-identity: its session is also the default flow for requests without a fairness header.
+// agent-identity: its session is also the default flow of requests without a fairness header.
 class AgentIdentity : public SessionIdProducer {};
 
 // Base of session-affinity-filter and session-affinity-scorer. Strategies:
-//   encoded_endpoint_header: the response's header names the endpoint, and the client sends it again;
-//   session_id: a session id stays with the endpoint of its first request while this endpoint is available.
+// - encoded_endpoint_header: a response header names the endpoint, and the client returns this header.
+// - session_id: the requests of a session go to the endpoint of its first request, while it is available.
 class SessionAffinity : public virtual Plugin {
  public:
   SessionAffinity(Parameters& parameters, Plugins& plugins);
@@ -48,18 +48,18 @@ class SessionAffinity : public virtual Plugin {
   void expire(std::int64_t now_us) override { keys_.expire(now_us); }
 
  protected:
-  // The candidate that has the request's session; null: none.
+  // Returns the candidate that has the request's session; null if none exists.
   const Member* home(const Cycle& cycle, std::span<const Member* const> candidates);
 
  private:
   void read_token(Parameters& parameters, Plugins& plugins);
   void read_ids(Parameters& parameters, Plugins& plugins);
 
-  std::string token_header_;  // header for encoded_endpoint_header; "": the strategy is session_id,
-                              // which uses the members below
+  // response header of encoded_endpoint_header; "": the strategy is session_id, which uses the members below
+  std::string token_header_;
   std::vector<SessionSource> sources_;
   StickyKeys keys_;
-  bool home_was_there_ = false;  // whether the last request's endpoint was available
+  bool home_was_there_ = false;  // the endpoint of the last request's session was available
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Measures the time of plugins for metrics. Only the timer uses a clock; decisions do not.
+// Measures the time of plugins, for metrics. Only the timer has a clock; decisions do not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace octavo::fleet {
 
 struct StepName {
-  std::string type, name;  // type and name of the plugin
+  std::string type, name;
 };
 
 class StepTimer {

@@ -1,4 +1,4 @@
-// Stores the endpoint of each key, for the keys_max most recently used keys.
+// The endpoint of each key, for the keys_max most recently used keys.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace octavo::fleet {
 class StickyKeys {
  public:
   std::int64_t idle_max_us = std::int64_t{4} * 3600 * 1'000'000;
-  std::int64_t keys_max = 1 << 20;  // if there are more, the least recently used key is dropped
+  std::int64_t keys_max = 1 << 20;  // maximum number of keys; the least recently used key is dropped first
 
   EndpointId find(std::string_view key) const;  // kNoEndpoint: unknown key
   std::int64_t keys_of(EndpointId endpoint) const {
@@ -39,7 +39,7 @@ class StickyKeys {
 
   Recent recent_;  // most recently used first
   std::unordered_map<std::string, Recent::iterator> homes_;
-  std::vector<std::int64_t> counts_;  // number of keys, [EndpointId]
+  std::vector<std::int64_t> counts_;  // [EndpointId] number of keys
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// For tests of decisions: a fleet of named endpoints with a policy, and a clock that tests set.
+// For tests of decisions: a fleet of named endpoints and a clock that the test sets.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class TestFleet {
     fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
   }
 
-  // Ranks the endpoints, best first, without sending the request.
+  // Ranks the endpoints, best first, without sending a request.
   std::vector<EndpointId> rank(Pipeline& policy, const RouteRequest& request,
                                std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
@@ -30,7 +30,7 @@ class TestFleet {
     return ids;
   }
 
-  // Chooses an endpoint, reports the request as sent, and books it.
+  // Chooses an endpoint, reports the request as sent, and books the request.
   Booking send(Pipeline& policy, const RouteRequest& request, std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
     Cycle cycle{*view, request, inflight, pace, now_us, Draws(++seed)};
@@ -60,7 +60,7 @@ inline Pipeline pipeline(std::vector<PluginConfig> plugins, std::vector<StepConf
   return *std::move(made);
 }
 
-// The score of each endpoint. The policy has only one scorer.
+// Returns the score of each endpoint. The policy must have exactly one scorer.
 inline std::vector<double> scores(TestFleet& fleet, Pipeline& policy,
                                   const RouteRequest& request = prompt("p")) {
   fleet.decision.explain = true;

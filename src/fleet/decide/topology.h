@@ -1,4 +1,4 @@
-// topology-extractor: reads the locations of endpoints from their labels.
+// topology-extractor: reads the location of an endpoint from its labels.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ class TopologyExtractor : public Plugin {
   std::array<std::string, 4> labels = {"kubernetes.io/hostname", "topology.kubernetes.io/rack",
                                        "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
 
-  // If an endpoint lacks a label, the label is not compared.
+  // Returns the nearness of two endpoints. Does not compare a label that one of them lacks.
   Nearness between(const Endpoint& a, const Endpoint& b) const;
 };
 
-// The plugin that a parameter names. If it is null, no endpoint is near another.
+// Returns the plugin that a parameter names; null: no endpoint is near another.
 const TopologyExtractor* find_topology(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Lists of endpoints that change: one table with the kinds of sources for all programs.
+// Lists of endpoints that change, with one table of all kinds of sources.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ using EndpointSourceOptions = std::variant<KubePoolOptions, EtcdOptions, PolledO
 
 class EndpointSource {
  public:
-  // Calls `listed` on the source's thread: with the first list, then with each change. rules: the rules of a
-  // Kubernetes InferencePool.
+  // Calls `listed` on the source's thread, with the first list and after each change. rules: called with the
+  // rules of a Kubernetes InferencePool.
   EndpointSource(const EndpointSourceOptions& options, std::function<void(std::vector<Endpoint>)> listed,
                  std::function<void(RequestRules)> rules = {});
 

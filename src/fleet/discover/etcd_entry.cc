@@ -1,4 +1,4 @@
-// A worker's key in etcd. It exists as long as its lease.
+// A worker's key in etcd. etcd deletes the key when the lease of the key expires.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
@@ -83,7 +83,8 @@ class EtcdEntry : public ListEntry {
     return {};
   }
 
-  // Whether the key has this process's lease. After a restart it may still have that of the previous process.
+  // Returns whether the key has this process's lease. After a restart, the key may have the lease of the
+  // previous process.
   Result<bool> is_there(http::Client& client, const std::string& key) const {
     TRY(const json::object answer, call(client, "/v3/kv/range", {{"key", encode_base64(key)}}));
     const json::value* list = answer.if_contains("kvs");

@@ -16,7 +16,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kSaidMax = 200;
 
-// The end of the range of keys with this prefix: increments the last byte that is below 0xff.
+// Returns the exclusive end of the keys with this prefix: increments the last byte below 0xff.
 std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (prefix.empty()) return std::string(1, '\0');  // all keys
@@ -37,7 +37,7 @@ Result<json::object> parsed(std::string_view text) {
   return std::move(value.get_object());
 }
 
-// The bytes of the field; "" if it is missing, since protobuf's JSON omits empty values.
+// Decodes a field of bytes; "" if it is missing, since protobuf's JSON omits empty values.
 Result<std::string> bytes_of(const json::object& object, std::string_view name) {
   const json::value* field = object.if_contains(name);
   if (field == nullptr) return std::string();
@@ -45,7 +45,7 @@ Result<std::string> bytes_of(const json::object& object, std::string_view name) 
   return decode_base64(field->get_string());
 }
 
-// The revision in an answer. 64-bit integers are strings in protobuf's JSON.
+// Returns the revision of an answer. protobuf's JSON has 64-bit integers as strings.
 Result<std::int64_t> revision_of(const json::object& answer) {
   const json::value* header = answer.if_contains("header");
   const json::value* field =
@@ -93,19 +93,19 @@ Result<bool> EtcdMirror::line(std::string_view text) {
   if (result == nullptr || !result->is_object())
     return failure(ErrorCode::io, "the watch has ended: {}", quoted_text(text.substr(0, kSaidMax)));
   const json::object& answer = result->get_object();
-  // etcd cancels a watch if its revision was compacted, or for internal reasons.
+  // etcd cancels a watch if the revision was compacted, or after an internal error.
   if (const json::value* canceled = answer.if_contains("canceled");
       canceled != nullptr && canceled->is_bool() && canceled->get_bool())
     return failure(ErrorCode::io, "the watch was canceled");
   TRY(revision_, revision_of(answer));
   const json::value* events = answer.if_contains("events");
-  if (events == nullptr) return false;  // the watch was created, or etcd reports progress
+  if (events == nullptr) return false;  // the watch was created, or the line is a progress notification
   if (!events->is_array()) return failure(ErrorCode::corrupt, "events is not a list");
   for (const json::value& item : events->get_array()) {
     const json::value* kv = item.is_object() ? item.get_object().if_contains("kv") : nullptr;
     if (kv == nullptr || !kv->is_object()) return failure(ErrorCode::corrupt, "an event has no kv");
     TRY(std::string key, bytes_of(kv->get_object(), "key"));
-    const json::value* type = item.get_object().if_contains("type");  // missing for PUT
+    const json::value* type = item.get_object().if_contains("type");  // omitted for PUT
     if (type != nullptr && type->is_string() && type->get_string() == "DELETE") {
       values_.erase(key);
     } else {

@@ -1,4 +1,4 @@
-// Endpoints from etcd (v3): one key below a prefix for each endpoint, which exists as long as its lease.
+// Endpoints from etcd (v3): one key for each endpoint, with a common prefix and a lease.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct EtcdOptions {
 
 class EtcdPool {
  public:
-  // Called on a separate thread: when all keys are known, then after each change. Values that read_worker()
-  // refuses are skipped and logged. While etcd does not answer, the last endpoints stay valid.
+  // Calls `endpoints` on a separate thread: when all keys are known, then after each change. Logs and skips
+  // values that read_worker() refuses. While etcd does not answer, the last endpoints stay.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   EtcdPool(EtcdOptions options, Endpoints endpoints);
 

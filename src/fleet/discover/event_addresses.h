@@ -9,16 +9,17 @@
 
 namespace octavo::fleet {
 
-// Ports for the first endpoint of an address; each further rank has the next port. 0: not configured.
+// Event ports of the first endpoint of an address; those of the next rank are higher by one. 0: not
+// configured.
 struct EventPorts {
   int live = 0, replay = 0;
 };
 
 // Parses "tcp://host:5557", or "tcp://host:5557,tcp://host:5558" with the replay address. Errors:
-// invalid_argument, `field`.
+// invalid_argument on `field`.
 Result<> read_event_addresses(std::string_view text, std::string_view field, Endpoint& endpoint);
 
-// Sets the event addresses of endpoints that have these labels and no event addresses.
+// Sets the event addresses of endpoints that match the selector and have none.
 void add_event_addresses(std::vector<Endpoint>& endpoints, const EventPorts& ports,
                          const LabelSelector& selector = {});
 

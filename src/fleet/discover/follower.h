@@ -1,4 +1,5 @@
-// A thread that repeats a call, such as reading a list of endpoints. It slows down while the call fails.
+// A thread that repeats a call, such as reading a list of endpoints. After failures, the pauses become
+// longer.
 #pragma once
 
 #include <condition_variable>
@@ -13,25 +14,25 @@ namespace octavo::fleet {
 
 struct FollowerOptions {
   std::string source = {};    // name in the log, such as "Kubernetes, /api/v1/pods"
-  int turn_ms = 0;            // pause between two calls in ms
-  int pause_ms_max = 30'000;  // longest pause after failures in ms
-  // addition to the log line about a failure
+  int turn_ms = 0;            // pause between two calls, in ms
+  int pause_ms_max = 30'000;  // maximum pause after failures, in ms
+  // added to the log line about a failure
   std::string while_failing = "known endpoints stay until it answers";
 };
 
 class Follower {
  public:
-  // once(): returns when the call should be repeated; returns an error if it failed. Must return soon after
-  // stopped() is true.
+  // once(): returns when it should be called again; returns an error after a failure. It must return soon
+  // after stopped() is true.
   Follower(FollowerOptions options, std::function<Result<>()> once);
   ~Follower();
 
-  void stop();  // waits for the running call
+  void stop();  // waits for the end of the running call
   bool stopped() { return !pause(0); }
 
  private:
   void run();
-  bool pause(int ms);  // false: the follower was stopped
+  bool pause(int ms);  // returns false if the follower was stopped
 
   const FollowerOptions options_;
   const std::function<Result<>()> once_;

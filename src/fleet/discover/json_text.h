@@ -1,4 +1,4 @@
-// Reads texts in JSON from a Kubernetes API server.
+// Reads strings in JSON from a Kubernetes API server.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -7,7 +7,7 @@
 
 namespace octavo::fleet {
 
-// The text at a JSON pointer such as "/metadata/name"; "": missing.
+// Returns the string at a JSON pointer such as "/metadata/name"; "" if it is missing.
 inline std::string text_at(const boost::json::value& value, std::string_view pointer) {
   boost::system::error_code error;
   const boost::json::value* found = value.find_pointer(pointer, error);

@@ -1,5 +1,5 @@
-// Leader election among pickers with a Kubernetes Lease, as in client-go: the holder renews the lease. If the
-// lease was not renewed for its duration, another picker takes it.
+// Leader election among pickers with a Kubernetes Lease, as in client-go. The holder renews the lease. If it
+// does not renew the lease in time, another picker takes the lease.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -16,40 +16,40 @@
 
 namespace octavo::fleet {
 
-// Decides how to change the lease. Time is an argument. A lease of another holder expires by the time since
-// its last visible change, not by the time written in it.
+// Decides how to change the lease; has no clock. The lease of another holder expires some time after its last
+// observed change, whatever time the lease contains.
 class LeaseElection {
  public:
-  // identity: unique among the pickers; name: name of the lease.
+  // identity: unique among the pickers. name: name of the lease.
   LeaseElection(std::string identity, std::string name)
       : identity_(std::move(identity)), name_(std::move(name)) {}
 
-  // The lease to write instead of `seen`, the current one (null if missing). nullopt: another picker holds
-  // it. wall: current time, in RFC 3339 with microseconds.
+  // Returns the lease to write; nullopt if another picker holds the lease. seen: the current lease, null if
+  // missing. wall: current time in RFC 3339 with microseconds.
   std::optional<boost::json::object> claim(const boost::json::object* seen, std::int64_t now_us,
                                            std::string_view wall);
   void claimed(std::int64_t now_us) { renewed_us_ = now_us; }
   void lost() { renewed_us_.reset(); }
 
-  // Whether this picker holds the lease. If it cannot renew the lease for some time, it stops leading before
-  // another picker can take over.
+  // Returns whether this picker holds the lease. A picker that cannot renew its lease stops leading before
+  // the lease expires.
   bool leads(std::int64_t now_us) const;
 
  private:
   const std::string identity_;
   const std::string name_;
-  std::string seen_;          // last version of another holder's lease
-  std::int64_t seen_us_ = 0;  // time when this version was first seen
+  std::string seen_;          // version of another holder's lease, as last seen
+  std::int64_t seen_us_ = 0;  // time at which this version was first seen
   std::optional<std::int64_t> renewed_us_;
 };
 
 class KubeLease {
  public:
-  // Checks the lease every two seconds. `changed` is called on a separate thread: with the initial state,
-  // then after each change.
+  // Checks the lease every two seconds. Calls `changed` on a separate thread: with the initial state, then
+  // after each change.
   KubeLease(KubeApi api, std::string space, std::string name, std::string identity,
             std::function<void(bool leads)> changed);
-  ~KubeLease();  // does not release our lease, which expires
+  ~KubeLease();  // does not release the lease, which expires
 
  private:
   void run();

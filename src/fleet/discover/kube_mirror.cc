@@ -16,8 +16,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr int kPageObjects = 500;
-constexpr int kGone = 410;          // status: the requested version is too old, so list again
-constexpr int kWatchSeconds = 300;  // time limit of a watch; the next one continues from its end
+constexpr int kGone = 410;          // HTTP status: the requested version is too old
+constexpr int kWatchSeconds = 300;  // time limit of a watch; the next watch continues
 constexpr std::size_t kSaidMax = 200;
 
 Result<json::value> parsed(std::string_view text) {
@@ -70,7 +70,7 @@ Result<> KubeMirror::take(const json::value& object, std::set<std::string>& name
 }
 
 Result<> KubeMirror::page(int status, std::string_view body) {
-  if (status == kGone) start_over();  // the continue token is too old
+  if (status == kGone) start_over();  // the continue token has expired
   if (status != 200) return failure(ErrorCode::io, "HTTP {}: {}", status, body.substr(0, kSaidMax));
   TRY(const json::value list, parsed(body));
   const json::value* items = list.get_object().if_contains("items");

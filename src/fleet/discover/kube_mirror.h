@@ -1,5 +1,5 @@
-// A copy of a collection in a Kubernetes API, kept up to date by list and watch requests. Interprets the
-// answers; has no socket and no clock.
+// A copy of a collection in a Kubernetes API, kept current by list and watch requests. Parses the answers;
+// has no socket and no clock.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Receives the changes of a collection. Changes of one object arrive in order.
+// Receives the changes of a collection. Changes of an object arrive in order.
 class KubeSink {
  public:
   KubeSink() = default;
@@ -19,28 +19,27 @@ class KubeSink {
   KubeSink& operator=(const KubeSink&) = delete;
   virtual ~KubeSink() = default;
 
-  // the object is new or has changed
+  // The object is new or has changed.
   virtual void put(const std::string& name, const boost::json::object& object) = 0;
   virtual void gone(const std::string& name) = 0;
-  virtual void settled() = 0;  // the list is complete, or a later change was applied
+  virtual void settled() = 0;  // the list is complete, or a change was applied
 };
 
 class KubeMirror {
  public:
-  // path: path of the collection, such as "/api/v1/namespaces/default/pods". selector: a query such as
-  // "labelSelector=app%3Dx", or "".
+  // path: such as "/api/v1/namespaces/default/pods". selector: query such as "labelSelector=app%3Dx", or "".
   KubeMirror(std::string path, std::string selector, KubeSink& sink)
       : path_(std::move(path)), selector_(std::move(selector)), sink_(sink) {}
 
   const std::string& path() const { return path_; }
-  // The next request: a page of the list if listing(), otherwise the watch after the list.
+  // Returns the target of the next request: a page of the list if listing() is true, otherwise the watch.
   std::string target() const;
   bool listing() const { return listing_; }
-  void start_over();  // lists again; known objects stay until the new list is complete
+  void start_over();  // requests the list again; known objects stay until the new list is complete
 
   // Applies a page of the list. status: HTTP status. Errors: the page is invalid.
   Result<> page(int status, std::string_view body);
-  // Applies one line of the watch. Errors: the line is invalid. After 410, the mirror lists again.
+  // Applies one line of the watch. After an error 410, listing() is true. Errors: the line is invalid.
   Result<> line(std::string_view text);
   Result<> refused(int status, std::string_view body);
 
@@ -51,9 +50,9 @@ class KubeMirror {
   const std::string selector_;
   KubeSink& sink_;
   bool listing_ = true;
-  std::string version_;          // version of the list, later of the last change
-  std::string next_page_;        // the list's continue token; "": the first page
-  std::set<std::string> names_;  // names of the known objects
+  std::string version_;          // version of the list, then of the last change
+  std::string next_page_;        // the list's continue token; "": request the first page
+  std::set<std::string> names_;  // names of known objects
   std::set<std::string> listed_;
 };
 

@@ -8,11 +8,11 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kTurnMs = 50;                       // pause after a watch that has ended normally
-constexpr int kGlanceMs = 100;                    // interval at which a watch checks whether it must stop
-constexpr std::int64_t kSilenceUs = 400'000'000;  // longer than a watch: without data for this time, the
-                                                  // connection is broken
-constexpr std::size_t kLineBytesMax = 16 << 20;   // objects in etcd have at most 1.5 MiB
+constexpr int kTurnMs = 50;     // pause after the normal end of a watch
+constexpr int kGlanceMs = 100;  // interval at which a watch checks whether to stop
+// longer than a watch; a connection without data for this time is broken
+constexpr std::int64_t kSilenceUs = 400'000'000;
+constexpr std::size_t kLineBytesMax = 16 << 20;  // an object in etcd has at most 1.5 MiB
 
 }  // namespace
 

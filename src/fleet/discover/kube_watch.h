@@ -1,4 +1,4 @@
-// Keeps a KubeMirror up to date: lists, watches, and lists again if needed.
+// Keeps a KubeMirror current: lists, watches, and lists again if needed.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace octavo::fleet {
 
 class KubeWatch {
  public:
-  // path, selector: see KubeMirror. `sink` must outlive the watch and is called on its thread. While the
-  // server does not answer, known objects stay.
+  // path, selector: see KubeMirror. sink: must outlive the watch; called on its thread. While the server does
+  // not answer, known objects stay.
   KubeWatch(KubeApi api, std::string path, std::string selector, KubeSink& sink);
 
  private:
-  // Runs until the list is complete or the watch ends.
+  // Reads the list or one watch, to its end.
   Result<> once();
   Result<> watch(KubeConnection& connection);
 

@@ -1,5 +1,5 @@
-// Registers a worker in the lists that routers and pickers follow. Keeps its entries, and removes them at the
-// end.
+// Registers a worker in the lists of routers and pickers. Restores entries that are lost, and removes them at
+// the end.
 #pragma once
 
 #include <atomic>
@@ -16,19 +16,20 @@ namespace octavo::fleet {
 
 struct RegistrationOptions {
   std::optional<EtcdOptions> etcd = {};
-  std::vector<http::Url> routers = {};  // routers that get POST /workers
-  std::string host = {};     // host name or address at which others reach the worker; "": the address of the
-                             // network interface towards the list
-  std::string api_key = {};  // API key for the routers; "": none
-  int lease_s = 10;          // seconds until the worker's key in etcd expires after its process has ended
+  std::vector<http::Url> routers = {};
+  // host name or address of the worker for other machines; "": address of the network interface towards the
+  // list
+  std::string host = {};
+  std::string api_key = {};  // API key of the routers; "": no key
+  int lease_s = 10;          // seconds after the end of the process until etcd deletes its key
 };
 
-// An entry in one list. Calls do not overlap.
+// An entry in one list. One thread at a time calls it.
 class ListEntry {
  public:
   virtual ~ListEntry() = default;
-  virtual std::string name() const = 0;  // name of the list, for the log
-  // Makes the entry if it is missing. Errors: the list refuses the entry.
+  virtual std::string name() const = 0;  // name of the list in the log
+  // Adds the entry if the list does not have it. Errors: the list refuses the entry.
   virtual Result<> keep() = 0;
   virtual Result<> remove() = 0;
 };
@@ -39,8 +40,7 @@ std::unique_ptr<ListEntry> router_entry(const RegistrationOptions& options, cons
 
 class Registration {
  public:
-  // worker: its addresses have the host "*", which is replaced for each list by the host at which the worker
-  // is reached.
+  // worker: the host "*" in its addresses is replaced, for each list, by the worker's host.
   Registration(const RegistrationOptions& options, const Endpoint& worker);
   ~Registration();  // tries once to remove each entry
 
@@ -49,8 +49,7 @@ class Registration {
   std::vector<std::unique_ptr<Kept>> kept_;
 };
 
-// The address of this machine on the network interface towards a server. Errors: io, no route or unknown
-// name.
+// Returns the address of the network interface towards a server. Errors: io, no route or unknown name.
 Result<std::string> host_towards(const http::Url& url);
 
 }  // namespace octavo::fleet

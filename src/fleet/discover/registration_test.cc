@@ -19,7 +19,7 @@ namespace {
 namespace json = boost::json;
 using testing::HasSubstr;
 
-// A server with one list; `answers` runs on its thread.
+// A server with one list. `answers` runs on its thread.
 class ListServer {
  public:
   using Answers = std::function<http::Response(const http::Request&)>;
@@ -29,7 +29,7 @@ class ListServer {
           exchange->respond(answers(exchange->request()));
         })) {}
   http::Url url() const { return {.host = "127.0.0.1", .port = server_->port()}; }
-  // Runs the function while no request is answered.
+  // Runs the function while the server answers no request.
   template <class Function>
   auto look(Function function) {
     const std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ http::Response of(const json::object& body, int status = 200) {
   return {.status = status, .body = json::serialize(body)};
 }
 
-// Keys and leases of etcd, with the answers of its JSON gateway.
+// Keys and leases, with the answers of etcd's JSON gateway.
 struct EtcdStandIn {
   struct Key {
     std::string value, lease;
@@ -53,7 +53,7 @@ struct EtcdStandIn {
   std::map<std::string, Key> keys = {};
   int leases = 0;
   int puts = 0;
-  bool is_alive = false;  // whether the last lease is alive
+  bool is_alive = false;  // the last lease has not expired
 
   http::Response answer(const http::Request& request) {
     const json::object body = json::parse(request.body).as_object();
@@ -107,7 +107,7 @@ TEST(Registration, AKeyInAnEtcdLivesAsLongAsItsLease) {
     EXPECT_EQ(etcd.leases, 1);
     EXPECT_EQ(etcd.keys.size(), 1);
     etcd.keys.clear();
-    etcd.is_alive = false;  // etcd was unreachable for longer than the lease
+    etcd.is_alive = false;  // etcd was unreachable until the lease expired
   });
   ASSERT_TRUE(entry->keep());
   server.look([&] {
@@ -130,7 +130,7 @@ TEST(Registration, AnErrorSaysWhatWasTried) {
 }
 
 TEST(Registration, ARouterIsToldAgainAndForgetsOnlyThisWorker) {
-  std::map<std::string, std::string> urls;  // by id
+  std::map<std::string, std::string> urls;  // by worker id
   std::string next = "3", last;
   ListServer server([&](const http::Request& request) -> http::Response {
     if (request.headers.find("Authorization") != "Bearer key") return {.status = 401};

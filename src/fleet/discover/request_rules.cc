@@ -18,7 +18,8 @@ const json::value* at(const json::value& value, std::string_view pointer) {
   return value.find_pointer(pointer, error);
 }
 
-// Whether the object is for this pool. Without a poolRef, it is for all pools of its namespace.
+// Returns whether the object applies to this pool. Without a poolRef, it applies to all pools of its
+// namespace.
 bool is_for(const json::value& object, std::string_view pool) {
   const std::string name = text_at(object, "/spec/poolRef/name");
   return name.empty() || name == pool;

@@ -1,4 +1,4 @@
-// A worker's entry in a router's list, made by the routes /workers of `octavo route` or SGLang's router.
+// A worker in a router's list: calls the routes /workers of `octavo route` or SGLang's router.
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr int kRouterTimeoutMs = 3'000;
-constexpr int kConflict = 409;  // status of SGLang's router if the list already contains the worker
+constexpr int kConflict = 409;  // SGLang's router: the worker is already in the list
 
 std::string member_of(const std::string& body, std::string_view name) {
   boost::system::error_code error;
@@ -60,7 +60,7 @@ class RouterEntry : public ListEntry {
     return {};
   }
 
-  // The router may have restarted and given the id to another worker, so the URL is checked.
+  // Compares the URL first: a restarted router may have given the id to another worker.
   Result<> remove() override {
     if (id_.empty()) return {};
     TRY(const http::Response known, call("GET", "/workers/" + id_));
@@ -85,7 +85,7 @@ class RouterEntry : public ListEntry {
   const http::Url router_;
   const std::string host_, api_key_;
   const Endpoint worker_;
-  std::string id_, url_;  // the worker's id and URL in the router; "": not listed
+  std::string id_, url_;  // id and URL of the worker in the router; "": not in the list
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ std::string service(int priority, int weight, int port, std::string_view target)
   return two(priority) + two(weight) + two(port) + wire_name(target);
 }
 
-// Answers DNS queries over UDP (RFC 1035) with the test's records; other names do not exist.
+// Answers DNS queries over UDP (RFC 1035) with the test's records. Other names do not exist.
 class NameServer {
  public:
   NameServer() {
@@ -76,7 +76,7 @@ class NameServer {
   }
 
   std::string address;
-  bool cuts = false;  // answers end in the middle of a record
+  bool cuts = false;  // truncate answers within a record
 
  private:
   std::string answer(const std::string& asked) const {
@@ -159,7 +159,7 @@ TEST_F(SrvRecords, TheRootAsTargetSaysThatThereIsNoService) {
   EXPECT_TRUE(workers->empty());
 }
 
-// The error keeps known workers; an empty list would remove them.
+// After an error the known workers stay; an empty list would remove them.
 TEST_F(SrvRecords, ANameThatDoesNotExistIsAnError) { EXPECT_FALSE(read("_http._tcp.nowhere.test")); }
 
 TEST_F(SrvRecords, AnAnswerThatIsCutIsAnError) {

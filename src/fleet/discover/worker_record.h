@@ -1,4 +1,4 @@
-// A worker's own description: the value of its key in etcd, and the body of POST /workers.
+// A worker's description: the value of its key in etcd, and the body of POST /workers.
 //
 //   {"url": "http://10.0.0.1:8000", "role": "prefill" | "decode", "models": ["name"],
 //    "kv_events": "tcp://10.0.0.1:5557,tcp://10.0.0.1:5558", "block_size": 16, "ranks": 2,
@@ -16,14 +16,14 @@
 
 namespace octavo::fleet {
 
-// Ignores other fields. Errors: invalid_argument, with the field.
+// Reads a record; ignores unknown fields. Errors: invalid_argument, with the field.
 Result<Endpoint> read_worker(const boost::json::object& record);
 // Reads a record, or a URL.
 Result<Endpoint> read_worker(std::string_view text);
 
 boost::json::object write_worker(const Endpoint& worker);
 
-// The worker with `host` instead of each host "*".
+// Returns the worker, with each host "*" replaced by `host`.
 Endpoint at_host(Endpoint worker, std::string_view host);
 
 }  // namespace octavo::fleet

@@ -7,7 +7,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Chooses the first request of all flows.
+// Picks the first request of all flows.
 class GlobalStrict : public Fairness {
  public:
   std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {
@@ -15,7 +15,7 @@ class GlobalStrict : public Fairness {
   }
 };
 
-// Chooses one request of each flow in turn.
+// Picks one request of each flow in turn.
 class RoundRobin : public Fairness {
  public:
   std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {

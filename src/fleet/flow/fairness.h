@@ -1,4 +1,4 @@
-// Policies that choose the next flow of a band; the table has a row for each.
+// Policies that pick the next flow of a priority band.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct FlowHead {
 class Fairness {
  public:
   virtual ~Fairness() = default;
-  // Returns the index of the flow whose request is dispatched now. heads: at least one, sorted by the names
-  // of their flows.
+  // Returns the index of the flow whose request is dispatched next. heads: one for each flow, sorted by flow
+  // name; not empty.
   virtual std::size_t pick(std::span<const FlowHead> heads, std::int64_t now_us) = 0;
 };
 
-// A configured policy, for all bands that use it.
+// A configured policy, which several bands may share.
 class FairnessPolicy {
  public:
   virtual ~FairnessPolicy() = default;
   virtual std::unique_ptr<Fairness> make() = 0;
-  // Called when a request of the flow has ended, with its numbers of prompt and output tokens.
+  // Reports the end of a request, with its numbers of prompt and output tokens.
   virtual void ended(std::string_view /*flow*/, std::int64_t /*input*/, std::int64_t /*output*/,
                      std::int64_t /*now_us*/) {}
 };
@@ -41,11 +41,12 @@ struct FairnessRow {
 };
 
 const FairnessRow* find_fairness(std::string_view type);  // null: unknown type
-// Null: unknown type.
+// Returns null for an unknown type.
 std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
-std::shared_ptr<FairnessPolicy> default_fairness();  // chooses the first request of all flows in their order
+std::shared_ptr<FairnessPolicy> default_fairness();  // picks the first request of all flows
 
 std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters);
-std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters);  // strategy turn-priority
+// program-aware-fairness with strategy turn-priority
+std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters);
 
 }  // namespace octavo::fleet

@@ -15,12 +15,12 @@ TEST(ProgramAware, WhoHasHadTheLeastGoesFirst) {
   const auto band = policy->make();
   const std::vector<FlowHead> heads{{"a", {0, 1}, 0}, {"b", {0, 2}, 0}, {"c", {0, 3}, 0}};
   policy->ended("a", 100, 0, 0);
-  policy->ended("b", 10, 60, 0);  // output tokens count twice: 130
+  policy->ended("b", 10, 60, 0);  // output tokens count twice: 10 + 2 * 60 = 130
   policy->ended("c", 120, 0, 0);
   EXPECT_EQ(band->pick(heads, 0), 0U);
   policy->ended("a", 40, 0, 0);
   EXPECT_EQ(policy->make()->pick(heads, 0), 2U) << "bands share what is known";
-  // After two half-lives 140 counts as 35, so 36 new tokens are more.
+  // After two half-lives, 140 counts as 35, which is less than 36 new tokens.
   policy->ended("c", 6, 0, 120 * kSecond);
   policy->ended("b", 4, 0, 120 * kSecond);
   EXPECT_EQ(band->pick(heads, 120 * kSecond), 0U);

@@ -88,7 +88,7 @@ std::vector<BlockedBand> FlowControl::blocked(double saturation) const {
 
 void FlowControl::ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
                         std::int64_t now_us) {
-  std::set<FairnessPolicy*> told;  // several bands may have the same policy
+  std::set<FairnessPolicy*> told;  // several bands may share a policy
   for (const auto& [priority, band] : bands_)
     if (told.insert(band.options.fairness.get()).second)
       band.options.fairness->ended(fairness_id, input_tokens, output_tokens, now_us);

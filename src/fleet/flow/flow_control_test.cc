@@ -122,7 +122,7 @@ TEST(FlowControl, NobodyWaitsForeverAndEverybodyIsToldOnce) {
   EXPECT_EQ(flow.waiting(), 0U);
 }
 
-// For five minutes, three bands with ten tenants each send four times the capacity, in unequal shares.
+// For five minutes, three bands with ten tenants each send four times the capacity. Their shares differ.
 TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
   BandOptions longer, for_ever;
   longer.ttl_us = 100 * kSecond;
@@ -142,17 +142,17 @@ TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
 
 TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   constexpr int kTenants = 10;
-  constexpr std::int64_t kServe = 10'000;  // us for a request: 100 a second
+  constexpr std::int64_t kServe = 10'000;  // us per request: 100 requests a second
   constexpr std::int64_t kArrive = 2'500;  // us between arrivals: 400 a second
   constexpr std::int64_t kEnd = 300 * kSecond;
   const BandOptions fair{.requests_max = 100'000, .fairness = make_fairness("round-robin-fairness-policy")};
   FlowControl flow({.ttl_us = 5 * kSecond, .bands = {{2, fair}, {1, fair}, {0, fair}}});
   std::map<int, std::map<std::string, double>> served;
   std::uint64_t asked = 0, outcomes = 0;
-  std::map<int, int> waiting;  // of each band
+  std::map<int, int> waiting;  // by band
   for (std::int64_t now = 0; now < kEnd; now += kArrive) {
-    // A tenth of the requests is for band 2, a quarter for band 1: both get all their requests dispatched.
-    // Band 0 gets the rest.
+    // A tenth of the requests has band 2, an eighth has band 1: all of them are dispatched. Band 0 gets the
+    // remaining capacity.
     const double which = random_unit(1, asked);
     const int band = which < 0.1 ? 2 : which < 0.225 ? 1 : 0;
     const double skewed = random_unit(2, asked) * random_unit(3, asked);
@@ -180,7 +180,7 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
     }
   }
   EXPECT_EQ(outcomes + flow.drain().size(), asked);
-  // Not all requests of band 0 are dispatched: each tenant that requests its share gets it.
+  // Band 0 has more requests than capacity. Tenants that send at least their share get equal numbers.
   double sum = 0, squares = 0;
   for (const auto& [tenant, count] : served[0]) {
     sum += count;

@@ -1,4 +1,4 @@
-// Policies that order the requests of one flow; the table has a row for each.
+// Policies that order the requests of a flow.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@ namespace octavo::fleet {
 
 struct Ordering {
   std::string_view type;  // llm-d's name
-  // Requests with lower keys are earlier; equal keys: in the order of arrival. ttl_us: maximum waiting time.
+  // Returns the sort key: lower keys are first, equal keys in the order of arrival. ttl_us: maximum waiting
+  // time.
   std::int64_t (*key)(const FlowItem& item, std::int64_t ttl_us);
 };
 
 const Ordering* find_ordering(std::string_view type);  // null: unknown type
-const Ordering& default_ordering();                    // first come, first served
+const Ordering& default_ordering();                    // in the order of arrival
 
 }  // namespace octavo::fleet

@@ -1,6 +1,5 @@
-// program-aware-fairness (llm-d's): prefers the program that had the least service and has waited the
-// longest. Service is the number of tokens of its requests; output tokens count twice, and service decays
-// with a half-life.
+// program-aware-fairness (llm-d's): prefers programs with little service and a long waiting time. Service is
+// the number of tokens of a program's requests, where output tokens count twice. It decays with a half-life.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,19 +11,19 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kOutputWeight = 2;
-constexpr std::size_t kProgramsMax = 100'000;  // clients choose the names, so their number is limited;
-                                               // further programs count as having had no service
+// limit, because clients choose the names; further programs count as having no service
+constexpr std::size_t kProgramsMax = 100'000;
 
 struct Settings {
   double service_weight = 0.8, wait_weight = 0.2;
   double half_life_s = 60;  // 0: no decay
-  double keep_s = 3600;     // time after which an inactive program is dropped; 0: never
+  double keep_s = 3600;     // time after which a program without requests is dropped; 0: never
   double sweep_s = 300;
 };
 
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
-// Position in the range, 0 to 1; 0.5 if the range has a single value.
+// Returns the position of the value in the range, 0 to 1; 0.5 if the range has a single value.
 double place_in(double value, double least, double most) {
   return most > least ? (value - least) / (most - least) : 0.5;
 }
@@ -56,7 +55,7 @@ class ProgramAware : public FairnessPolicy, public std::enable_shared_from_this<
 
  private:
   struct Program {
-    double service;  // number of tokens, decayed to the time at_us
+    double service;  // tokens, decayed to the time at_us
     std::int64_t at_us;
   };
 

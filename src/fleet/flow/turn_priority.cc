@@ -1,5 +1,5 @@
 // program-aware-fairness with strategy turn-priority (llm-d's): prefers the session with the most turns,
-// since its prefix is most likely cached. Waiting time counts as turns, so that new sessions get service,
+// since its prefix is most likely cached. Waiting time counts as turns, so that new sessions are dispatched,
 // too.
 #include <algorithm>
 #include <map>
@@ -10,13 +10,12 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kSessionsMax = 100'000;  // clients choose the names, so their number is limited;
-                                               // further sessions count as being at their first turn
+// limit, because clients choose the names; further sessions count as being at their first turn
+constexpr std::size_t kSessionsMax = 100'000;
 
 struct TurnSettings {
-  double turns_per_second = 0.5;  // number of turns that a second of waiting counts as
-  double idle_s = 120;            // time without requests after which a session starts again at its first
-                                  // turn
+  double turns_per_second = 0.5;  // turns for each second of waiting
+  double idle_s = 120;  // time without requests after which a session starts again at its first turn
 };
 
 class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<TurnPriority> {
@@ -50,7 +49,7 @@ class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<
     return static_cast<double>(now_us - session.active_us) * 1e-6 > settings_.idle_s;
   }
 
-  // Index of the turn for which the session waits.
+  // Returns the number of the turn that waits, from 1.
   std::int64_t turn(std::string_view flow, std::int64_t now_us) const {
     const auto found = sessions_.find(flow);
     return found == sessions_.end() || is_idle(found->second, now_us) ? 1 : found->second.turns + 1;
@@ -92,7 +91,7 @@ std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters) {
   TurnSettings settings;
   parameters.read("turnPriorityTimeWeight", settings.turns_per_second, 0, kMost);
   parameters.read("turnPriorityInactivitySeconds", settings.idle_s, 0, kMost);
-  // ignored: idle sessions are dropped
+  // Ignored: idle sessions are dropped.
   for (const char* field : {"evictionTtlSeconds", "evictionSweepSeconds"}) parameters.get(field);
   return std::make_shared<TurnPriority>(settings);
 }

@@ -17,9 +17,9 @@ class Static : public UsageLimit {
   const double threshold_;
 };
 
-// llm-d's policy. At saturation s, the i-th of n bands has the ceiling 1 - i s / (n - 1). A band above its
-// ceiling dispatches only in one of round(s / (1 - s)) turns. All bands count the same turns, so none
-// dispatches while a higher one may not.
+// llm-d's soft-reflective policy: at saturation s, band i of n has the ceiling 1 - i s / (n - 1). A band
+// whose ceiling is exceeded is dispatched only at every round(s / (1 - s))-th call. All bands count the same
+// calls, so a lower band is never dispatched while a higher one may not be.
 class SoftReflective : public UsageLimit {
  public:
   void limit(double saturation, std::span<const int>, std::span<double> ceilings) override {
@@ -40,8 +40,8 @@ class SoftReflective : public UsageLimit {
   std::uint64_t turns_ = 0;
 };
 
-// llm-d's policy. Ceilings fall evenly from the highest band's to the lowest band's, by their ranks or by
-// their priorities.
+// llm-d's priority-holdback policy: ceilings fall from the highest to the lowest band, in proportion to rank
+// or to priority.
 class PriorityHoldback : public UsageLimit {
  public:
   double least = -1, greatest = 1;

@@ -1,4 +1,4 @@
-// Policies for the saturation from which on a band's requests wait; usage_limit.cc has a row for each.
+// Policies for the saturation from which on a band's requests wait.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace octavo::fleet {
 class UsageLimit {
  public:
   virtual ~UsageLimit() = default;
-  // Called once for each call of next(). ceilings: one for each band, highest band first, initially 1.
-  // priorities: those of the bands.
+  // Called once in each next(). ceilings: one for each band, highest band first, initially 1. priorities:
+  // those of the bands.
   virtual void limit(double saturation, std::span<const int> priorities, std::span<double> ceilings) = 0;
 };
 
 struct UsageLimitRow {
   std::string_view type;  // llm-d's name
   std::shared_ptr<UsageLimit> (*make)(Parameters& parameters);
-  bool alpha = false;  // llm-d's level for this policy is alpha
+  bool alpha = false;  // the policy has level alpha in llm-d
 };
 
 const UsageLimitRow* find_usage_limit(std::string_view type);  // null: unknown type

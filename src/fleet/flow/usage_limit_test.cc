@@ -22,12 +22,12 @@ TEST(UsageLimit, TheSoftCeilingClosesLowerBandsInMostTurns) {
   };
   EXPECT_THAT(ceilings(0.4), ElementsAre(1, 1, 1));
   EXPECT_THAT(ceilings(0.9, 1), ElementsAre(1));
-  // At 0.65, only the last of the ceilings 1, 0.675 and 0.35 is exceeded; round(0.65 / 0.35) = 2, so every
-  // second turn.
+  // At 0.65, the ceilings are 1, 0.675 and 0.35. Only the last one is exceeded; round(0.65 / 0.35) = 2, so
+  // this band is dispatched at every second call.
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 0));
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 1));
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 0));
-  // At 0.8, round(0.8 / 0.2) = 4, for both lower bands; this is the fourth turn.
+  // At 0.8, round(0.8 / 0.2) = 4 for both lower bands. This is the fourth call.
   EXPECT_THAT(ceilings(0.8), ElementsAre(1, 1, 1));
   for (int i = 0; i < 3; ++i) EXPECT_THAT(ceilings(0.8), ElementsAre(1, 0, 0));
   EXPECT_THAT(ceilings(0.8), ElementsAre(1, 1, 1));

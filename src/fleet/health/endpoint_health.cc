@@ -5,7 +5,7 @@ namespace octavo::fleet {
 void EndpointHealth::probed(bool success) {
   if (probed_ == Probed::never || probed_ == Probed::failed) {
     probed_ = success ? Probed::healthy : Probed::failed;
-    if (success) restarted();  // failed requests before the first successful probe do not count
+    if (success) restarted();  // failures before the first successful probe do not count
     return;
   }
   if (success == (probed_ == Probed::healthy)) {

@@ -1,4 +1,4 @@
-// Decides whether an endpoint gets requests, by probes, its circuit breaker, and draining.
+// Decides from probes, the circuit breaker and draining whether an endpoint gets requests.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,8 @@
 namespace octavo::fleet {
 
 struct ProbeOptions {
-  int failure_threshold = 3;  // an endpoint is unhealthy after this number of consecutive failed probes
-  int success_threshold =
-      2;               // it is healthy again after this number of successful ones; at the start one is enough
+  int failure_threshold = 3;  // consecutive failed probes until the endpoint is unhealthy
+  int success_threshold = 2;  // consecutive successful probes until it is healthy again
   bool needed = true;  // false: endpoints are not probed and count as healthy
 };
 
@@ -24,10 +23,10 @@ class EndpointHealth {
   void probed(bool success);
   void answered(bool success, std::int64_t now_us) { breaker_.record(success, now_us); }
   void drain() { draining_ = true; }
-  // The endpoint sent Retry-After: prefer others until then. This does not count as a failure.
+  // Prefers other endpoints until then, because this one sent Retry-After. This is not a failure.
   void pause(std::int64_t until_us) { paused_until_us_ = std::max(paused_until_us_, until_us); }
   bool paused(std::int64_t now_us) const { return now_us < paused_until_us_; }
-  // The endpoint's process has restarted: drops the history of the old process.
+  // Drops the history of the old process after a restart.
   void restarted();
 
   Availability availability(std::int64_t now_us) const;
@@ -39,7 +38,7 @@ class EndpointHealth {
   ProbeOptions probes_;
   CircuitBreaker breaker_;
   Probed probed_;
-  int in_a_row_ = 0;  // number of consecutive probes that contradict probed_
+  int in_a_row_ = 0;  // consecutive probes that contradict probed_
   std::int64_t paused_until_us_ = 0;
   bool draining_ = false;
 };

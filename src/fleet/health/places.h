@@ -1,4 +1,4 @@
-// Number of concurrent requests that an endpoint accepts, learned from its refusals (429, 503).
+// Number of concurrent requests that an endpoint accepts, learned from its refusals (status 429 or 503).
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@ class Places {
  public:
   static constexpr int kUnknown = std::numeric_limits<int>::max();
 
-  // The endpoint refused a request while it had `others`. pause_us: its Retry-After; the pause ends earlier
-  // when a request ends there.
+  // Records a refusal while `others` other requests were in flight. pause_us: Retry-After of the refusal. The
+  // pause ends earlier if a request of the endpoint ends.
   void refused(int others, std::int64_t now_us, std::optional<std::int64_t> pause_us) {
-    constexpr std::int64_t kPauseUs = 100'000;  // used without Retry-After
+    constexpr std::int64_t kPauseUs = 100'000;  // pause without Retry-After
     places_ = std::max(others, 1);
     refused_us_ = now_us;
     blocked_until_us_ = now_us + pause_us.value_or(kPauseUs);
@@ -23,11 +23,11 @@ class Places {
   void succeeded() { blocked_until_us_ = 0; }
   void forget() { *this = {}; }
 
-  // Number of further requests that the endpoint accepts; kUnknown before the first refusal.
+  // Returns the number of further requests that the endpoint accepts; kUnknown before the first refusal.
   int free(int in_flight, std::int64_t now_us) const {
     if (places_ == kUnknown) return kUnknown;
     if (now_us < blocked_until_us_) return 0;
-    constexpr std::int64_t kGrowthUs = 1'000'000;  // time after which one more request is tried
+    constexpr std::int64_t kGrowthUs = 1'000'000;  // time after which the limit rises by one request
     const std::int64_t places = places_ + (now_us - refused_us_) / kGrowthUs;
     return static_cast<int>(std::clamp<std::int64_t>(places - in_flight, 0, kUnknown));
   }

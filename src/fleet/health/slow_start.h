@@ -1,4 +1,4 @@
-// The fraction of its normal share of requests that a new endpoint gets.
+// Slow start: a new endpoint gets a fraction of its normal share of requests.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,9 @@
 
 namespace octavo::fleet {
 
-// The fraction for an endpoint; it rises from 0 to 1 over `ramp_us`, relative to the oldest endpoint. If all
-// endpoints are new, all have the full share. since_us: when it became available.
+// Returns this fraction. It rises from 0 to 1 over `ramp_us` after since_us, the time at which the endpoint
+// became available. The ramp is never longer than the oldest endpoint's age, so endpoints of a new fleet have
+// full shares.
 inline double slow_start_share(std::int64_t now_us, std::int64_t since_us, std::int64_t oldest_since_us,
                                std::int64_t ramp_us) {
   const std::int64_t age = now_us - since_us;

@@ -9,11 +9,11 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::size_t kSlotsMin = 1024;
-constexpr std::size_t kJump = 32;  // number of blocks between two lookups
+constexpr std::size_t kJump = 32;  // blocks between two lookups
 
 std::uint32_t bit(Tier tier) { return 1U << static_cast<unsigned>(tier); }
 
-// Adds `blocks` to the count of the fastest of the tiers.
+// Adds `blocks` to the count of the fastest tier in `tiers`.
 void count(Hits& hits, std::uint32_t tiers, std::uint32_t blocks) {
   if (tiers & bit(Tier::device)) {
     hits.device += blocks;
@@ -110,7 +110,7 @@ bool BlockIndex::remove(EndpointId endpoint, PrefixKey key, Tier tier) {
   return true;
 }
 
-// Removes an endpoint from a slot. If the slot is then empty, removes it from the table.
+// Removes an endpoint from a slot, and an empty slot from the table.
 void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   Slot& slot = slots_[at];
   --entries_;
@@ -124,8 +124,7 @@ void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   slot.list = 0;
 }
 
-// Shifts later entries back, without tombstones, so that lookups stay fast after many insertions and
-// removals.
+// Moves later entries back instead of leaving tombstones, so that lookups stay fast after many changes.
 void BlockIndex::erase(std::size_t hole) {
   const std::size_t mask = slots_.size() - 1;
   --used_;
@@ -156,13 +155,13 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
   overlap.clear();
   overlap.prompt_blocks = static_cast<std::uint32_t>(keys.size());
   prefetch(keys, kJump - 1, kJump);
-  // Goes through the endpoints of the blocks up to `at`.
+  // Counts the blocks up to `at` for the endpoints that have them.
   std::size_t at = 0;
   const auto step = [&](std::size_t next, const Slot& slot) {
     for (const std::uint32_t packed_holder : holders(slot)) {
       const Holder holder = unpacked(packed_holder);
       Hits& hits = overlap.at(holder.endpoint);
-      if (hits.blocks() != at) continue;  // there is a gap before
+      if (hits.blocks() != at) continue;  // an earlier block is missing
       if (at == 0) overlap.holders.push_back(holder.endpoint);
       count(hits, holder.tiers, static_cast<std::uint32_t>(next - at));
     }
@@ -172,7 +171,7 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
     const Slot& here = slots_[find(keys[at])];
     if (here.first == 0) return;
     step(at + 1, here);
-    // If two blocks are at the same endpoints, all blocks between them are, too.
+    // If two blocks have the same holders, all blocks between them have these holders, too.
     while (at + kJump <= keys.size() && same_holders(here, slots_[find(keys[at + kJump - 1])]))
       step(at + kJump, here);
   }

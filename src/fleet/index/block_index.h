@@ -1,10 +1,9 @@
-// Index of the endpoints that have each block, by prefix key: a hash table without pointers.
-//
-// A key covers its block and all blocks before it. So the length of an endpoint's cached prefix needs only a
-// few lookups: every 32nd block, and single blocks only where the holders differ (the idea of NVIDIA Dynamo's
-// positional indexer). This assumes that an endpoint with a block also has the blocks before it, as with
-// engines that evict a prefix from its end. Otherwise the overlap is overestimated, which gives a worse
-// choice, never a wrong answer.
+// Hash table from a block's prefix key to the endpoints that have the block.
+// A key covers its block and all blocks before it. So the length of an endpoint's cached prefix needs few
+// lookups: every 32nd block, and single blocks only where the holders differ (the idea of NVIDIA Dynamo's
+// positional indexer). The method assumes that an endpoint with a block also has the blocks before it, as
+// with engines that evict a prefix from its end. Otherwise the overlap is overestimated: the choice of the
+// endpoint is worse, but outputs stay correct.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +18,24 @@ namespace octavo::fleet {
 
 class BlockIndex {
  public:
-  // entries_max: maximum number of (block, endpoint) pairs; further pairs are refused.
+  // entries_max: maximum number of (block, endpoint) pairs. store() refuses further pairs.
   explicit BlockIndex(std::size_t entries_max);
 
-  // Stores a block, or adds a tier to a stored block. False: the index is full, and nothing was stored.
+  // Stores a block, or adds a tier to a stored block. Returns false if the index is full.
   bool store(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
-  // False: the block was not stored.
+  // Returns false if the block was not stored.
   bool remove(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
-  // Removes all blocks of an endpoint. The time is linear in the size of the index.
+  // Removes all blocks of an endpoint, in time linear in the size of the index.
   void clear(EndpointId endpoint);
 
-  // Loads the entries of these keys into the processor's cache, for store(), remove() and match(). The cache
-  // misses of many keys overlap; they are most of the time of an event.
+  // Loads the entries of these keys into the processor's cache before store(), remove() or match(). So the
+  // cache misses of many keys overlap; most of an event's time is cache misses.
   void prefetch(std::span<const PrefixKey> keys) const { prefetch(keys, 0, 1); }
 
-  // Clears and fills `overlap`, except its block_size.
+  // Replaces all fields of `overlap` except block_size.
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const;
   bool holds(EndpointId endpoint, PrefixKey key) const { return tiers(endpoint, key) != 0; }
-  // Tiers in which the endpoint has the block, as bits 1 << Tier.
+  // Returns the tiers in which the endpoint has the block, as bits 1 << Tier.
   std::uint8_t tiers(EndpointId endpoint, PrefixKey key) const;
 
   std::size_t entries() const { return entries_; }
@@ -50,12 +49,11 @@ class BlockIndex {
     std::uint32_t tiers = 0;
     bool operator==(const Holder&) const = default;
   };
-  // Most blocks are at one endpoint, which is stored in the slot. Several endpoints are stored in a list,
-  // sorted by id.
+  // Most blocks are at one endpoint, which the slot contains. Several endpoints are in a list, sorted by id.
   struct Slot {
     PrefixKey key = 0;
-    std::uint32_t first = 0;  // the only endpoint as endpoint << 3 | tiers; 0: the slot is empty
-    std::uint32_t list = 0;   // index in lists_ if there are several endpoints; 0: there is one
+    std::uint32_t first = 0;  // the only endpoint, as endpoint << 3 | tiers; 0: the slot is empty
+    std::uint32_t list = 0;   // index in lists_ if several endpoints have the block; otherwise 0
   };
 
   using Slots = std::vector<Slot, HugePages<Slot>>;
@@ -67,7 +65,7 @@ class BlockIndex {
     return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U) >> shift_;
   }
   void prefetch(std::span<const PrefixKey> keys, std::size_t first, std::size_t step) const;
-  std::size_t find(PrefixKey key) const;  // slot of the key, or the empty slot for it
+  std::size_t find(PrefixKey key) const;  // slot of the key, or the empty slot where it can be stored
   std::span<const std::uint32_t> holders(const Slot& slot) const;
   std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null: the endpoint does not have the block
   bool same_holders(const Slot& a, const Slot& b) const;
@@ -80,7 +78,7 @@ class BlockIndex {
   std::size_t entries_ = 0;
   std::size_t used_ = 0;
   int shift_ = 0;
-  Slots slots_;                                    // the size is a power of two; at most 3/4 are used
+  Slots slots_;  // the size is a power of two; at most 3/4 of the slots are used
   std::vector<std::vector<std::uint32_t>> lists_;  // [0] is unused
   std::vector<std::uint32_t> free_lists_;
 };

@@ -8,7 +8,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kBlockSizeMax = 1 << 16;  // tokens
-constexpr std::size_t kAtOnce = 64;              // maximum number of blocks changed while readers wait
+constexpr std::size_t kAtOnce = 64;  // maximum number of blocks changed under one lock, while readers wait
 constexpr Tier kTiers[] = {Tier::device, Tier::host, Tier::disk};
 
 }  // namespace
@@ -30,7 +30,7 @@ void HeldBlocks::apply(EndpointId endpoint, const CacheEvent& event) {
   }
 }
 
-// Stores known blocks in another tier.
+// Adds a tier to known blocks.
 void HeldBlocks::store_again(EndpointId endpoint, const Held& held, const CacheEvent& event) {
   const std::lock_guard lock(table_);
   for (const std::uint64_t block : event.blocks)
@@ -40,7 +40,7 @@ void HeldBlocks::store_again(EndpointId endpoint, const Held& held, const CacheE
 
 void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event) {
   if (event.block_size <= 0 || event.block_size > kBlockSizeMax) return;
-  const bool first = index_.entries() == 0;  // the first event defines the size of blocks
+  const bool first = index_.entries() == 0;  // the first event defines the block size
   if (!first && event.block_size != block_size_) return;
   const auto size = static_cast<std::size_t>(event.block_size);
   if (event.tokens.size() / size < event.blocks.size()) return;
@@ -95,7 +95,7 @@ void HeldBlocks::lose(EndpointId endpoint) {
   if (endpoint < tells_.size()) tells_[endpoint] = false;
 }
 
-// Removes blocks in several steps, so that readers do not wait long.
+// Removes blocks in small batches, so that readers do not wait long.
 void HeldBlocks::clear_held(EndpointId endpoint) {
   if (endpoint >= held_.size()) return;
   const Held gone = std::exchange(held_[endpoint], {});
@@ -108,7 +108,7 @@ void HeldBlocks::clear_held(EndpointId endpoint) {
 }
 
 std::optional<HeldDump> HeldBlocks::dump(EndpointId endpoint) const {
-  const std::lock_guard writer(writers_);  // only writers wait
+  const std::lock_guard writer(writers_);  // makes writers wait; readers continue
   if (endpoint >= held_.size() || !held_[endpoint].group) return std::nullopt;
   const Held& held = held_[endpoint];
   HeldDump dump{.block_size = block_size_, .group = *held.group};

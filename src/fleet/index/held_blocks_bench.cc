@@ -11,13 +11,13 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::uint32_t kReplicas = 1000;
-constexpr std::uint32_t kBlocks = 1 << 20;  // number of blocks of all endpoints
-constexpr std::uint32_t kPrompt = 2048;     // number of blocks in a prompt: 32 k tokens
+constexpr std::uint32_t kBlocks = 1 << 20;  // blocks of all endpoints
+constexpr std::uint32_t kPrompt = 2048;     // blocks in a prompt of 32 Ki tokens
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
-constexpr std::uint32_t kEvent = 8;  // number of blocks in an event
-constexpr std::uint32_t kSize = 16;  // number of tokens in a block
+constexpr std::uint32_t kEvent = 8;
+constexpr std::uint32_t kSize = 16;  // tokens per block
 
-// The endpoint that has the prompt. Every fourth prompt is at two endpoints.
+// Endpoint that has the prompt. Every fourth prompt is at two endpoints.
 EndpointId holder(std::uint32_t prompt, bool second) { return (prompt * 7 + (second ? 500 : 0)) % kReplicas; }
 
 std::uint64_t name(std::uint32_t prompt, std::uint32_t block) { return std::uint64_t{prompt} << 32 | block; }
@@ -46,7 +46,7 @@ CacheEvent removed(std::uint32_t prompt, std::uint32_t first) {
 struct World {
   HeldBlocks held{kBlocks};
   std::vector<std::vector<PrefixKey>> prompts;
-  double bytes_per_block = 0;  // memory for each stored block
+  double bytes_per_block = 0;  // bytes of memory per stored block
 
   World() {
     const auto before = mallinfo2();
@@ -68,7 +68,7 @@ World& world() {
   return world;
 }
 
-// Removes and adds blocks at random positions of the index.
+// Events that remove blocks and add others, at random positions of the index.
 struct Churn {
   EndpointId endpoint;
   CacheEvent goes, comes;
@@ -92,7 +92,7 @@ void apply(HeldBlocks& held, const Churn& churn) {
   held.apply(churn.endpoint, churn.comes);
 }
 
-// An iteration applies two events of 8 blocks each; items are blocks.
+// One iteration applies two events of 8 blocks each; items are blocks.
 void apply_events(benchmark::State& state) {
   HeldBlocks& held = world().held;
   const auto& events = churns();
@@ -103,7 +103,7 @@ void apply_events(benchmark::State& state) {
 }
 BENCHMARK(apply_events);
 
-// Looks up prompts of 32 k tokens that are completely cached at one endpoint; items are looked-up blocks.
+// Looks up prompts of 32 Ki tokens that one endpoint has completely cached; items are blocks.
 void look_up(benchmark::State& state) {
   const World& world = fleet::world();
   Overlap overlap;
@@ -124,14 +124,14 @@ void look_up(benchmark::State& state) {
 }
 BENCHMARK(look_up)->Name("match_32k_tokens");
 
-// As above, while another thread applies events all the time. Items are those of both threads.
+// Looks up prompts while another thread applies events. Items are the blocks of both threads.
 void look_up_beside_events(benchmark::State& state) {
   state.thread_index() == 0 ? look_up(state) : apply_events(state);
 }
 BENCHMARK(look_up_beside_events)->Threads(2)->UseRealTime();
 
-// After each lookup of a prompt of 32 k tokens, removes 16 blocks and adds 16. Items are reported and
-// looked-up blocks, as NVIDIA Dynamo counts them.
+// After each lookup of a prompt of 32 Ki tokens, removes 16 blocks and adds 16. Items are the blocks of
+// lookups and events, as NVIDIA Dynamo counts them.
 void events_and_lookups(benchmark::State& state) {
   World& world = fleet::world();
   const auto& events = churns();

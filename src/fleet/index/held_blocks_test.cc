@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBlock = 4;  // tokens
 
-// Tokens of block i of prompt p, and the hash that an engine gives it.
+// Tokens of block i of prompt p, and its hash in an engine.
 std::vector<std::uint32_t> block_tokens(std::uint32_t p, std::uint32_t i) { return {p, i, p + i, 7}; }
 std::uint64_t name(std::uint32_t p, std::uint32_t i, std::uint64_t seed = 0) {
   return seed + 1000 * p + i + 1;
@@ -72,7 +72,7 @@ TEST(HeldBlocks, PassesOverWhatItCannotPlace) {
   CacheEvent no_size = stored(6, 0, 1);
   no_size.block_size = 0;
   held.apply(0, no_size);
-  held.apply(0, stored(5, 2, 1));  // its parent is unknown
+  held.apply(0, stored(5, 2, 1));  // the previous block is unknown
   EXPECT_EQ(held.blocks(0), 0U);
   held.apply(0, stored(5, 0, 1));
   CacheEvent other_size = stored(6, 0, 1);
@@ -95,7 +95,7 @@ TEST(HeldBlocks, OneGroupOfLayersThatSeesAllTokensSpeaksForThePrefix) {
   CacheEvent full = stored(5, 0, 2);
   full.group = 1;
   held.apply(0, full);
-  held.apply(0, removed(5, 1));  // of group 0
+  held.apply(0, removed(5, 1));  // layer group 0
   EXPECT_EQ(hits(held, 0, 5, 2).device, 2U);
 }
 
@@ -131,8 +131,8 @@ TEST(HeldBlocks, AdaptersAndSaltsShareNothing) {
   EXPECT_EQ(hits(held, 0, 6, 2), Hits{});
 }
 
-// Compares the index with the sets of blocks that engines have. Prompts are added, and lose their ends, in
-// any order.
+// Compares the index with the sets of blocks that engines have. Prompts are added and truncated in random
+// order.
 TEST(HeldBlocks, AgreesWithANaiveModel) {
   constexpr std::uint32_t kPrompts = 6, kLength = 40;
   HeldBlocks held(10'000);
@@ -160,8 +160,7 @@ TEST(HeldBlocks, AgreesWithANaiveModel) {
   }
 }
 
-// An index that begins with a copy of this one's endpoints gives the same results from then on, whatever
-// events follow.
+// Applies the same events to an index and to one restored from its dumps, and compares the results.
 TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
   constexpr std::uint32_t kPrompts = 6, kLength = 40;
   constexpr EndpointId kOffset = 5;  // endpoint e is e + 5 in the other index
@@ -202,7 +201,7 @@ TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
     for (int i = 0; i < before; ++i)
       event([&](EndpointId e, const CacheEvent& told) { from.apply(e, told); });
     for (EndpointId e = 0; e < 3; ++e) {
-      to.apply(e + kOffset, stored(77, 0, 3));  // replaced: known blocks of the endpoint are removed
+      to.apply(e + kOffset, stored(77, 0, 3));  // restore() removes earlier blocks of the endpoint
       const auto dump = from.dump(e);
       EXPECT_TRUE(dump || from.blocks(e) == 0);
       if (!dump) {
@@ -250,7 +249,7 @@ TEST(HeldDump, WhatIsNoDumpIsRefused) {
   EXPECT_FALSE(read_held_dump(no_tier));
 }
 
-// Unchanged blocks are always found while others are added and removed.
+// Lookups find unchanged blocks while others are added and removed.
 TEST(HeldBlocks, IsReadWhileItIsWritten) {
   HeldBlocks held(1000);
   held.apply(1, stored(5, 0, 40));

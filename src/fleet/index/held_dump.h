@@ -1,9 +1,7 @@
-// The blocks of one endpoint, for transfer to another router: its blocks in HeldBlocks, and the position in
-// its events.
-//
-// Format, in little endian with sizes in bytes: "octavo held blocks 1\n", block size (4), group (8), next
-// message (8), digest (8), number of blocks (8), then for each block: hash of the engine (8), key (8) and
-// tiers (1).
+// Dump of one endpoint's blocks and its position in the events, for transfer to another router.
+// Format, little endian, sizes in bytes: "octavo held blocks 1
+// ", block size (4), group (8), next message (8), digest (8), number of blocks (8), then for each block: hash
+// of the engine (8), key (8), tiers (1).
 #pragma once
 
 #include <cstdint>
@@ -21,12 +19,12 @@ struct HeldDump {
   struct Block {
     std::uint64_t name = 0;  // the engine's hash
     PrefixKey key = 0;
-    std::uint8_t tiers = 0;  // bits 1 << Tier; at least one
+    std::uint8_t tiers = 0;  // bits 1 << Tier, at least one
 
     bool operator==(const Block&) const = default;
   };
-  int block_size = 0;      // tokens in a block
-  std::int64_t group = 0;  // index of the group of layers
+  int block_size = 0;      // tokens per block
+  std::int64_t group = 0;  // index of the layer group
   CachePosition position = {};
   std::vector<Block> blocks = {};  // in arbitrary order
 
@@ -34,7 +32,7 @@ struct HeldDump {
 };
 
 std::string write_held_dump(const HeldDump& dump);
-// Errors: corrupt.
+// Errors: corrupt data.
 Result<HeldDump> read_held_dump(std::string_view bytes);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// An allocator for large tables that are read at random. Huge pages avoid most TLB misses.
+// Allocator for large tables with random access. Huge pages avoid most TLB misses.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ struct HugePages {
     const std::size_t align = bytes < 2 * kPage ? alignof(std::max_align_t) : kPage;
     void* data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
     if (!data) throw std::bad_alloc();
-    if (align == kPage) madvise(data, bytes, MADV_HUGEPAGE);  // only a hint, which the system may ignore
+    if (align == kPage) madvise(data, bytes, MADV_HUGEPAGE);
     return static_cast<T*>(data);
   }
   void deallocate(T* data, std::size_t) { std::free(data); }

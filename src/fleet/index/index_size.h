@@ -1,4 +1,4 @@
-// The size of an index of prefixes.
+// Size of an index of prefixes.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace octavo::fleet {
 
 struct IndexSize {
   std::int64_t blocks = 0;     // sum over all endpoints
-  std::int64_t reporting = 0;  // number of endpoints whose KV events fill the index; blocks of the others are
-                               // estimates
+  // endpoints whose KV events fill the index; the blocks of other endpoints are estimates
+  std::int64_t reporting = 0;
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// The cached part of a prompt at each endpoint.
+// The part of a prompt that each endpoint has cached.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,9 @@
 
 namespace octavo::fleet {
 
-// The memory tier of a block at an endpoint.
 enum class Tier : std::uint8_t { device, host, disk };
 
-// Number of cached blocks from the start of the prompt, without gaps. Each block counts once, in its fastest
+// Number of cached blocks from the start of the prompt without a gap. Each block counts once, in its fastest
 // tier.
 struct Hits {
   std::uint32_t device = 0;
@@ -22,26 +21,26 @@ struct Hits {
   bool operator==(const Hits&) const = default;
 };
 
-// Filled for each request. Reuse one object to avoid allocations.
+// Result of a lookup. Reuse one object to avoid allocations.
 struct Overlap {
-  int block_size = 1;               // tokens in a block
-  std::uint32_t prompt_blocks = 0;  // number of blocks of the request's prompt
-  bool cached = true;               // false: hits only show the chosen endpoint, which has no blocks yet
-  // Value of a block in each tier for scorers; a block on the device has 1.
+  int block_size = 1;               // tokens per block
+  std::uint32_t prompt_blocks = 0;
+  bool cached = true;  // false: hits mark the chosen endpoint, which has not cached the blocks yet
+  // Value of a cached block for scorers, relative to a block on the device.
   double host_weight = 1, disk_weight = 1;
   std::vector<Hits> hits = {};           // [EndpointId], up to the last endpoint with hits
   std::vector<EndpointId> holders = {};  // endpoints with hits, in arbitrary order
 
   Hits of(EndpointId id) const { return id < hits.size() ? hits[id] : Hits{}; }
-  // The cached fraction of the prompt at the endpoint, weighted by tier.
+  // Returns the cached fraction of the prompt at the endpoint, with blocks weighted by tier.
   double share(EndpointId id) const {
     const Hits found = of(id);
     const double worth = found.device + host_weight * found.host + disk_weight * found.disk;
     return prompt_blocks > 0 ? worth / prompt_blocks : 0;
   }
-  Hits& at(EndpointId id);  // entry of the endpoint; grows the table. The caller adds the id to holders.
+  Hits& at(EndpointId id);  // grows the table if needed; the caller adds the id to holders
 
-  // Empties the object, without freeing memory.
+  // Keeps the memory.
   void clear();
 };
 

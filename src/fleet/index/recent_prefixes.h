@@ -1,5 +1,4 @@
-// The prefixes that were recently sent to each endpoint. This estimates the caches of engines without events,
-// from the router's own decisions.
+// The prefixes that were recently sent to each endpoint: an estimate of the caches of engines without events.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +12,20 @@ namespace octavo::fleet {
 
 class RecentPrefixes {
  public:
-  // blocks_max: limit for each endpoint; the least recently sent blocks are dropped first. ttl_us: a block is
-  // dropped if it was not sent for this time; 0: never.
+  // blocks_max: maximum number of blocks of each endpoint; the least recently sent blocks are dropped first.
+  // ttl_us: blocks are dropped after this time without a request; 0: never.
   RecentPrefixes(std::size_t blocks_max, std::int64_t ttl_us);
 
   void sent(EndpointId endpoint, std::span<const PrefixKey> keys, std::int64_t now_us);
-  // Sets another limit for one endpoint, when its number of KV blocks is known.
+  // Sets the limit of one endpoint, once its number of KV blocks is known.
   void limit(EndpointId endpoint, std::size_t blocks_max);
   void expire(std::int64_t now_us);
   void clear(EndpointId endpoint);
-  void clear();  // removes the blocks of all endpoints
+  void clear();  // all endpoints
 
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const { index_.match(keys, overlap); }
   std::size_t blocks(EndpointId endpoint) const;
-  std::size_t blocks() const;  // number of blocks of all endpoints
+  std::size_t blocks() const;
 
  private:
   using Place = std::uint32_t;

@@ -59,7 +59,7 @@ TEST(TextTree, ClearTakesOneEndpointOnly) {
   EXPECT_EQ(tree.nodes(), 1U) << "the root";
 }
 
-// A prompt that grows by one byte each time makes a tree as deep as the prompt is long.
+// A prompt that grows byte by byte makes the tree as deep as the prompt is long.
 TEST(TextTree, DeepTreesAreFine) {
   TextTree tree(4 * kEnough);
   const std::string text(5000, 'a');
@@ -93,7 +93,7 @@ TEST(TextTree, AgreesWithANaiveModel) {
     const std::string asked = text();
     for (EndpointId e = 0; e < 3; ++e) {
       std::size_t longest = 0;
-      std::set<std::string> prefixes;  // prefixes of all texts: each costs its last byte once
+      std::set<std::string> prefixes;  // each distinct prefix costs one byte
       for (const std::string& s : truth[e]) {
         for (std::size_t i = 1; i <= s.size(); ++i) prefixes.insert(s.substr(0, i));
         const auto end = std::mismatch(s.begin(), s.end(), asked.begin(), asked.end()).first;
@@ -123,7 +123,7 @@ TEST(TextTree, StaysWithinItsLimit) {
   EXPECT_EQ(tree.bytes(0) + tree.bytes(1), 0U);
 }
 
-// Compares the allocator's bytes with the tree's own count: short texts have the largest overhead.
+// Compares the allocator's bytes with the tree's count. Short texts have the largest overhead.
 TEST(TextTree, ItsLimitIsOfMemory) {
   constexpr std::size_t kMax = 8 << 20;
   const auto allocated = [] {

@@ -1,7 +1,7 @@
 // Receives KV cache events from engines that connect to one address (llm-d's central mode). The topic names
 // the endpoint: "kv@ip:port@model" or "kv@ip@model". If an address has an endpoint for each data-parallel
-// rank, the batch's rank selects one. There is no replay: after a lost message, the endpoint's cache index is
-// cleared.
+// rank, the rank in the batch selects one. Engines do not replay messages: after a lost message, the index of
+// the endpoint is cleared.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace octavo::fleet {
 
 class CacheCollector {
  public:
-  // endpoint: such as "tcp://0.0.0.0:5557". topic: prefix of topics. The fleet must outlive the collector.
-  // `deliver` is called on a separate thread. Errors: it cannot listen at the address, on `field`.
+  // endpoint: such as "tcp://0.0.0.0:5557". topic: prefix of topics. fleet: must outlive the collector.
+  // deliver: called on a separate thread. Errors: the address is not available, on `field`.
   static Result<std::unique_ptr<CacheCollector>> start(const std::string& endpoint, const std::string& topic,
                                                        const Fleet& fleet, CacheSubscriber::Deliver deliver,
                                                        std::string_view field);

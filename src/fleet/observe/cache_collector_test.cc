@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// An engine that connects to a collector, and the index that it feeds.
+// An engine that connects to a collector, and an index of the collected events.
 class Collecting : public testing::Test {
  protected:
   void SetUp() override {
@@ -32,8 +32,8 @@ class Collecting : public testing::Test {
     engine.connect(endpoint);
   }
 
-  // Sends one block of two tokens without a parent block: [0.0, [["BlockStored", [name], nil, [name, 7], 2,
-  // nil]], rank]. A negative rank is sent as nil.
+  // Sends one block of two tokens without a parent: [0.0, [["BlockStored", [name], nil, [name, 7], 2, nil]],
+  // rank]. A negative rank is sent as nil.
   void tell(const std::string& topic, std::uint64_t number, char name, int rank = -1) {
     const std::string batch =
         "\x93\xcb\0\0\0\0\0\0\0\0\x91\x96\xab"
@@ -78,20 +78,20 @@ TEST_F(Collecting, AddressesOfVersion6HaveBracketsOrNone) {
   EXPECT_TRUE(comes_to_hold(2, 3));
   tell("kv@[fd00::1]@m", number++, 'd');
   EXPECT_TRUE(comes_to_hold(2, 4));
-  tell("kv@fd00::2:8000@m", number, 'e');  // no endpoint has this topic
+  tell("kv@fd00::2:8000@m", number, 'e');  // topic of an unknown endpoint
   tell("kv@[fd00::1]:8000@m", number++, 'f');
   EXPECT_TRUE(comes_to_hold(2, 5));
 }
 
 TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
-  std::uint64_t number = 0;  // the subscription takes effect after a while
+  std::uint64_t number = 0;  // the first messages may be lost, since the subscription takes time
   for (; number < 6000 && blocks(1) == 0; ++number) {
     tell("kv@10.0.0.2:8000@m", number, 'a');
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_TRUE(comes_to_hold(1, 1));
   EXPECT_EQ(blocks(0), 0U);
-  tell("kv@10.0.0.9:8000@m", number, 'b');  // no endpoint has this topic
+  tell("kv@10.0.0.9:8000@m", number, 'b');  // topic of an unknown endpoint
   tell("kv", number, 'b');
   tell("kv@", number, 'b');
   tell("kv@10.0.0.2:8000@m", number, 'b');
@@ -103,7 +103,7 @@ TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   EXPECT_TRUE(comes_to_hold(1, 2)) << "the engine has started again";
 }
 
-// Engines of one pod share a topic, and each has its own message numbers.
+// The engines of a pod share a topic, and each of them numbers its messages.
 TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8000", .rank = 0}));
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8001", .rank = 1}));
@@ -115,11 +115,11 @@ TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   EXPECT_EQ(blocks(2), 0U);
   tell("kv@10.0.0.3:8000@m", 7, 'b', 0);
   EXPECT_TRUE(comes_to_hold(2, 1));
-  tell("kv@10.0.0.3:8000@m", 8, 'c', 2);  // from the second host's two ranks
+  tell("kv@10.0.0.3:8000@m", 8, 'c', 2);  // from the first of the second host's two ranks
   tell("kv@10.0.0.3@m", 9, 'd', 0);
   EXPECT_TRUE(comes_to_hold(2, 3));
   EXPECT_EQ(blocks(3), 1U);
-  tell("kv@10.0.0.3:8001@m", 100, 'e', 0);  // from a server on the same host, which also publishes as rank 0
+  tell("kv@10.0.0.3:8001@m", 100, 'e', 0);  // another server on this host, which also publishes as rank 0
   tell("kv@10.0.0.3:8001@m", 101, 'f', 0);
   EXPECT_TRUE(comes_to_hold(3, 2)) << "messages before 100 were lost: these two are known";
   EXPECT_EQ(blocks(2), 3U);

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 11> kStored{"block_hashes",
                                                    "kv_cache_spec_sliding_window"};
 constexpr std::array<std::string_view, 3> kRemoved{"block_hashes", "medium", "group_idx"};
 
-// Reads an integer, or the last eight of several bytes, big-endian. Fewer bytes are a smaller number.
+// Reads an integer, or bytes as a big-endian number, of which only the last eight count.
 std::optional<std::uint64_t> read_hash(MsgpackReader& in) {
   if (const auto number = in.bits()) return number;
   const auto bytes = in.bytes();
@@ -56,7 +56,7 @@ bool read_tokens(MsgpackReader& in, std::vector<std::uint32_t>& tokens) {
   return count.has_value();
 }
 
-// Reads the extra keys of one block. Only texts are used.
+// Reads the extra keys of one block. Ignores keys that are not strings.
 bool read_block_extras(MsgpackReader& in, std::string& extras) {
   if (in.nil()) return true;
   const auto count = in.array();
@@ -70,7 +70,7 @@ bool read_block_extras(MsgpackReader& in, std::string& extras) {
   return count.has_value();
 }
 
-// Reads only the extra keys of the first block, because the prompt's other blocks depend on it.
+// Reads the extra keys of the first block. The keys of the following blocks depend on it.
 bool read_extras(MsgpackReader& in, std::string& extras) {
   if (in.nil()) return true;
   const auto count = in.array();
@@ -79,8 +79,8 @@ bool read_extras(MsgpackReader& in, std::string& extras) {
   return count.has_value();
 }
 
-// vLLM and SGLang write "GPU", "CPU", "CPU_PINNED" and "DISK". Others write lower case, or nothing for the
-// device.
+// vLLM and SGLang write "GPU", "CPU", "CPU_PINNED" and "DISK". Other publishers write lower case, or an empty
+// string for the device.
 Tier tier_of(std::string_view medium) {
   const auto begins = [&](std::string_view name) {
     return medium.size() >= name.size() &&
@@ -173,7 +173,7 @@ bool read_events(MsgpackReader& in, std::vector<CacheEvent>& events) {
       found = read_map_event(in, *pairs, event);
     if (found == Found::nonsense) return false;
     if (event.salt.starts_with(event.adapter))
-      event.salt.erase(0, event.adapter.size());  // vLLM also adds the adapter's name to the extra keys
+      event.salt.erase(0, event.adapter.size());  // vLLM's extra keys begin with the adapter's name
     if (found == Found::event) events.push_back(std::move(event));
   }
   return count.has_value();

@@ -1,5 +1,5 @@
-// KV cache events in the format of vLLM and SGLang: KVEventBatch in msgpack (vllm/distributed/kv_events.py).
-// Older versions send arrays, newer versions maps.
+// KV cache events of vLLM and SGLang: KVEventBatch in msgpack (vllm/distributed/kv_events.py). Older versions
+// send arrays, newer versions maps.
 //
 //   [seconds, [event, ...], rank] or {"ts", "events", "data_parallel_rank"}
 //   ["BlockStored", block_hashes, parent_block_hash, token_ids, block_size, lora_id, medium, lora_name,
@@ -7,7 +7,7 @@
 //   ["BlockRemoved", block_hashes, medium, group_idx]
 //   ["AllBlocksCleared"]
 //
-// or each event is a map with these names and "type". Trailing fields may be missing.
+// An event may also be a map with these names and "type". Trailing fields may be missing.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct CacheBatch {
   std::optional<std::int64_t> rank = {};  // data-parallel rank of the engine; nullopt: not reported
 };
 
-// Ignores events of other types and unused fields. Errors: corrupt.
+// Parses a batch. Ignores unknown event types and unused fields. Errors: corrupt.
 Result<CacheBatch> read_cache_batch(std::string_view batch);
 
 }  // namespace octavo::fleet

@@ -1,5 +1,4 @@
-// Parses arbitrary bytes as cache events. The result must be events (fewer than bytes) or an error, never a
-// crash.
+// Parses random bytes as cache events. The result must be an error, or fewer events than bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

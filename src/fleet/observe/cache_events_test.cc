@@ -13,7 +13,7 @@ using namespace std::string_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Writes msgpack by hand, with the same bytes as Python's msgspec.
+// Writes msgpack with the same bytes as Python's msgspec.
 std::string text(std::string_view value) {
   CHECK(value.size() < 32);
   return std::string(1, static_cast<char>(0xa0 + value.size())).append(value);
@@ -48,7 +48,7 @@ TEST(CacheEvents, ABatchNamesTheRankThatPublishesIt) {
             std::nullopt);
 }
 
-// llm-d accepts hashes of any length, and names of memory tiers in upper or lower case.
+// Hashes of any length and memory tiers in upper or lower case, as in llm-d.
 TEST(CacheEvents, FormsOfOtherPublishers) {
   const auto bytes = [](std::string_view value) {
     return std::string("\xc4") + static_cast<char>(value.size()) + std::string(value);
@@ -136,7 +136,7 @@ TEST(CacheEvents, OfNonsenseAreAnError) {
     EXPECT_FALSE(read_cache_batch(batch)) << testing::PrintToString(batch);
 }
 
-// Cut or changed bytes must give a result, and must not be read beyond their end (checked by sanitizers).
+// Truncated or changed bytes must give a result, without a read after their end (checked by sanitizers).
 TEST(CacheEvents, NeverReadBeyondTheirEnd) {
   const std::string whole =
       list({kTime, list({fields({text("type"), text("BlockStored"), text("block_hashes"), list({small(1)}),

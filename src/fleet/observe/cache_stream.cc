@@ -58,8 +58,8 @@ CacheStream::Step CacheStream::replayed(std::uint64_t number) {
 void CacheStream::replay_ended() {
   replaying_ = false;
   if (!newest_ || *newest_ < next_) return;
-  // Live messages were ignored during the replay. The endpoint still has them, unless the replay contained
-  // nothing.
+  // The replay did not include the live messages that arrived meanwhile. The endpoint can replay them, unless
+  // this replay was empty.
   if (next_ > replay_from_) return want_replay();
   replay_helps_ = false;
 }

@@ -1,4 +1,4 @@
-// Puts one endpoint's numbered messages in order, both live and replayed ones. Has no socket and no clock.
+// Orders the numbered messages of one endpoint, live and replayed. Has no socket and no clock.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,28 @@ namespace octavo::fleet {
 class CacheStream {
  public:
   enum class Step : std::uint8_t {
-    apply,            // the message is the next one
-    clear_and_apply,  // messages before it are lost
-    clear,            // the endpoint has restarted; the replay delivers the message again
-    pass,             // the message is already known, or will be replayed
+    apply,            // apply the message, which is the next one
+    clear_and_apply,  // clear the index, since earlier messages are lost, then apply the message
+    clear,            // clear the index: the endpoint has restarted, and the replay will contain this message
+    pass,             // ignore the message: it was applied, or the replay will contain it
   };
 
   // can_replay: the owner requests a replay when ask_from() returns a number.
   explicit CacheStream(bool can_replay) : can_replay_(can_replay) { start_over(); }
 
-  // Call it when the connection is lost: the endpoint's next messages are numbered from 0 on.
+  // Call it after the end of a connection. Forgets all message numbers.
   void start_over();
 
-  // Everything before `next` (at least one message) is known from another source. The replay repeats the last
-  // of these messages, which proves that the endpoint has not restarted. Requires can_replay.
+  // All messages before `next` (at least one) are known from another source. The replay begins with the last
+  // of them, to prove that the endpoint has not restarted. Requires can_replay.
   void resume(std::uint64_t next);
 
   Step live(std::uint64_t number);
   Step replayed(std::uint64_t number);
-  // The replay has ended or failed: messages that are still missing are lost.
+  // The replay has ended or failed. Messages that are still missing are lost.
   void replay_ended();
 
-  // Number of the first message to replay; each is returned once. nullopt: no replay is needed.
+  // Returns the number of the first message to replay, once; nullopt if no replay is needed.
   std::optional<std::uint64_t> ask_from();
   bool replaying() const { return replaying_; }
 

@@ -1,6 +1,6 @@
-// Subscribes to the KV cache events of every endpoint that publishes them (vLLM's ZeroMQ publisher,
-// `octavo serve --kv-events-config`), and puts them in order. A replay fills gaps in the numbers if the
-// endpoint supports it. A gap that cannot be filled discards all known blocks of the endpoint.
+// Subscribes to the KV cache events of all endpoints that publish them (vLLM's ZeroMQ publisher, `octavo
+// serve --kv-events-config`), and orders them. If message numbers are missing, the subscriber requests a
+// replay. If the endpoint cannot replay them, all its known blocks are dropped.
 #pragma once
 
 #include <atomic>
@@ -15,20 +15,20 @@
 
 namespace octavo::fleet {
 
-// Errors: ZeroMQ cannot connect to this address, on `field`.
+// Errors: ZeroMQ cannot connect to the address, on `field`.
 Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field);
 
 class CacheSubscriber {
  public:
-  // Called on the subscriber's thread for each message of the endpoint, with the position after it. The event
-  // `lost`, without a position, is delivered when a connection begins or ends, or events are missing.
+  // Called on the subscriber's thread for each message, with the position after it. At the begin and end of a
+  // connection and after a loss of events, it is called with the event `lost` and no position.
   using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
-  // Returns the position up to which the endpoint's events are already known from another source.
-  // Called on the same thread before the subscriber connects to an endpoint that replays. The subscriber
-  // continues from there, unless the replay shows a restart of the endpoint or a loss of the next events.
+  // Returns the position up to which another source has provided the endpoint's events. Called on the
+  // subscriber's thread before it connects to an endpoint that can replay. The subscriber continues from this
+  // position, unless the replay shows a restart or a loss of events.
   using Known = std::function<CachePosition(const Member&)>;
 
-  // The fleet must outlive the subscriber. Members may change; it subscribes to members that answer probes.
+  // fleet: must outlive the subscriber, which connects to members that answer probes.
   CacheSubscriber(const Fleet& fleet, Deliver deliver, Known known = {});
   ~CacheSubscriber();
 

@@ -14,7 +14,7 @@
 namespace octavo::fleet {
 namespace {
 
-// An engine's publisher, and the index that a subscriber feeds.
+// An engine's publisher, and the index of a subscriber.
 class Subscribing : public testing::Test {
  protected:
   void publish(int buffer_steps = 1000) {
@@ -41,7 +41,7 @@ class Subscribing : public testing::Test {
       s.availability = is ? Availability::available : Availability::unhealthy;
     });
   }
-  // Writes block `key` after block key - 1; a block has two tokens.
+  // Writes block `key`, whose parent is block key - 1. A block has two tokens.
   void write(std::uint64_t key) {
     const auto token = static_cast<std::int32_t>(key);
     KvEventLog& log = publisher->log();
@@ -68,7 +68,7 @@ class Subscribing : public testing::Test {
   Fleet fleet;
   std::mutex mutex;
   HeldBlocks held{1000};
-  std::set<EndpointId> heard;  // members whose events were delivered
+  std::set<EndpointId> heard;  // members with delivered events
   CachePosition position;      // position after the events in `held`
   std::optional<CacheSubscriber> subscriber;
 };
@@ -99,7 +99,8 @@ TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
 TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   publish();
   subscribe(false);
-  std::uint64_t key = 0;  // the subscription takes effect after a while; each block begins a prompt
+  // The first events may be lost, since the subscription takes time. Each block begins a prompt.
+  std::uint64_t key = 0;
   const auto one_more = [&] {
     ++key;
     publisher->log().write({KvEvent::Kind::stored, 0, {key, 9}, {}, {}},
@@ -116,7 +117,7 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   EXPECT_TRUE(comes_to_hold(before + 1) || blocks() > before);
 }
 
-// As for a router that starts from another router's index: the engine replays only its last 5 messages.
+// Like a router that starts with another router's index. The engine can replay only its last 5 messages.
 TEST_F(Subscribing, WhatIsKnownFromElsewhereIsGoneOnFrom) {
   publish(5);
   write(1);
@@ -142,14 +143,15 @@ TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
   for (std::uint64_t key = 1; key <= 3; ++key) write(key);
   ASSERT_TRUE(comes_to_hold(3));
   subscriber.reset();
-  for (const std::uint64_t blocks_now : {5, 1}) {  // the engine has sent more messages by now, or fewer
+  // the engine has sent more messages than the known position, or fewer
+  for (const std::uint64_t blocks_now : {5, 1}) {
     publisher.reset();
     publish();
     for (std::uint64_t key = 1; key <= blocks_now; ++key) write(100 + key);
     fleet.remove(0);
     fleet.release(0);
     subscribe(true);
-    // Only the first block has no parent; the parents of the others were never reported.
+    // Only the first block has no parent. The parents of the other blocks are unknown.
     EXPECT_TRUE(comes_to_hold(0));
     write(1);
     EXPECT_TRUE(comes_to_hold(1));
@@ -163,8 +165,8 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   subscribe(true);
   EXPECT_TRUE(comes_to_hold(1));
   available(0, false);
-  // The subscriber checks all members together. When it subscribes to a new one, it has seen the first one's
-  // state.
+  // The subscriber checks all members together. So when it has subscribed to the second one, it has also seen
+  // the state of the first.
   const EndpointId second = *fleet.add({.name = "f", .url = "http://f", .kv_events_endpoint = options.endpoint});
   available(second, true);
   ASSERT_TRUE(eventually([&] {
@@ -173,7 +175,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   }));
   {
     const std::lock_guard lock(mutex);
-    held.clear(0);  // like the router
+    held.clear(0);  // as the router does
     position = {};
   }
   available(0, true);

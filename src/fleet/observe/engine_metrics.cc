@@ -16,7 +16,8 @@ struct Row {
   std::string_view block_size_label = "block_size", num_blocks_label = "num_gpu_blocks";
 };
 
-constexpr std::string_view kStarted = "process_start_time_seconds";  // metric of Prometheus' client libraries
+// a metric of all Prometheus client libraries
+constexpr std::string_view kStarted = "process_start_time_seconds";
 constexpr std::string_view kRunning = "vllm:num_requests_running";
 constexpr std::string_view kTriton = "triton";
 constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
@@ -66,7 +67,7 @@ std::int64_t number(std::string_view text) {
   return std::max<std::int64_t>(value, 0);
 }
 
-// Splits "a,b" into a list.
+// Splits "a,b" at the commas.
 std::vector<std::string> list(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
@@ -131,7 +132,7 @@ class PageReader {
   }
 
  private:
-  // The metric's value is a time, so the latest series is used.
+  // The metric's value is a time, so the series with the highest value is current.
   void read_adapters(const MetricLine& line) {
     if (line.value < adapters_since_) return;
     adapters_since_ = line.value;
@@ -172,7 +173,7 @@ const EngineKinds& known_engines() {
 
 namespace {
 
-// The rank in the label `engine` of a series; nullopt: it has no such label.
+// Returns the rank in the label `engine` of a series; nullopt if the label is missing.
 std::optional<int> engine_of(const MetricLine& line) {
   const std::string_view text = metric_label(line.labels, "engine");
   int engine = 0;
@@ -181,19 +182,19 @@ std::optional<int> engine_of(const MetricLine& line) {
                                                                                   : std::nullopt;
 }
 
-// Whether the line has a value of this metric.
+// Returns whether the line has a value of this metric.
 bool is_of(std::string_view line, std::string_view name) {
   return line.size() > name.size() && (line[name.size()] == '{' || line[name.size()] == ' ') &&
          line.starts_with(name);
 }
 
-// Whether the line is worth parsing: of a page's lines, which may be a thousand, only a few are.
+// Returns whether the line must be parsed. Most of a page's lines, perhaps a thousand, need no parsing.
 bool concerns(std::string_view line, const EngineMetrics& metrics) {
   return is_of(line, kStarted) || is_of(line, kRunning) ||
          std::ranges::any_of(metrics, [&](const EngineMetric& m) { return is_of(line, m.metric.name); });
 }
 
-// Fills the state. Adds the page's values of the label `engine` to `engines`.
+// Fills the state, and adds the values of the label `engine` to `engines`.
 bool read_page(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
                std::optional<int> rank, std::set<int>& engines) {
   PageReader reader(state);
@@ -230,14 +231,14 @@ EnginePage read_engine_page(const Member& member, std::string_view page, const E
                             std::int64_t now_us) {
   EnginePage read;
   EndpointState state = member.state;
-  state.attributes.reset();  // keep only attributes of this page
+  state.attributes.reset();  // keeps only attributes of this page
   std::set<int> engines;
   const auto rank = member.endpoint->shares_port ? std::optional(member.endpoint->rank) : std::nullopt;
   if (read_page(page, state, metrics, rank, engines)) {
     state.observed_us = now_us;
     read.state = std::move(state);
   }
-  // A server with one rank may label it with another number than 0.
+  // The label of a server with one rank may be another number than 0.
   const auto count = static_cast<int>(engines.size());
   if (count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1) read.ranks = count;
   return read;

@@ -1,4 +1,4 @@
-// Metrics with labels, for /metrics pages. Not thread-safe. The caller limits the number of different labels.
+// Metrics with labels, for /metrics pages. Not thread-safe. The caller limits the number of label values.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace octavo::fleet {
 
-// Formats labels as a="1",b="2".
+// Returns the labels as a="1",b="2".
 std::string label_text(std::initializer_list<std::pair<std::string_view, std::string_view>> pairs);
 
 class CounterFamily {

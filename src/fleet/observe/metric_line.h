@@ -6,17 +6,17 @@
 
 namespace octavo::fleet {
 
-// The fields are views of the line.
+// Fields are views of the line.
 struct MetricLine {
   std::string_view name;
-  std::string_view labels = {};  // the text between the braces
+  std::string_view labels = {};  // text between the braces
   double value = 0;              // always finite
 };
 
-// nullopt: a comment, or an invalid sample.
+// Parses a line. Returns nullopt for comments and invalid samples.
 std::optional<MetricLine> read_metric(std::string_view line);
 
-// The value of a label, with its escapes; "" if the label is missing.
+// Returns the value of a label, without unescaping; "" if the label is missing.
 std::string_view metric_label(std::string_view labels, std::string_view name);
 
 }  // namespace octavo::fleet

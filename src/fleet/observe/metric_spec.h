@@ -1,4 +1,4 @@
-// A metric as it is named in configurations.
+// A metric, as configurations name it.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ namespace octavo::fleet {
 
 struct MetricSpec {
   std::string name = {};
-  std::vector<std::pair<std::string, std::string>> labels = {};  // labels that its series must have
+  std::vector<std::pair<std::string, std::string>> labels = {};  // labels that a series must have
 
   bool matches(const MetricLine& line) const;
 };
 
-// Parses "name{label=value, label="value"}"; labels are optional. Errors: on `field`.
+// Parses "name{label=value, label="value"}". Labels are optional. Errors: on `field`.
 Result<MetricSpec> parse_metric_spec(std::string_view text, std::string_view field);
 
 }  // namespace octavo::fleet

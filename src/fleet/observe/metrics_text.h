@@ -1,5 +1,5 @@
-// Writes the /metrics pages of fleet programs (Prometheus' text format). Each call writes one metric with its
-// HELP and TYPE.
+// Writes /metrics pages of fleet programs (Prometheus text format). Each function writes one metric with HELP
+// and TYPE.
 #pragma once
 
 #include <fmt/format.h>

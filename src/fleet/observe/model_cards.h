@@ -1,4 +1,4 @@
-// Reads the models that an engine serves from its `GET /v1/models` page.
+// Reads an engine's models from its page `GET /v1/models`.
 #pragma once
 
 #include <map>
@@ -10,15 +10,15 @@
 namespace octavo::fleet {
 
 struct ModelCards {
-  std::vector<std::string> models = {};           // base models
-  std::vector<std::string> adapters = {};         // LoRA adapters: model cards with a parent
-  std::map<std::string, std::string> cards = {};  // JSON of each card, by name
+  std::vector<std::string> models = {};           // names of base models
+  std::vector<std::string> adapters = {};         // names of LoRA adapters, whose model cards have a parent
+  std::map<std::string, std::string> cards = {};  // JSON of each model card, by name
 };
 
-inline constexpr std::size_t kModelsMax = 10'000;  // maximum number of models of one endpoint; further ones
-                                                   // are ignored
+// maximum number of models of an endpoint; further ones are ignored
+inline constexpr std::size_t kModelsMax = 10'000;
 
-// nullopt: the page is not a list of model cards.
+// Returns nullopt if the page is not a list of model cards.
 std::optional<ModelCards> read_model_cards(std::string_view page);
 
 }  // namespace octavo::fleet

@@ -23,7 +23,7 @@ constexpr struct {
     {"vllm:prefix_cache_queries_total", &ServerLoad::prefix_queries},
     {"vllm:prefix_cache_hits_total", &ServerLoad::prefix_hits},
 };
-// The counters among the members above.
+// The members above that are counters.
 constexpr double ServerLoad::* kCounters[] = {&ServerLoad::prompt_tokens,  &ServerLoad::generation_tokens,
                                               &ServerLoad::finished,       &ServerLoad::preemptions,
                                               &ServerLoad::prefix_queries, &ServerLoad::prefix_hits};

@@ -1,6 +1,5 @@
-// A router's message to its peers: its current requests in flight at each worker. The message has totals,
-// unlike those of NVIDIA Dynamo's routers, which send changes. So if a message is lost, the next one corrects
-// every number.
+// A router's message to its peers: its requests in flight at each worker. The message has totals, so the next
+// message corrects the effects of a lost one (NVIDIA Dynamo's routers send changes).
 //
 // Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
 #pragma once
@@ -14,10 +13,10 @@
 
 namespace octavo::fleet {
 
-constexpr std::int64_t kLoadMessageBytesMax = 4 << 20;  // a longer message ends the connection
+constexpr std::int64_t kLoadMessageBytesMax = 4 << 20;  // limit; a longer message ends the connection
 
 std::string write_load_message(const LoadMessage& message);
-// Errors: corrupt; also if there are more workers than a fleet can have, or loads are too large for sums.
+// Errors: corrupt; more workers than a fleet can have; loads whose sums overflow.
 Result<LoadMessage> read_load_message(std::string_view text);
 
 }  // namespace octavo::fleet

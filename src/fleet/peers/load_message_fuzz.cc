@@ -1,4 +1,4 @@
-// Parses arbitrary bytes as a message of a peer. The result must be loads within the limits, or an error.
+// Parses random bytes as a peer's message. The result must be an error, or loads within the limits.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -14,22 +14,22 @@ namespace {
 constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
 constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
 constexpr std::string_view kLoadBalancer = "envoy.lb";
-// Sidecars read these headers; the client's own values are removed.
+// Headers for sidecars. Values from the client are removed.
 constexpr std::string_view kPrefiller = "x-prefiller-host-port";
 constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
 constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
 constexpr std::string_view kRank = "x-data-parallel-host-port";
-constexpr std::string_view kEngineRank = "x-data-parallel-rank";  // vLLM reads this header
+constexpr std::string_view kEngineRank = "x-data-parallel-rank";  // read by vLLM
 
-// Removes ranks from endpoint names, which are separated by commas.
+// Removes the ranks from endpoint names that are separated by commas.
 std::string without_ranks(std::string names) {
   for (std::size_t at = names.find('@'); at != std::string::npos; at = names.find('@', at))
     names.erase(at, std::min(names.find(',', at), names.size()) - at);
   return names;
 }
 
-// The addresses of the picked endpoints, without duplicates. primary_port: port to which the gateway sends
-// requests for all ranks of a pod; 0: each rank has its own port.
+// Returns the addresses of the picked endpoints, without duplicates. primary_port: port to which the gateway
+// sends the requests for all ranks of a pod; 0: each rank has its own port.
 std::string destinations(const Choice& choice, int primary_port) {
   std::vector<std::string> addresses;
   for (const Choice::Picked& picked : choice.picked) {
@@ -55,8 +55,8 @@ void set_header(ext_proc::HeaderMutation& mutation, std::string_view name, std::
 }
 
 std::string random_uuid(std::uint64_t high, std::uint64_t low) {
-  high = (high & ~0xF000ULL) | 0x4000;                     // sets UUID version 4
-  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // sets UUID variant 1
+  high = (high & ~0xF000ULL) | 0x4000;                     // UUID version 4
+  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // UUID variant 1
   return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF,
                      low >> 48, low & 0xFFFFFFFFFFFF);
 }

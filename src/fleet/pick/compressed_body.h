@@ -1,4 +1,4 @@
-// Expands request bodies with a Content-Encoding.
+// Decompresses request bodies.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace octavo::fleet {
 
-// Expands the body if it is compressed by gzip or deflate, and returns whether it was. Other codings stay:
-// the endpoint says whether it accepts them. Refusals: more than `bytes_max` bytes, invalid data, or no share
-// left.
+// Decompresses a body with Content-Encoding gzip or deflate, and returns whether it has done so. Keeps other
+// codings, since the endpoint may accept them. Refuses more than `bytes_max` bytes, invalid data, and bodies
+// for which `share` has no memory left.
 std::expected<bool, Refusal> expand_body(http::Request& request, http::BodyShare& share,
                                          std::uint64_t bytes_max);
 

@@ -1,5 +1,5 @@
-// The span of one decision: the request, the chosen endpoint, and the plugins' times. It belongs to the trace
-// of the gateway, else to that of the client.
+// The span of one decision: the request, the chosen endpoint and the plugins' times. Its parent is in the
+// gateway's trace, otherwise in the client's.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace octavo::fleet {
 
 class DecisionTrace : public StepTimer {
  public:
-  // tracer: null: no span is recorded. times: receives all plugins' times. gateway: traceparent of the
+  // tracer: null: no span is recorded. times: also receives the plugins' times. gateway: traceparent of the
   // gateway's call; "": none.
   DecisionTrace(std::shared_ptr<Tracer> tracer, StepTimer& times, std::string_view gateway);
 
-  // Call it once, with the request's headers.
+  // Begins the span with the request's headers. Call it once.
   void begin(const http::Request& request);
-  // The value of `traceparent` for the endpoint; "": the request's own remains.
+  // Returns the traceparent for the endpoint; "" to keep that of the request.
   std::string traceparent() const;
-  // One of these ends the span; later calls have no effect.
+  // End the span. Only the first call has an effect.
   void end(const std::string& model, const Choice& choice);
   void end(const std::string& model, const Refusal& refusal);
 
@@ -41,7 +41,7 @@ class DecisionTrace : public StepTimer {
   StepTimer& times_;
   std::optional<TraceContext> gateway_;
   Span span_ = {};
-  std::vector<std::pair<std::string, std::int64_t>> plugin_ns_;  // by attribute name; sums over profiles
+  std::vector<std::pair<std::string, std::int64_t>> plugin_ns_;  // by attribute name, summed over profiles
 };
 
 }  // namespace octavo::fleet

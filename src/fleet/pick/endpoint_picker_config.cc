@@ -27,29 +27,30 @@ namespace json = boost::json;
 
 constexpr std::array<std::string_view, 5> kApiVersions{
     "llm-d.ai/v1", "llm-d.ai/v1alpha1", "inference.networking.x-k8s.io/v1alpha1",
-    // From guides of the Gateway API Inference Extension.
+    // API versions in guides of the Gateway API Inference Extension.
     "config.x-k8s.io/v1alpha1", "config.apix.gateway-api-inference-extension.sigs.k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
-// deprecated: producer and scorer in one plugin
+// Deprecated: producer and scorer in one plugin.
 constexpr std::string_view kPreciseScorer = "precise-prefix-cache-scorer";
 constexpr std::string_view kPrefixScorer = "prefix-cache-scorer";
-// Feature gates of older versions. Their features are always on, or there is no choice.
+// Feature gates of older versions, which have no effect: their features are always on or always off.
 constexpr std::array<std::string_view, 4> kOldGates{"dataLayer", "enableLegacyMetrics",
                                                     "haPopulateNonLeaderDatastore", "prepareDataPlugins"};
 constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
-                                                   "-identity"};  // suffixes of plugin types
+                                                   // suffixes of plugin types that are not steps
+                                                   "-identity"};
 
 constexpr Parsers kNoParsers{.openai = false, .anthropic = false, .vllm = false, .passthrough = false};
 
-// Whether llm-d's level of the type is alpha.
+// Returns whether the type's level in llm-d is alpha.
 bool is_alpha(std::string_view type) {
   if (const PluginRow* row = find_plugin(type)) return row->stability == Stability::alpha;
   if (const SetupRow* row = find_setup(type)) return row->stability == Stability::alpha;
   return FlowControlConfig::is_alpha(type);
 }
 
-// Parses a value like Go's ParseBool; "": true. nullopt: invalid.
+// Parses a value like Go's ParseBool; "" is true. Returns nullopt if it is invalid.
 std::optional<bool> gate_value(std::string_view text) {
   for (const std::string_view yes : {"", "1", "t", "T", "true", "TRUE", "True"})
     if (text == yes) return true;
@@ -169,7 +170,7 @@ class Reader {
           quoted_text(config.type));
     Parameters parameters(config.parameters, where + ".parameters");
     if (flow_.read_plugin(name, config.type, parameters)) {
-      // a detector is also a filter
+      // A detector is also a filter.
       if (config.type.ends_with("-detector")) config_.pipeline.plugins.push_back(config);
       return parameters.done();
     }
@@ -189,12 +190,11 @@ class Reader {
     return {};
   }
 
-  // Splits the parameters: the picker uses those of events, the plugin the others.
+  // Splits the parameters between the source of events and the plugin.
   Result<> read_precise(PluginConfig& config, const std::string& where) {
     config_.events.emplace();
     if (!config_.models)
-      config_.models = kModelsPage;  // blocks of adapters contain the adapter's name, so
-                                     // the names of adapters are needed
+      config_.models = kModelsPage;  // blocks of adapters contain the adapter's name, which must be known
     const auto* section = config.parameters.if_contains("kvEventsConfig");
     if (!section) return {};
     if (!section->is_object()) return invalid(where + ".kvEventsConfig", "must be an object");
@@ -231,7 +231,7 @@ class Reader {
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
   }
 
-  // If parsers are named, other requests have no fallback, unless passthrough-parser is one of them.
+  // If the handler names parsers, only passthrough-parser is a fallback for other requests.
   Result<> read_request_handler(const json::value& handler) {
     if (!handler.is_object()) return invalid("requestHandler", "must be an object");
     Parameters fields(handler.get_object(), "requestHandler");
@@ -242,7 +242,7 @@ class Reader {
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
   }
 
-  // Reads the deprecated field with one parser, in addition to those of requestHandler.
+  // Reads the deprecated field `parser`, which adds one parser to those of requestHandler.
   Result<> read_old_parser(const json::value& parser) {
     if (!parser.is_object()) return invalid("parser", "must be an object");
     config_.parsers = kNoParsers;
@@ -280,7 +280,7 @@ class Reader {
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
     std::string where = "dataLayer.discovery";
-    const auto* endpoints = discovery->get_object().if_contains("endpoints");  // in llm-d.ai/v1
+    const auto* endpoints = discovery->get_object().if_contains("endpoints");  // name in llm-d.ai/v1
     if (!endpoints) return check_reference(discovery->get_object(), where, SetupKind::discovery);
     Parameters by_kind(discovery->get_object(), where);
     by_kind.get("endpoints");
@@ -301,12 +301,14 @@ class Reader {
     const auto is_declared = [&](const PluginConfig& plugin) { return name_of(plugin) == config.plugin; };
     if (std::ranges::none_of(config_.pipeline.plugins, is_declared) &&
         std::ranges::any_of(plugin_table(), is_row))
-      config_.pipeline.plugins.push_back({.type = config.plugin});  // a plugin without parameters
+      // a plugin without parameters may be missing from the list
+      config_.pipeline.plugins.push_back({.type = config.plugin});
     profile_->push_back(std::move(config));
     return {};
   }
 
-  // Whether the plugin is no step: producers and parsers work for all profiles, also if a profile names them.
+  // Returns whether the plugin is not a step: producers and parsers work for all profiles, even if a profile
+  // names them.
   bool is_no_step(const std::string& name) const {
     const auto setup = std::ranges::find(setups_, name, &Setup::name);
     if (setup != setups_.end() && (setup->kind == SetupKind::producer || setup->kind == SetupKind::parser))
@@ -336,15 +338,15 @@ class Reader {
   bool flow_enabled_ = false;
   PrefillConfig prefill_;
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
-  std::vector<StepConfig>* profile_ = nullptr;  // the profile that is being read
+  std::vector<StepConfig>* profile_ = nullptr;  // profile to which steps are added
   bool discovery_chosen_ = false;
-  bool names_metrics_ = false;  // dataLayer.sources names the source of metrics
+  bool names_metrics_ = false;  // dataLayer.sources names a source of metrics
 };
 
 }  // namespace
 
-// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load only
-// from metrics. Between two readings, all requests with the same prefix would go to one endpoint.
+// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) reads the load
+// only from metrics. Between two readings, it would send all requests with the same prefix to one endpoint.
 EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {
@@ -353,7 +355,7 @@ Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yam
   if (!file.is_object()) return invalid("config", "must be an object");
   update_old_config(file.get_object());
   TRY(EndpointPickerConfig config, Reader(experimental).read(file.get_object()));
-  TRY_VOID(Pipeline::make(config.pipeline));  // finds all errors now
+  TRY_VOID(Pipeline::make(config.pipeline));  // reports errors of plugins at the start
   return config;
 }
 

@@ -1,5 +1,4 @@
-// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and earlier versions): the YAML file that configures the
-// endpoint picker.
+// EndpointPickerConfig (llm-d.ai/v1, v1alpha1 and earlier versions): the YAML file of the endpoint picker.
 #pragma once
 
 #include <cstdint>
@@ -18,59 +17,58 @@ namespace octavo::fleet {
 
 struct FileDiscovery {
   std::string path = {};
-  bool watch = false;  // read the file again when it changes
+  bool watch = false;  // read the file again after changes
 };
 
-// TLS settings for a page. Files are PEM; "": none.
+// TLS settings of a page. Files are in PEM; "": no file.
 struct TlsSource {
-  bool any_certificate = true;  // insecureSkipVerify: endpoints' certificates are not verified
+  bool any_certificate = true;  // insecureSkipVerify: do not verify the certificates of endpoints
   std::string ca_file = {}, certfile = {}, keyfile = {};
 };
 
 // A page that the picker reads from each endpoint.
 struct PageSource {
   std::string path = {};
-  std::optional<TlsSource> tls = {};  // if set, uses https
+  std::optional<TlsSource> tls = {};  // settings of https; nullopt: http
   std::int64_t interval_us = 0;  // rounded up to --refresh-metrics-interval
-  int port = 0;                  // 0: the endpoint's own port
-  bool at_node = false;          // read from the address of the endpoint's machine
+  int port = 0;                  // 0: the port of the endpoint
+  bool at_node = false;          // read from the machine's address instead of the endpoint's
 };
 
 struct CacheEventsSource {
-  std::string bind = {};  // address to which engines connect; "": none
+  std::string bind = {};  // address to which engines connect; "": not used
   std::string topic = "kv@";
-  bool discover = true;     // subscribe at each endpoint's address
-  int port = 5557;          // port of rank 0's events; rank r has port + r
-  int replay_port = 0;      // port of rank 0 for missed events, likewise; 0: no replay
-  LabelSelector pods = {};  // use only endpoints with these labels
+  bool discover = true;     // subscribe to each endpoint
+  int port = 5557;          // event port of rank 0; that of rank r is higher by r
+  int replay_port = 0;      // replay port of rank 0; that of rank r is higher by r; 0: no replay
+  LabelSelector pods = {};  // subscribe only to endpoints with these labels
 };
 
-// Defaults: queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3 and max-score-picker.
+// The default pipeline is the policy kv_aware.
 struct EndpointPickerConfig {
   EndpointPickerConfig();
 
   PipelineConfig pipeline;
   PageSource metrics = {.path = "/metrics"};
-  bool reads_metrics = true;              // dataLayer.injectDefaults: read the engines' metrics
-  EngineKinds engines;                    // how to read engines' metrics
-  std::optional<PageSource> gpus = {};    // page of dcgm-exporter, for the GPUs' load
-  std::optional<PageSource> models = {};  // page with the adapters that endpoints serve
+  bool reads_metrics = true;              // read the engines' metrics (dataLayer.injectDefaults)
+  EngineKinds engines;                    // names of the engines' metrics
+  std::optional<PageSource> gpus = {};    // page of dcgm-exporter with the load of GPUs; nullopt: not read
+  std::optional<PageSource> models = {};  // page with models and adapters; nullopt: not read
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
-  std::optional<RenderSource> tokens = {};              // nullopt: numbers of tokens are estimated
-  MediaTokens media_tokens = {};                        // used for estimates
-  std::optional<CacheEventsSource> events = {};         // nullopt: no events are read
-  std::optional<FlowGateOptions> flow = {};             // nullopt if the feature gate flowControl is off,
-  SaturationDetector shedding = UtilizationDetector{};  // then this detector decides when requests are
-                                                        // refused
-  int primary_port = 0;  // port to which the gateway sends all requests, for any rank; 0: the rank's own
-                         // port
-  std::vector<RequestAttribute> attributes = {};  // numbers that are reported to the gateway with each answer
-  bool tells_served = false;                      // answers contain the endpoint that served them
+  std::optional<RenderSource> tokens = {};              // nullopt: the tokens of prompts are estimated
+  MediaTokens media_tokens = {};                        // for estimated tokens
+  std::optional<CacheEventsSource> events = {};         // nullopt: no events
+  std::optional<FlowGateOptions> flow = {};             // nullopt: the feature gate flowControl is off
+  SaturationDetector shedding = UtilizationDetector{};  // without `flow`: decides when to refuse requests
+  // port to which the gateway sends the requests for all ranks; 0: the port of the rank
+  int primary_port = 0;
+  std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each answer
+  bool tells_served = false;                      // answers name the endpoint that served the request
 };
 
-// Strict: an unknown field, or a field of llm-d that is not supported, is an error that names the field.
-// experimental: allows plugins whose level in llm-d is alpha.
+// Parses a configuration. An unknown field, or a field of llm-d without support, is an error that names the
+// field. experimental: allows plugins whose level in llm-d is alpha.
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental = false);
 
 }  // namespace octavo::fleet

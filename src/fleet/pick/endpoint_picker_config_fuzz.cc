@@ -1,5 +1,4 @@
-// Parses arbitrary text as a picker's configuration. The result must be a configuration, or an error that
-// names the cause.
+// Parses random text as a picker's configuration. The result must be a configuration, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -15,9 +15,9 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
-constexpr int kThreads = 2;  // a gateway has a connection for each of its threads
+constexpr int kThreads = 2;  // a gateway opens a connection for each of its threads
 
-// Receives a message, sends its answers, then receives the next message.
+// Receives a message, sends its answers, and repeats.
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
  public:
   Stream(ProcessorContext& context, std::shared_ptr<grpc::Call> call)
@@ -42,8 +42,8 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   void gone() override { processor_.cancel(); }
 
  private:
-  // Resumes at once, on the thread that reports the event, so that a dispatched request is booked before the
-  // next one is considered.
+  // Continues on the thread that dispatches the request: so it is booked before the gate considers the next
+  // one.
   void wait() {
     processor_.wait([self = shared_from_this()] {
       self->processor_.go_on(self->answers_);
@@ -68,7 +68,7 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
       });
   }
 
-  // Safe from any thread.
+  // Thread-safe.
   void evict() {
     call_->post([self = shared_from_this()] {
       self->processor_.evict(self->answers_);
@@ -82,10 +82,10 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   std::vector<ProcessingResponse> answers_;
 };
 
-// Service names that gateways and Kubernetes use in health checks.
+// Service names in health checks of gateways and Kubernetes.
 constexpr const char* kLiveness = "liveness";
 constexpr const char* kReadinessNames[] = {"", "readiness",
-                                           "inference-extension",  // the last one is in llm-d's charts
+                                           "inference-extension",  // the last name is in llm-d's charts
                                            "envoy.service.ext_proc.v3.ExternalProcessor"};
 
 std::size_t message_bytes_max(const GrpcOptions& options, const ProcessorContext& context) {

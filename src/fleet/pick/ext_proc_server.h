@@ -1,4 +1,4 @@
-// gRPC server for ext_proc and its health service.
+// gRPC server for ext_proc, with a health service.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 
 namespace octavo::fleet {
 
-// TLS settings of the first port.
+// TLS settings of the main port.
 struct GrpcTls {
-  std::string folder = {};  // folder with tls.crt and tls.key (PEM); "": use a self-signed certificate
-  bool refresh = false;     // read the files again when they change
+  std::string folder = {};  // folder with tls.crt and tls.key (PEM); "": a self-signed certificate
+  bool refresh = false;     // read the files again after changes
 };
 
 struct GrpcOptions {
   std::string host = "0.0.0.0";
   std::uint16_t port = 9002;         // 0: any free port
-  std::uint16_t health_port = 9003;  // port of grpc.health.v1 without TLS; the first port also serves it
+  std::uint16_t health_port = 9003;  // port of grpc.health.v1 without TLS; the main port also serves it
   std::optional<GrpcTls> tls = {};   // nullopt: no TLS
-  // 0: as large as the largest request body, which a gateway may send in one message.
+  // Maximum message size; 0: that of the largest request body, which may be one message.
   std::uint64_t message_bytes_max = 0;
 };
 
 class ExtProcServer {
  public:
-  // `context` must outlive the server. Errors: it cannot listen at an address, or certificates are invalid.
+  // context: must outlive the server. Errors: an address is not available, or certificates are invalid.
   static Result<std::unique_ptr<ExtProcServer>> start(const GrpcOptions& options, ProcessorContext& context);
   ~ExtProcServer();
 
   std::uint16_t port() const;
   std::uint16_t health_port() const;
-  // Sets the result of health checks, except that of "liveness"; initially true.
+  // Sets the result of health checks except "liveness". The initial value is true.
   void set_ready(bool ready);
-  // Health checks fail from now on. Open streams may run for up to grace_ms.
+  // Fails health checks, and ends streams that run for more than grace_ms.
   void stop(int grace_ms);
 
  private:

@@ -14,13 +14,13 @@ namespace json = boost::json;
 constexpr std::uint64_t kRequestsMax = 100'000'000;
 constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 50;
 
-// Whether the type is one of llm-d's two eviction policies (alpha). They have no effect, because eviction
-// always works in this way.
+// Returns whether the type is one of llm-d's eviction policies (alpha). They have no effect, because eviction
+// always follows their rules.
 bool is_eviction_policy(std::string_view type) {
   return type == "sheddable-eviction-filter" || type == "priority-then-time-eviction-order-policy";
 }
 
-// The plugin of this name. Null, after an error: no plugin of this type has the name.
+// Returns the plugin of this name; null after adding an error.
 template <class Value>
 const Value* named(Parameters& fields, std::string_view field, const std::string& name,
                    const std::map<std::string, Value, std::less<>>& plugins) {
@@ -58,7 +58,7 @@ Result<> FlowControlConfig::read_band(const json::value& band, const std::string
                                       BandOptions& options) {
   if (!band.is_object()) return invalid(where, "must be an object");
   Parameters fields(band.get_object(), where);
-  fields.get("priority");  // read_bands() reads it
+  fields.get("priority");  // read_bands() has read this field
   std::uint64_t bytes = 0, requests = 0;
   fields.read_quantity("maxBytes", bytes, kBytesMax);
   fields.read_quantity("maxRequests", requests, kRequestsMax);

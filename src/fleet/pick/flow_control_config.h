@@ -1,4 +1,4 @@
-// The part of an EndpointPickerConfig for flow control.
+// The flow control part of an EndpointPickerConfig.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -15,15 +15,15 @@ class Parameters;
 
 class FlowControlConfig {
  public:
-  // Reads a plugin of flow control. False: the plugin has another type. Errors are added to the parameters.
+  // Reads a plugin of flow control. Returns false for other plugin types. Adds errors to the parameters.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
   static bool is_alpha(std::string_view type);
 
-  // Reads the section `flowControl`. Call it after all plugins were read, since the section contains their
-  // names. Plugins without parameters may be missing from the list of plugins.
+  // Reads the section `flowControl`, which may name plugins: call it after read_plugin(). Plugins without
+  // parameters may be missing from the list of plugins.
   Result<> read_section(const boost::json::value& section);
 
-  // Reads the deprecated section `saturationDetector`: the name of a plugin, or the thresholds.
+  // Reads the deprecated section `saturationDetector`: the name of a plugin, or thresholds.
   Result<> read_old_detector(const boost::json::value& section);
 
   const FlowGateOptions& options() const { return options_; }

@@ -1,4 +1,4 @@
-// A request's metadata in the gateway's ext_proc messages.
+// Reads a request's metadata in ext_proc messages.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,12 @@ class ProcessingRequest;
 
 namespace octavo::fleet {
 
-// The endpoints that the gateway allows, from a list or a text separated by commas. nullopt: the message has
-// no such hint. A hint of another type allows no endpoint.
+// Returns the endpoints that the gateway allows: a list, or text with commas; nullopt if the metadata has
+// none. Metadata of another type allows no endpoint.
 Subset read_subset(const envoy::service::ext_proc::v3::ProcessingRequest& message);
 
-// The endpoint that served the request, from the message with the answer's headers. nullopt: not reported.
+// Returns the endpoint that served the request, from the message with the answer's headers; nullopt if it is
+// not reported.
 std::optional<std::string> read_served(const envoy::service::ext_proc::v3::ProcessingRequest& message);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Reads the part of a token-producer that estimates the tokens of images and videos.
+// Reads settings of a token-producer for images and videos.
 #pragma once
 
 #include "fleet/view/route_request.h"
@@ -7,8 +7,8 @@ namespace octavo::fleet {
 
 class Parameters;
 
-// Reads `estimate` of llm-d's token-producer. Sizes of images and lengths of videos are ignored; llm-d's
-// defaults are used instead. Errors are added to the parameters.
+// Reads `estimate` of llm-d's token-producer. Real sizes of images and lengths of videos have no effect: all
+// have llm-d's default size. Adds errors to the parameters.
 void read_media_estimate(Parameters& estimate, MediaTokens& tokens);
 
 }  // namespace octavo::fleet

@@ -6,19 +6,19 @@
 
 namespace octavo::fleet {
 
-// Replaces the value of each top-level field "model" with `model`; all other bytes are unchanged. `body` must
-// be a valid JSON object.
+// Returns the body with each top-level field "model" set to `model`. Other bytes do not change. body: a valid
+// JSON object.
 std::string with_model(std::string_view body, std::string_view model);
 
 // Restores the model's name in an answer, in the forms "model":"x" and "model": "x".
 class ModelRestorer {
  public:
-  ModelRestorer() = default;  // makes no changes
+  ModelRestorer() = default;  // changes nothing
   ModelRestorer(std::string_view sent, std::string_view asked);
 
   bool active() const { return !patterns_[0].empty(); }
-  // Returns the bytes to forward for the next piece. Holds back an end that may be the beginning of a model's
-  // name, unless the piece is the last one.
+  // Returns the bytes to forward for the next piece. Holds back the end of the piece if a model's name may
+  // begin there, except at the last piece.
   std::string push(std::string_view piece, bool last);
 
  private:

@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
     {"tokenizer", "token-producer"},
 };
 
-// Parameters that had no effect, or that concern parts which this program does not have.
+// Parameters that had no effect, or belonged to parts that this program does not have.
 constexpr std::pair<std::string_view, std::string_view> kWithoutEffect[] = {
     {"latency-scorer", "affinityGateTau"},       {"latency-scorer", "affinityGateTauGlobal"},
     {"latency-scorer", "epsilonExploreNeg"},     {"latency-scorer", "epsilonExploreSticky"},
@@ -42,7 +42,7 @@ std::string text_in(const json::object& holder, std::string_view name) {
   return found && found->is_string() ? std::string(found->get_string()) : std::string();
 }
 
-// Renames a field. If the object has both names, it keeps both, and the parser reports the old one.
+// Renames a field. If both names exist, keeps both; the parser then reports the old one.
 void move(json::object& from, std::string_view old_name, json::object& to, std::string_view name) {
   if (!from.contains(old_name) || to.contains(name)) return;
   json::value value = from.at(old_name);  // a copy, because an insertion invalidates references
@@ -58,7 +58,8 @@ void drop(json::object& fields, std::string_view name, std::string_view plugin) 
   if (fields.erase(name)) log_warning("{}: {} has no effect", plugin, name);
 }
 
-// Changes the type of a plugin. A plugin without a name is referred to by its type, so its name stays.
+// Changes the type of a plugin. If the plugin has no name, its old type becomes its name, since other fields
+// refer to it.
 void set_type(json::object& plugin, std::string_view type) {
   const std::string old_type = text_in(plugin, "type");
   if (text_in(plugin, "name").empty()) plugin["name"] = old_type;
@@ -70,8 +71,7 @@ void update_token_producer(json::object& parameters) {
   if (json::object* engine = object_in(parameters, "vllm")) rename(*engine, "http", "url");
 }
 
-// Older indexes contain the tokenizer's model. It is moved to a token-producer, and endpoints of the pool
-// tokenise.
+// Moves the tokenizer's model from an older index to a token-producer. Endpoints of the pool tokenise.
 void take_tokenizer(json::object& indexer, json::array& added) {
   const json::object* pool = object_in(indexer, "tokenizersPoolConfig");
   const std::string model = pool ? text_in(*pool, "modelName") : "";
@@ -82,8 +82,8 @@ void take_tokenizer(json::object& indexer, json::array& added) {
 }
 
 void update_precise(json::object& parameters, std::string_view name, json::array& added) {
-  // Older versions had one prefix scorer, with the parameters of both scorers of today. Before that, the
-  // index was in Redis.
+  // Older versions had one prefix scorer with the parameters of both current scorers. The oldest ones had an
+  // index in Redis.
   for (const std::string_view field :
        {"blockSize", "hashBlockSize", "kvCacheRedisAddr", "maxPrefixBlocksToMatch"})
     drop(parameters, field, name);
@@ -92,15 +92,14 @@ void update_precise(json::object& parameters, std::string_view name, json::array
   move(*indexer, "tokenProcessorConfig", parameters, "tokenProcessorConfig");
   indexer = object_in(parameters, "indexerConfig");
   move(*indexer, "speculativeIndexing", parameters, "speculativeIndexing");
-  indexer = object_in(parameters, "indexerConfig");  // again, because an insertion moves the fields of an
-                                                     // object
+  indexer = object_in(parameters, "indexerConfig");  // again, because an insertion invalidates pointers
   drop(*indexer, "prefixStoreConfig", name);
   take_tokenizer(*indexer, added);
   if (json::object* blocks = object_in(*indexer, "kvBlockIndexConfig"))
     drop(*blocks, "maxPrefixBlocksToMatch", name);
 }
 
-// Moves the producer's parameters from a scorer to a new producer.
+// Moves a producer's parameters from a scorer to a new producer.
 void take_out(json::object& scorer, std::string_view type, std::string_view reference,
               std::initializer_list<std::string_view> fields, json::array& added) {
   json::object* parameters = object_in(scorer, "parameters");
@@ -114,7 +113,7 @@ void take_out(json::object& scorer, std::string_view type, std::string_view refe
   added.push_back(json::object{{"name", name}, {"type", type}, {"parameters", std::move(taken)}});
 }
 
-// Versions before latency-scorer had a single plugin, or a scorer with a separate profile handler.
+// Before latency-scorer, versions had a single plugin, or a scorer and a profile handler.
 void update_latency(json::object& plugin, json::array& added) {
   set_type(plugin, "latency-scorer");
   json::object producer{{"type", "predicted-latency-producer"}};
@@ -140,8 +139,8 @@ void take_mode(json::object& plugin) {
   if (tracks) set_type(plugin, "precise-prefix-cache-scorer");
 }
 
-// Handlers of versions without deciders have a threshold: a prompt is prefilled separately if at least
-// `threshold` bytes are not cached; 0: always.
+// Converts the threshold of handlers without deciders: prompts with at least `threshold` bytes that are not
+// cached have separate prefill; 0: all prompts.
 void take_threshold(json::object& handler, bool deciders, json::array& added) {
   constexpr std::int64_t kBytesPerToken = 4;
   if (!handler.contains("parameters") || handler.at("parameters").is_null())
@@ -196,7 +195,7 @@ json::object* find_type(json::array& plugins, std::string_view type) {
   return nullptr;
 }
 
-// The deprecated scorer has its own index. If there is a producer, the scorer uses the producer's index.
+// The deprecated scorer has an index. If there is a producer, the scorer uses the producer's index.
 void share_index(json::array& plugins) {
   const json::object* producer = find_type(plugins, "precise-prefix-cache-producer");
   json::object* scorer = find_type(plugins, "precise-prefix-cache-scorer");

@@ -1,12 +1,12 @@
-// Converts EndpointPickerConfigs of older versions of the Gateway API Inference Extension and of llm-d.
+// Converts EndpointPickerConfigs of older versions of llm-d and the Gateway API Inference Extension.
 #pragma once
 
 #include <boost/json/fwd.hpp>
 
 namespace octavo::fleet {
 
-// Renames sections, plugin types and parameters of older versions to their current names. Does not report
-// errors: the reader of the file does.
+// Replaces old names of sections, plugin types and parameters by current ones. Reports no errors, since the
+// parser does.
 void update_old_config(boost::json::object& file);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Reads a page of every endpoint at fixed intervals.
+// Reads a page of all endpoints at intervals.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,16 @@ namespace octavo::fleet {
 struct PollOptions {
   std::string path = {};
   int interval_ms = 50;
-  int port = 0;          // 0: the endpoint's own port
-  bool at_node = false;  // read from the address of the endpoint's machine; endpoints without a known
-                         // machine are skipped
-  std::shared_ptr<SSL_CTX> tls = {};  // context for https; null: use the scheme of the endpoint's URL
-  int timeout_ms = 2000;              // limit on the time for an answer
+  int port = 0;                       // 0: the port of the endpoint
+  bool at_node = false;               // read from the machine's address; skip endpoints with unknown machine
+  std::shared_ptr<SSL_CTX> tls = {};  // TLS context; null: use the scheme of the endpoint's URL
+  int timeout_ms = 2000;
 };
 
-// Must outlive the client of its loop.
+// The object must outlive the AsyncClient of its loop.
 class PagePoller {
  public:
-  // Called on the loop's thread with the response of `asked` (of any status), or with the error.
+  // Called on the loop's thread with the response of `asked` (of any status), or the error.
   using Then = std::function<void(const Member& asked, const Result<http::Response>& page)>;
 
   PagePoller(const Fleet& fleet, http::ClientLoop& loop, PollOptions options, Then then)

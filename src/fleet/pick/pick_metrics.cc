@@ -10,8 +10,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kModelsMax = 1000;  // clients choose the names, so their number is limited; further
-                                          // models are counted together
+// limit, because clients choose the names; further models share one label
+constexpr std::size_t kModelsMax = 1000;
 const std::string kOther = "other";
 
 const std::vector<double> kSeconds{.005, .025, .05, .1, .2, .4, .6, .8, 1,  1.25, 1.5, 2,   3,
@@ -29,13 +29,12 @@ const std::vector<double> kHitBytes{0,    16,   32,   64,   128,   256,   512,
                                     1024, 2048, 4096, 8192, 16384, 32768, 65536};
 const std::vector<double> kShares{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1};
 const std::vector<double> kTokenSeconds{.001, .002, .005, .01, .02, .03, .05, .08, .1, .15, .2, .3, .5, 1, 2};
-constexpr std::int64_t kBytesOfToken = 4;  // estimate of llm-d
+constexpr std::int64_t kBytesOfToken = 4;  // llm-d's estimate
 
 std::string models_of(const std::string& asked, const std::string& target) {
   return label_text({{"model_name", asked}, {"target_model_name", target}});
 }
 
-// Writes gauges over the available endpoints.
 void write_pool(std::string& out, const FleetView& view, const std::string& pool) {
   double ready = 0, waiting = 0, running = 0, kv_usage = 0, adapters = 0;
   CounterFamily queues;

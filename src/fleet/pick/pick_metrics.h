@@ -1,4 +1,4 @@
-// The picker's metrics, with llm-d's names llm_d_epp_*. Safe from any thread.
+// The picker's metrics, with llm-d's names llm_d_epp_*. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,28 @@
 
 namespace octavo::fleet {
 
-// Data of one request, as far as known.
+// What is known about one request.
 struct PickedRequest {
-  std::string model = {};         // name from the client
-  std::string target_model = {};  // name that was sent to the endpoint
-  int status = 200;               // status for the client; 0: the gateway disconnected earlier
+  std::string model = {};         // name in the client's request
+  std::string target_model = {};  // name in the request to the endpoint
+  int status = 200;               // HTTP status for the client; 0: the gateway disconnected first
   std::uint64_t request_bytes = 0, response_bytes = 0;  // bytes of the bodies
-  std::string_view split = {};  // division of the work in llm-d's terms; "": no endpoint was picked
-  bool counted = false;         // PickMetrics::began() was called
-  bool streamed = false;        // the answer was sent as events
-  double ttft_slo_seconds = 0, tpot_slo_seconds = 0;  // from the request's headers; 0 if missing
-  double seconds = 0;                                 // time from its headers to the end of the answer
-  double first_byte_seconds = -1;                     // -1: no byte arrived
-  std::int64_t input_tokens = -1;                     // from the answer's usage; -1: not reported
+  std::string_view split = {};  // how the work is divided, in llm-d's terms; "": no endpoint was picked
+  bool counted = false;         // began() was called
+  bool streamed = false;        // the answer was a stream of events
+  double ttft_slo_seconds = 0, tpot_slo_seconds = 0;  // limits in the request's headers; 0: no limit
+  double seconds = 0;              // time from the request's headers to the end of the answer
+  double first_byte_seconds = -1;  // -1: no byte has arrived
+  std::int64_t input_tokens = -1;  // from the answer's usage; -1: not reported
   std::int64_t output_tokens = -1;
   std::int64_t cached_tokens = -1;
 };
 
 struct Attempt {
   std::string target_model = {};
-  std::string endpoint = {};  // "ip:port"; "": no endpoint was found
+  std::string endpoint = {};  // "ip:port"; "": no endpoint
   std::int64_t prompt_tokens = 0;
-  std::int64_t known_tokens = 0;  // number of prompt tokens that the endpoint has cached, as far as the
-                                  // picker knows
+  std::int64_t known_tokens = 0;  // prompt tokens that the endpoint has cached, as the picker knows
   double seconds = 0;
 };
 
@@ -49,14 +48,14 @@ class PickMetrics {
   void stream_closed();
   void began(const std::string& model);  // call ended() later
   void decided(const Attempt& attempt);
-  void rendered(bool succeeded);  // counts a request for a prompt's tokens
-  void told(std::size_t events);  // counts events of prefix caches
+  void rendered(bool succeeded);  // counts a request to tokenise a prompt
+  void told(std::size_t events);  // counts KV cache events
   void ended(const PickedRequest& request);
 
   StepTimer& plugin_times() { return plugin_times_; }
 
-  // All metrics in Prometheus' text format, including the state of the endpoints in `view`. pool: name of the
-  // InferencePool; "": none.
+  // Returns all metrics as Prometheus text, including the state of the endpoints in `view`. pool: name of the
+  // InferencePool; "": no label.
   std::string text(const FleetView& view, const std::string& pool = {}) const;
 
  private:
@@ -79,7 +78,7 @@ class PickMetrics {
 
   mutable std::mutex mutex_;
   std::int64_t streams_ = 0, open_streams_ = 0, cache_events_ = 0;
-  std::set<std::string> models_;  // models with separate labels
+  std::set<std::string> models_;  // models with a separate label
   Requests requests_;
   Decisions decisions_;
   std::map<std::string, std::int64_t> renderings_;

@@ -26,8 +26,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
-constexpr BreakerOptions kNoBreaker{
-    .enabled = false};  // the gateway knows the outcomes of requests, the picker does not
+constexpr BreakerOptions kNoBreaker{.enabled = false};  // only the gateway knows the outcomes of requests
 constexpr int kSecondMs = 1000;
 
 Result<std::shared_ptr<SSL_CTX>> context_of(const TlsSource& tls) {
@@ -45,7 +44,7 @@ Result<PollOptions> poll_options(const PickOptions& options, const PageSource& s
   const auto own_ms = static_cast<int>(source.interval_us / 1000);
   const int tick = options.scrape_interval_ms;
   return PollOptions{.path = source.path,
-                     // rounded up to a multiple of the tick
+                     // Rounded up to a multiple of the tick.
                      .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,
                      .port = source.port,
                      .at_node = source.at_node,
@@ -68,7 +67,7 @@ Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
   return pages;
 }
 
-// An identity that is unique among pickers.
+// Returns an identity that is unique among pickers.
 std::string identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -90,24 +89,25 @@ struct PickServer::State {
     collector.reset();
     subscriber.reset();
     lease.reset();
-    sources.clear();  // stops changes of endpoints,
-    grpc.reset();     // then new requests,
+    // Stops changes of endpoints, then requests, then readings of pages: they use the other members.
+    sources.clear();
+    grpc.reset();
     metrics.reset();
-    client.reset();  // then new readings; the objects they use end after this
+    client.reset();
   }
 
   void every_second();
   Result<> listen();
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
   void follow(const PickOptions& options);
-  // Changes the conditions of readiness; nullopt: no change.
+  // Sets the conditions of readiness; nullopt: no change.
   void know(std::optional<bool> pods, std::optional<bool> leader);
   http::Response answer(const http::Request& request) const;
 
   std::unique_ptr<Balancer> balancer;
   ProcessorContext context;
   const std::optional<CacheEventsSource> events;
-  const std::string pool;  // name of the InferencePool; "": none
+  const std::string pool;  // name of the InferencePool; "": no pool
   std::unique_ptr<http::AsyncClient> client;
   http::ClientLoop& loop;
   Scraper scraper;
@@ -115,10 +115,10 @@ struct PickServer::State {
   std::unique_ptr<ExtProcServer> grpc;
   std::mutex readiness;
   bool pods_known = false, leads = false, stopping = false;
-  std::optional<PolledOptions> watched;  // set if the configuration file is watched
+  std::optional<PolledOptions> watched;  // nullopt: the configuration file is not watched
   std::vector<std::unique_ptr<EndpointSource>> sources;
   std::unique_ptr<KubeLease> lease;
-  std::unique_ptr<CacheSubscriber> subscriber;  // null: the picker does not subscribe to endpoints
+  std::unique_ptr<CacheSubscriber> subscriber;  // null: no subscription to endpoints
   std::unique_ptr<CacheCollector> collector;    // null: engines do not connect to the picker
 };
 

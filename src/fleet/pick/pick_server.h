@@ -1,4 +1,4 @@
-// `octavo pick`: picks the endpoint for each request of an Envoy gateway.
+// `octavo pick`: picks the endpoint of each request for an Envoy gateway.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ namespace octavo::fleet {
 
 struct PickOptions {
   EndpointPickerConfig config = {};
-  std::vector<Endpoint> endpoints = {};             // used if no source below is set
-  std::optional<KubePoolOptions> kubernetes = {};   // the server is not ready before the pods are known
-  std::vector<EndpointSourceOptions> sources = {};  // additional sources
-  std::string lease = {};                           // name of a Kubernetes Lease: only its holder is ready;
-                                                    // "": all servers are ready
+  std::vector<Endpoint> endpoints = {};             // used if there is no other source
+  std::optional<KubePoolOptions> kubernetes = {};   // until the pods are known, the server is not ready
+  std::vector<EndpointSourceOptions> sources = {};  // further sources
+  // name of a Kubernetes Lease, whose holder is the only ready picker; "": all pickers are ready
+  std::string lease = {};
   ProcessorOptions processor = {};
   GrpcOptions grpc = {};
-  http::ServerOptions metrics = {};  // for GET /metrics and /health
+  http::ServerOptions metrics = {};  // server of GET /metrics and /health
   int scrape_interval_ms = 50;
   int scrape_timeout_ms = 2000;
 };
 
 class PickServer {
  public:
-  // Errors: an invalid configuration or file, or it cannot listen at an address; the error names the field.
+  // Errors name the field: an invalid configuration or file, or an address that is not available.
   static Result<std::unique_ptr<PickServer>> start(PickOptions options);
   ~PickServer();
 

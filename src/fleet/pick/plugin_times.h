@@ -1,4 +1,4 @@
-// Times that plugins take: llm_d_epp_plugin_duration_seconds. Safe from any thread.
+// Time of plugins: llm_d_epp_plugin_duration_seconds. Thread-safe.
 #pragma once
 
 #include <mutex>

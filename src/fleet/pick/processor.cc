@@ -26,7 +26,7 @@ using ext_proc::ProcessingResponse;
 constexpr std::string_view kServedHeader = "x-conformance-test-served-endpoint";
 constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
 
-// Bytes of a body in one answer; Envoy advises at most 64 KiB.
+// Bytes of a body in one answer. Envoy advises at most 64 KiB.
 constexpr std::size_t kPieceBytes = 62'000;
 
 bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
@@ -63,7 +63,7 @@ std::string_view value_of(const HeaderValue& header) {
   return header.raw_value().empty() ? header.value() : header.raw_value();
 }
 
-// Adds the body in pieces, one for each answer. The last one ends the stream, unless trailers follow.
+// Adds the body in pieces, one for each answer. The last piece ends the stream, unless trailers follow.
 void add_request_body(std::string_view body, bool has_trailers, std::vector<ProcessingResponse>& answers) {
   do {
     auto& streamed = *answers.emplace_back()
@@ -145,14 +145,14 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
   if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
     pick_any(answers);
   } else if (request_mode_ == BodyMode::buffered) {
-    answers.emplace_back().mutable_request_headers();  // then the gateway sends the body
+    answers.emplace_back().mutable_request_headers();  // asks the gateway to send the body
   }
   return {};
 }
 
 Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
   const auto& piece = message.request_body();
-  // Some gateways send the last piece of a streamed body twice. The second one gets no answer.
+  // Some gateways send the last piece of a streamed body twice. The second copy gets no answer.
   if (progress_.begun && progress_.decided && request_mode_ == BodyMode::full_duplex) return {};
   if (!progress_.begun || progress_.decided)
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
@@ -174,8 +174,7 @@ void Processor::on_request_trailers(Answers& answers) {
   if (!progress_.over) answers.emplace_back().mutable_request_trailers();
 }
 
-// Reads the subset. If the gateway knows only one port of each pod, this port means all ranks
-// of the pod.
+// Reads the subset. If the gateway knows one port for each pod, this port means all ranks of the pod.
 void Processor::learn_subset(const ProcessingRequest& message) {
   Subset allowed = context_.options.subset_filter ? read_subset(message) : std::nullopt;
   if (!allowed) return;
@@ -297,7 +296,7 @@ std::optional<std::string_view> Processor::header(std::string_view name, std::st
   return found ? found : request_.headers.find(old_name);
 }
 
-// Rewrites the model's name. The request's header has priority over the cluster's rules.
+// Rewrites the model's name. The request's header precedes the cluster's rules.
 void Processor::rewrite_model() {
   std::optional<std::string> target;
   if (const auto asked = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
@@ -311,8 +310,7 @@ void Processor::rewrite_model() {
   route_.model = *std::move(target);
 }
 
-// Whether the request is refused: without flow control, requests with a priority below 0 are refused if there
-// is no capacity.
+// Returns whether to refuse the request: without flow control, a saturated pool refuses priorities below 0.
 bool Processor::sheds() const {
   const auto view = context_.balancer.view();
   return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
@@ -335,7 +333,8 @@ FlowItem Processor::flow_item() const {
   return item;
 }
 
-// Seconds in a header that contains whole milliseconds; nullopt: missing, invalid or more than a day.
+// Returns the seconds in a header with a whole number of milliseconds; nullopt if it is missing, invalid or
+// more than a day.
 std::optional<double> Processor::slo_seconds(std::string_view name, std::string_view old_name) const {
   const std::string_view text = header(name, old_name).value_or("");
   constexpr std::int64_t kDayMs = 86'400'000;
@@ -356,7 +355,7 @@ void Processor::hold(std::function<void()> resume) {
     resume();
   });
   if (progress_.cancelled)
-    context_.gate->cancel(waiting_.held);  // cancel() may have been called before waiting_.held was set
+    context_.gate->cancel(waiting_.held);  // cancel() may have run before waiting_.held was set
 }
 
 void Processor::cancel() {
@@ -400,7 +399,7 @@ void Processor::take_turn(Answers& answers) {
   }
 }
 
-// Picks an endpoint for a request without a body, by its headers.
+// Picks an endpoint for a request without a body, from its headers.
 void Processor::pick_any(Answers& answers) {
   progress_.decided = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
@@ -420,7 +419,7 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .primary_port = context_.options.primary_port,
                 .emit_scores = context_.options.emit_scores,
                 .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
-                // Envoy removes the length of a body that it streams to the picker and back.
+                // Envoy removes the length of a body that it streams to the picker.
                 .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
                 .changes_body = restorer_.active() || expanded_,
                 .expands_body = expanded_,

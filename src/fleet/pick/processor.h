@@ -1,5 +1,5 @@
-// State machine of ext_proc for one HTTP request, without gRPC: reads the gateway's messages and makes the
-// picker's answers.
+// State machine of ext_proc for one HTTP request: reads the gateway's messages, and makes the answers. Has no
+// gRPC.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ namespace octavo::fleet {
 
 namespace ext_proc = envoy::service::ext_proc::v3;
 
-// Routes whose request bodies are read. Requests to other routes are refused, or sent to any endpoint.
+// Routes whose bodies are read. Requests to other routes are refused, or sent to any endpoint.
 struct Parsers {
   bool openai = true;
   bool anthropic = true;
@@ -47,22 +47,21 @@ struct Parsers {
 
 struct ProcessorOptions {
   Parsers parsers = {};
-  std::uint64_t body_bytes_max = 64 << 20;     // maximum bytes of one body; beyond it: 413
-  std::uint64_t bodies_bytes_max = 512 << 20;  // maximum bytes of all bodies in memory; beyond it:
-                                               // 503
-  bool subset_filter = true;                   // use the gateway's subset of endpoints
-  bool emit_scores = false;                    // report the scores of the picked endpoints to the
-                                               // gateway
+  std::uint64_t body_bytes_max = 64 << 20;     // maximum bytes of a body; above it: status 413
+  std::uint64_t bodies_bytes_max = 512 << 20;  // maximum bytes of all bodies in memory; above it: status 503
+  bool subset_filter = true;                   // use the endpoints that the gateway allows
+  bool emit_scores = false;                    // report scores of the picked endpoints to the gateway
   RequestRules rules = {};                     // initial rules
   std::optional<FlowGateOptions> flow = {};    // nullopt: requests never wait
   SaturationDetector shedding =
-      UtilizationDetector{};      // without `flow`: refuses priorities below 0 when saturated
-  int primary_port = 0;           // port to which the gateway sends all requests; 0: the endpoint's own port
-  MediaTokens media_tokens = {};  // for estimates of a prompt's tokens
-  std::vector<RequestAttribute> attributes = {};  // numbers that are reported to the gateway with each answer
+      // without `flow`: when it is saturated, requests with priorities below 0 are refused
+      UtilizationDetector{};
+  int primary_port = 0;           // port to which the gateway sends all requests; 0: the port of the endpoint
+  MediaTokens media_tokens = {};  // for estimated tokens
+  std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each answer
   std::shared_ptr<Tracer> tracer = {};            // null: no spans
-  bool tells_served = false;  // answers contain the endpoint that served them, for conformance tests of
-                              // gateways
+  // answers name the endpoint that served the request, for conformance tests of gateways
+  bool tells_served = false;
 };
 
 struct ProcessorContext {
@@ -80,52 +79,53 @@ struct ProcessorContext {
   std::atomic<std::shared_ptr<const RequestRules>> rules;  // never null
   const std::unique_ptr<FlowGate> gate;                    // null: requests never wait
   std::unique_ptr<PromptRenderer> renderer = {};           // null: tokens are estimated
-  std::unique_ptr<BurstGate> bursts = {};                  // null: each request is placed separately
+  std::unique_ptr<BurstGate> bursts = {};                  // null: no bursts
 };
 
 class Processor {
  public:
-  // traceparent: the gateway's trace context for this stream; "": none.
+  // traceparent: the gateway's trace context of this stream; "": none.
   explicit Processor(ProcessorContext& context, std::string_view traceparent = {});
-  ~Processor();  // ends the request, also if no end was reported
+  ~Processor();  // ends the request if no end was reported
   Processor(const Processor&) = delete;
   Processor& operator=(const Processor&) = delete;
 
-  // Appends the answers to `message` in the order that the gateway requires. An error ends the stream: the
-  // gateway does not follow the agreed protocol.
+  // Appends the answers to `message`, in the order that the gateway requires. An error ends the stream: the
+  // gateway violates the protocol.
   Result<> process(const ext_proc::ProcessingRequest& message,
                    std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // Whether the request must wait. If so, call wait(), and do not call process() until `resume` was called
-  // (on any thread). Then call go_on(), which appends the answers or makes the request wait again. cancel()
-  // is safe from any thread at any time.
+  // Returns whether the request must wait. If so, call wait(), and do not call process() before `resume` was
+  // called (on any thread). Then call go_on(), which appends answers or makes the request wait again.
+  // cancel() is thread-safe, at any time.
   bool waits() const { return waiting_.reason != Wait::nothing; }
   void wait(std::function<void()> resume);
   void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
   void cancel();
 
-  // Whether the request starts now and can be evicted. If so, call evictable() once. `evict` is called on
-  // another thread; then evict() appends the answer that ends the request, unless it has ended.
+  // Returns whether the request starts now and can be evicted. If so, call evictable() once. `evict` is
+  // called on another thread; it must lead to evict(), which appends the answer that ends the request, unless
+  // it has ended.
   bool begins() const;
   void evictable(std::function<void()> evict);
   void evict(std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // The last answer refuses the request, so no more answers follow.
+  // The request is refused, and no answers follow.
   bool over() const { return progress_.over; }
 
  private:
-  // How the gateway sends a body and expects the answer.
+  // How the gateway sends a body, and where it expects the answer.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
-  // The reason for waiting. A request waits in this order: for its prompt's tokens, for capacity (flow
-  // control), for other requests of its burst.
+  // The reason for waiting, in this order: the tokens of its prompt, capacity (flow control), other
+  // requests of its burst.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
   struct Waiting {
     Wait reason = Wait::nothing;
-    // At the flow gate:
+    // Fields for the flow gate:
     std::string fairness_id = {};
     int priority = 0;
     FlowOutcome outcome = FlowOutcome::dispatched;
-    std::atomic<std::uint64_t> held = 0;  // id of the request; 0: it never entered the gate
+    std::atomic<std::uint64_t> held = 0;  // id of the request at the gate; 0: not there
   };
   struct Progress {
     bool evictable = false;
@@ -143,7 +143,7 @@ class Processor {
   void on_response_body(const ext_proc::HttpBody& piece, Answers& answers);
   void response_ended();
 
-  // Reads the request and picks an endpoint. Answers headers and body with the choice or a refusal.
+  // Picks an endpoint. Answers headers and body with the choice or a refusal.
   void decide(bool has_trailers, Answers& answers);
   void render(std::function<void()> resume);
   void wait_for_turn(Answers& answers);
@@ -157,7 +157,7 @@ class Processor {
   FlowItem flow_item() const;
   std::optional<double> slo_seconds(std::string_view name, std::string_view old_name) const;
   void pick_any(Answers& answers);
-  // Adds the choice to the answer to the headers, or to the answer to a buffered body.
+  // Adds the choice to the answer to the headers or, for a buffered body, to the body.
   void add_choice(Choice choice, Answers& answers);
   void refuse(const Refusal& refusal, Answers& answers);
   void end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers);
@@ -169,7 +169,7 @@ class Processor {
   DecisionTrace trace_;
   BodyMode request_mode_ = BodyMode::full_duplex;
   BodyMode response_mode_ = BodyMode::full_duplex;
-  http::Request request_;  // method, path, headers, and the body received so far
+  http::Request request_;  // method, path, headers and the received part of the body
   http::BodyShare body_share_;
   PickedAnswer answer_;
   PickedRequest told_;
@@ -179,7 +179,7 @@ class Processor {
   bool has_trailers_ = false;
   bool expanded_ = false;  // the request's body was compressed
   Waiting waiting_;
-  EndpointId burst_home_ = kNoEndpoint;  // endpoint chosen for the burst of equal prompts
+  EndpointId burst_home_ = kNoEndpoint;  // endpoint from place_burst()
   Progress progress_;
 };
 

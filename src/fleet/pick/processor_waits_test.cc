@@ -17,7 +17,7 @@ TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
                                                    .detector = ConcurrencyDetector{.requests_max = 1}}};
   begin(1, options);
   const std::map<std::string, std::string> chat{{"x-llm-d-inference-objective", "chat"}};
-  // Sends a whole request, which then waits.
+  // Sends a complete request, which then waits.
   const auto begin_to_wait = [&](Processor& processor, std::promise<void>& resumed) {
     std::vector<ProcessingResponse> none;
     CHECK(processor.process(request_headers(chat), none));
@@ -98,7 +98,7 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   bool resumed = false;
   processor_->wait([&] { resumed = true; });
   EXPECT_TRUE(resumed);
-  context_->gate->stop();  // notifies waiting requests before `resumed` is destroyed
+  context_->gate->stop();  // ends waiting requests before `resumed` is destroyed
 }
 
 TEST_F(ProcessorTest, RequestsOfAMomentWithOnePromptGoToOneEndpoint) {

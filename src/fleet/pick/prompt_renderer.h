@@ -1,4 +1,4 @@
-// Tokenises a prompt by a request to a server that renders prompts: vLLM or `octavo serve`.
+// Tokenises prompts with a server that renders them: vLLM or `octavo serve`.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@
 namespace octavo::fleet {
 
 struct RenderSource {
-  // nullopt: use an endpoint of the pool, since vLLM's and Octavo's servers can tokenise.
+  // nullopt: an endpoint of the pool renders, since vLLM and Octavo can.
   std::optional<http::Address> address = http::Address{.host = "localhost", .port = 8000};
   std::string model = {};
   int timeout_ms = 5'000;
-  int media_timeout_ms = 30'000;  // used if a message has media parts
+  int media_timeout_ms = 30'000;  // for messages with media
 };
 
-// Must outlive the client of its loop. Safe from any thread.
+// The object must outlive the AsyncClient of its loop. Thread-safe.
 class PromptRenderer {
  public:
-  // nullopt: no answer, or an answer without tokens.
+  // Called with the tokens; nullopt: no answer, or no tokens in it.
   using Then = std::function<void(std::optional<std::vector<std::uint32_t>> tokens)>;
 
-  // any_endpoint: returns the address of an available endpoint; nullopt: none.
+  // any_endpoint: returns the address of an available endpoint; nullopt: none is available.
   PromptRenderer(http::ClientLoop& loop, RenderSource source,
                  std::function<std::optional<http::Address>()> any_endpoint = {})
       : loop_(loop), source_(std::move(source)), any_endpoint_(std::move(any_endpoint)) {}
 
-  // path: path of a route that renders. body: a JSON object. `then` is called once, on the loop's thread.
+  // Renders a prompt, and calls `then` once on the loop's thread. path: a route that renders. body: a JSON
+  // object.
   void render(std::string_view path, std::string_view body, Then then);
 
  private:

@@ -1,5 +1,4 @@
-// Numbers that the picker reports to the gateway with an answer, computed from the answer's usage: llm-d's
-// request-attribute-reporter.
+// llm-d's request-attribute-reporter: numbers for the gateway, computed from the usage of an answer.
 #pragma once
 
 #include <optional>
@@ -19,10 +18,11 @@ struct RequestAttribute {
   std::string space = "envoy.lb";  // namespace of the dynamic metadata
   std::string name = {};
   UsageExpression expression;
-  std::optional<UsageExpression> condition = {};  // if false, nothing is reported
+  std::optional<UsageExpression> condition = {};  // if it is false, nothing is reported
 };
 
-// tail: end of the answer's body. As in llm-d, only whole numbers other than 0 are reported.
+// Adds the attributes to the gateway's answer. tail: end of the answer's body. As in llm-d, only whole
+// numbers other than 0 are reported.
 void report_attributes(std::span<const RequestAttribute> attributes, std::string_view tail,
                        envoy::service::ext_proc::v3::ProcessingResponse& answer);
 

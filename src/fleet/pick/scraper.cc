@@ -12,7 +12,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Whether each rank has its own port, so that the ranks already are endpoints.
+// Returns whether the ranks have separate ports, and so are separate endpoints.
 bool has_port_of_own(const FleetView& view, const Member& member) {
   return std::ranges::any_of(view.members, [&](const Member& other) {
     return other.endpoint->url != member.endpoint->url &&
@@ -51,7 +51,7 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
       balancer_.set_ranks(asked.id, *asked.endpoint, read.ranks);
       const auto now = balancer_.view();
       const Member* first = member->endpoint->shares_port ? nullptr : now->find(asked.id);
-      if (first)  // values of the member's rank
+      if (first)  // only values of the member's rank
         read = read_engine_page(*first, page->body, engines_.of(*first->endpoint), now_us());
     }
     scrape.state = std::move(read.state);
@@ -59,7 +59,7 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
   hand_over(std::move(scrape));
 }
 
-// If a page is missing, the last reading stays: if an exporter fails, the engine may still work.
+// Keeps the last values if the page is missing: the engine may work although the exporter fails.
 void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page) {
   if (!page || page->status != 200) return;
   if (const auto busy = read_gpu_utilization(page->body, asked.endpoint->pod))
@@ -70,12 +70,12 @@ void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page)
 void Scraper::hand_over(Scrape scrape) {
   scrapes_.push_back(std::move(scrape));
   if (scrapes_.size() > 1) return;
-  // Runs after all answers that have arrived at the same time, so that they are passed together.
+  // Runs after all answers that have arrived at the same time, and applies them together.
   loop_.post([this] { balancer_.scraped(std::exchange(scrapes_, {})); });
 }
 
 void Scraper::models_read(const Member& asked, const Result<http::Response>& page) {
-  if (!page || page->status != 200) return;  // keeps the last known models
+  if (!page || page->status != 200) return;  // keeps the last models
   if (auto found = read_model_cards(page->body))
     balancer_.set_models(asked, std::nullopt, std::move(found->adapters));
 }

@@ -1,4 +1,4 @@
-// Reads the pages of every endpoint: metrics, the served LoRA adapters, and the load of its GPUs.
+// Reads the pages of all endpoints: metrics, models with LoRA adapters, and the load of GPUs.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client of its loop.
+// The object must outlive the AsyncClient of its loop.
 class Scraper {
  public:
   struct Pages {
-    std::optional<PollOptions> metrics = {};  // nullopt: metrics are not read
-    EngineKinds engines;                      // how to read the metrics
-    std::optional<PollOptions> models = {};   // for the list of models; nullopt: it is not read
-    std::optional<PollOptions> gpus = {};     // for dcgm-exporter's page; nullopt: it is not read
+    std::optional<PollOptions> metrics = {};  // nullopt: not read
+    EngineKinds engines;                      // names of the engines' metrics
+    std::optional<PollOptions> models = {};   // list of models; nullopt: not read
+    std::optional<PollOptions> gpus = {};     // page of dcgm-exporter; nullopt: not read
   };
 
   Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages);
@@ -33,7 +33,7 @@ class Scraper {
   http::ClientLoop& loop_;
   const EngineKinds engines_;
   std::optional<PagePoller> metrics_, models_, gpus_;
-  std::vector<Scrape> scrapes_;  // passed to the balancer together
+  std::vector<Scrape> scrapes_;  // readings to apply together
 };
 
 }  // namespace octavo::fleet

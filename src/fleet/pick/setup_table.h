@@ -1,5 +1,5 @@
-// Plugins of an EndpointPickerConfig that are settings of the picker and no steps of a decision. The table
-// has a row for each.
+// Plugins of an EndpointPickerConfig that are settings of the picker, not steps of a decision. The table has
+// a row for each.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class SetupKind : std::uint8_t { handler, source, extractor, discovery, par
 
 // The parts of a configuration that a row may change.
 struct SetupTarget {
-  const std::string& name;  // name of the plugin
+  const std::string& name;
   EndpointPickerConfig& config;
   PrefillConfig& prefill;
 };
@@ -26,7 +26,7 @@ struct SetupTarget {
 struct SetupRow {
   std::string_view type;
   SetupKind kind;
-  void (*read)(Parameters&, SetupTarget&);  // errors are added to the parameters
+  void (*read)(Parameters&, SetupTarget&);  // adds errors to the parameters
   Stability stability = Stability::beta;
 };
 
@@ -35,7 +35,7 @@ const SetupRow* find_setup(std::string_view type);  // null: unknown type
 
 extern const PageSource kModelsPage;
 
-// Reads the part of precise-prefix-cache-producer with the addresses of engines' cache events.
+// Reads the parameters of precise-prefix-cache-producer about the engines' KV cache events.
 void read_cache_events(Parameters& parameters, CacheEventsSource& source);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// For tests: reads configurations.
+// For tests of configurations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ inline EndpointPickerConfig read(const std::string& yaml) {
   return parsed ? *std::move(parsed) : EndpointPickerConfig();
 }
 
-// The steps of the configuration, with their weights.
+// Returns the steps with their weights.
 inline std::string steps(const EndpointPickerConfig& config) {
   std::string text;
   for (const StepConfig& step : config.pipeline.steps)

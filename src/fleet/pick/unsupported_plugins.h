@@ -1,11 +1,11 @@
-// Plugins of llm-d's registry that are not supported.
+// Plugins of llm-d without support.
 #pragma once
 
 #include <string_view>
 
 namespace octavo::fleet {
 
-// The reason, and the replacement in this project; "": the type is none of these.
+// Returns why the type has no support, and what to use instead; "" for other types.
 std::string_view why_unsupported(std::string_view type);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Numbers of tokens that an answer reports.
+// Token counts in the usage of an answer.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,17 +9,17 @@
 namespace octavo::fleet {
 
 struct Usage {
-  std::int64_t input_tokens = -1;  // -1 if not reported
+  std::int64_t input_tokens = -1;  // -1: not reported
   std::int64_t output_tokens = -1;
-  std::int64_t cached_tokens = -1;  // cached part of the input; -1 if not reported
+  std::int64_t cached_tokens = -1;  // cached part of the input; -1: not reported
 };
 
-// Number of bytes at the end of a response that contain its usage.
+// Bytes at the end of a response that contain its usage.
 inline constexpr std::size_t kUsageTailBytes = 4096;
 
-// The last `"usage": {...}` in the end of an answer's body, which is a whole answer or events.
+// Returns the last `"usage": {...}` in the end of a body, which is JSON or events.
 std::optional<boost::json::object> usage_object(std::string_view tail);
-// The numbers of the usage, with OpenAI's or Anthropic's field names.
+// Returns the token counts of the usage, with OpenAI's or Anthropic's field names.
 Usage find_usage(std::string_view tail);
 
 }  // namespace octavo::fleet

@@ -44,7 +44,7 @@ Evaluate arithmetic(Evaluate left, Evaluate right, Operation operation) {
   };
 }
 
-// As in CEL, `decisive` on either side is the result, even if the other side has no value.
+// If one side equals `decisive`, it is the result, even if the other side has no value (as in CEL).
 Evaluate logical(Evaluate left, Evaluate right, bool decisive) {
   return [left = std::move(left), right = std::move(right), decisive](const json::object& usage) -> Value {
     const auto a = as<bool>(left(usage)), b = as<bool>(right(usage));
@@ -77,7 +77,7 @@ class ExpressionParser {
     std::string_view sign;
     Evaluate (*make)(Evaluate, Evaluate);
   };
-  // Operators by precedence, weakest first. In a level, longer operators come before their own prefixes.
+  // Operators, weakest precedence first. Within a level, an operator precedes its prefixes.
   static constexpr int kLevels = 5;
 
   Result<Evaluate> unexpected() const {

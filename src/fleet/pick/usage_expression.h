@@ -1,5 +1,5 @@
-// A value computed from an answer's usage. Supports the part of the Common Expression Language (CEL) that
-// configurations of llm-d's request-attribute-reporter use.
+// An expression over the usage of an answer, in the subset of the Common Expression Language (CEL) that
+// llm-d's request-attribute-reporter needs.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,7 +18,8 @@ class UsageExpression {
   // operators - ! * / % + < <= > >= == != && || ?: with CEL's precedence. Errors name the position.
   static Result<UsageExpression> parse(std::string_view text);
 
-  // All numbers are doubles, as in llm-d. nullopt: a field is missing, or a value has another type.
+  // Return the value. All numbers are doubles, as in llm-d. nullopt: a field is missing, or the value has
+  // another type.
   std::optional<double> number(const boost::json::object& usage) const;
   std::optional<bool> truth(const boost::json::object& usage) const;
 

@@ -52,8 +52,8 @@ const AutoscalerState& Autoscaler::read(std::int64_t now_us, std::span<const Rep
   return state_;
 }
 
-// Arrived tokens are the computed tokens plus the growth of the queue, since a fleet that is too small
-// computes fewer tokens than arrive.
+// Counts arrived tokens: computed tokens plus the growth of the queue, since an overloaded fleet computes
+// fewer tokens than arrive.
 void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   if (finished_ > 0) tokens_per_request_ = tokens_ / finished_;
   const double tokens = std::max(0.0, tokens_ + (waiting - waiting_before_) * tokens_per_request_);
@@ -61,11 +61,11 @@ void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   loads_.push_back(state_.load);
   if (loads_.size() > kLoadsMax) loads_.erase(loads_.begin());
   state_.predicted = next_load(predictor_, loads_);
-  // A prediction falls slowly. If there was no request, no replica is needed.
+  // Without requests, no replica is needed, although the prediction falls slowly.
   int needed = rules_.scaling.bounded(busy_ ? capacity_.replicas_for(state_.predicted) : 0);
   if (unknown_) needed = std::max(needed, state_.floor);
   const int before = std::exchange(state_.floor, descent_.decide(now_us, needed));
-  // If the floor rises, the added replicas are part of it.
+  // If the floor rises, it includes the extra replicas.
   extra_ = std::max(0, extra_ - std::max(0, state_.floor - before));
   decide("load");
 
@@ -84,7 +84,7 @@ void Autoscaler::correct(std::int64_t now_us, std::span<const ReplicaReading> re
                 !over(one.tpot_ms, down * rules_.tpot_ms);
   }
   if (!all_early) not_idle_us_ = now_us;
-  // After adding a replica, waits for its effect before the next one.
+  // Adds the next replica only when the previous one is ready.
   if (all_late && state_.ready >= state_.replicas && state_.replicas < rules_.scaling.replicas_max) {
     ++extra_;
     decide("late");

@@ -1,7 +1,7 @@
-// Decides the number of replicas from their metrics, with two loops as in NVIDIA Dynamo's planner:
-// - At the start of each window: the number that the capacity table gives for the predicted load (the floor).
-// - Within a window: one more if all replicas exceed the SLO; one less, but not below the floor, if all are
-//   well within it.
+// Decides the number of replicas from their metrics, with two loops like NVIDIA Dynamo's planner:
+// 1. Once per window, the capacity table gives the number of replicas for the predicted load (the floor).
+// 2. Within a window, one replica is added if all exceed the SLO. One replica above the floor is removed if
+//    all are well within the SLO.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,29 @@ namespace octavo::fleet {
 
 struct AutoscalerRules {
   ScalingRules scaling = {};
-  double ttft_ms = 0, tpot_ms = 0;  // the SLO in ms; 0: no limit
-  double down_sensitivity = 0.8;    // a replica below this fraction of the SLO is well within it
+  double ttft_ms = 0, tpot_ms = 0;  // SLO in ms; 0: no limit
+  double down_sensitivity = 0.8;    // latencies below this fraction of the SLO are well within it
 };
 
-// The last inputs and decision, for metrics.
+// The last inputs and the last decision, for metrics.
 struct AutoscalerState {
-  double load = 0, predicted = 0;     // tokens/s, measured in the last window and predicted for this one
-  int floor = 0;                      // number of replicas from the capacity table
-  int replicas = 0;                   // decided number
-  int ready = 0;                      // number of replicas that were read
-  double ttft_ms = -1, tpot_ms = -1;  // of the slowest replica
-  std::string_view reason = "start";  // reason of the last decision that changed the number
+  double load = 0, predicted = 0;     // tokens/s: of the last window, and predicted for the current one
+  int floor = 0;                      // replicas that the capacity table requires
+  int replicas = 0;
+  int ready = 0;                      // number of replicas that have answered
+  double ttft_ms = -1, tpot_ms = -1;  // latencies of the slowest replica
+  std::string_view reason = "start";  // reason of the last change of the number
 };
 
 class Autoscaler {
  public:
-  // replicas: initial number.
+  // replicas: number of replicas at now_us.
   Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor, int replicas,
              std::int64_t now_us);
 
-  // replicas: all replicas that accept requests. silent: number of replicas that did not answer; while their
-  // load is unknown, no replica is removed. queued: number of requests waiting in routers; if there are no
-  // replicas, they start the first one. Times must ascend.
+  // Reads metrics, and returns the decision. replicas: all replicas that accept requests. silent: number of
+  // replicas without an answer. While it is above 0, no replica is removed. queued: number of requests in the
+  // routers' queues. Without replicas, a queued request starts the first one. now_us must not decrease.
   const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent,
                               double queued = 0);
   const AutoscalerState& state() const { return state_; }
@@ -59,13 +59,13 @@ class Autoscaler {
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;
-  bool busy_ = false;     // a request ran at a replica, or waited, in the window
-  bool unknown_ = false;  // a replica was silent in the window
+  bool busy_ = false;     // a request ran or waited in the window
+  bool unknown_ = false;  // a replica did not answer in the window
 
-  int extra_ = 0;  // number of replicas above the floor that were added because of latencies
+  int extra_ = 0;  // replicas above the floor, added because of latencies
   double tokens_per_request_ = 0;
   std::vector<double> loads_;     // loads of earlier windows
-  std::int64_t not_idle_us_ = 0;  // last time when some replica was not well within the SLO
+  std::int64_t not_idle_us_ = 0;  // last time at which a replica was not well within the SLO
 };
 
 }  // namespace octavo::fleet

@@ -9,8 +9,8 @@
 
 namespace octavo::fleet {
 
-// Tokens per second of prompts and answers, for each window from the first arrival on. Error: too many
-// windows (field "window").
+// Returns the tokens per second of prompts and answers in each window; the first window begins at the first
+// arrival. Errors: too many windows (field "window").
 Result<std::vector<double>> window_loads(const Trace& trace, std::int64_t window_us);
 
 struct Capacity {
@@ -18,13 +18,13 @@ struct Capacity {
   double load = 0;  // tokens/s
 };
 
-// Capacity by number of replicas; loads are ascending.
+// Capacity by number of replicas, with ascending loads.
 class CapacityTable {
  public:
   explicit CapacityTable(std::vector<Capacity> rows);
 
-  // The smallest number of replicas that can serve the load. Interpolates between rows, and extrapolates in
-  // proportion to the last row.
+  // Returns the smallest number of replicas for the load, interpolated between rows, and in proportion to the
+  // last row above it.
   int replicas_for(double load) const;
   const std::vector<Capacity>& rows() const { return rows_; }
 
@@ -32,12 +32,12 @@ class CapacityTable {
   std::vector<Capacity> rows_;
 };
 
-// Reads the table from a file that `octavo plan --window --output-json` wrote. Errors name the field.
+// Reads the file from `octavo plan --window --output-json`. Errors name the field.
 Result<CapacityTable> read_capacity(const std::string& path);
 
-// Simulates the traffic with fleets smaller than one that can serve all of it. Windows are separated, so that
-// the queue of one does not affect the next. The capacity of a fleet is the largest load L such that all
-// requests of windows with a load between L/2 and L meet the SLO.
+// Simulates the traffic with fleets of fewer than `enough` replicas; `enough` replicas serve all of it. Empty
+// windows separate the windows, so that the queue of one does not affect the next. The capacity of a fleet is
+// the largest load L such that all requests of windows with loads from L/2 to L meet the SLO.
 Result<CapacityTable> measure_capacity(SimulationOptions options, const Trace& trace, const Slo& slo,
                                        std::int64_t window_us, int enough, const TrialProgress& progress);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kWindow = 10'000'000;
 
-// Requests with 1,000 + 10 tokens. counts: number of requests in each window of 10 s, evenly spread.
+// Requests of 1,000 prompt and 10 output tokens. counts: requests in each window of 10 s, evenly spread.
 Trace windows_of(std::initializer_list<int> counts) {
   Trace trace;
   std::int64_t begin_us = 7'000'000;
@@ -44,7 +44,8 @@ TEST(Capacity, TooManyWindowsAreRefused) {
 }
 
 TEST(Capacity, ReplicasLieOnLinesBetweenTheRows) {
-  const CapacityTable table({{1, 100}, {2, 90}, {4, 300}});  // noise: two replicas do not serve less than one
+  // measurement noise: two replicas serve no less than one
+  const CapacityTable table({{1, 100}, {2, 90}, {4, 300}});
   EXPECT_EQ(table.replicas_for(0), 1);
   EXPECT_EQ(table.replicas_for(50), 1);
   EXPECT_EQ(table.replicas_for(100), 1);
@@ -63,7 +64,8 @@ TEST(Capacity, NothingServedByFewMeansMore) {
 }
 
 TEST(Capacity, IsMeasuredWindowByWindow) {
-  // A prompt takes 210 ms, so a replica serves at most 4 requests/s: windows of 20 requests, but not of 120.
+  // A prompt takes 210 ms, so one replica serves 4 requests/s: enough for windows of 20 requests, too little
+  // for 120.
   SimulationOptions options = small_fleet(1, "least_loaded");
   options.timing = {.fixed_us = 10'000, .token_us = 200};
   const Trace trace = windows_of({20, 120, 20, 60, 120, 20});

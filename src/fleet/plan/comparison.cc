@@ -12,8 +12,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kTargetMax = 1 << 12;
-constexpr double kWider = 1.2;     // factor between two estimates of the oracle
-constexpr double kNearly = 1.025;  // the search ends when the estimates are this close
+constexpr double kWider = 1.2;     // factor between two attempts of the oracle
+constexpr double kNearly = 1.025;  // ratio at which the search ends
 
 class Comparison {
  public:
@@ -25,7 +25,7 @@ class Comparison {
 
   Result<Contender> oracle(const CapacityTable& capacity) {
     TRY(const std::vector<double> loads, window_loads(trace_, scaling().window_us));
-    // Load per replica in tokens/s. The search finds the highest value that meets the SLO.
+    // Load per replica in tokens/s. The search looks for the highest value that meets the SLO.
     double trusted = capacity.rows().back().load / capacity.rows().back().replicas;
     double enough = 0, too_many = 0;
     Contender best{.name = "oracle", .trial = {}};
@@ -36,7 +36,7 @@ class Comparison {
                        scaling().replicas_max, trial.attained * 100);
       (trial.meets_slo ? enough : too_many) = trusted;
       if (trial.meets_slo) best.trial = std::move(trial);
-      if (trial.most == scaling().replicas_min) break;  // no smaller fleet is possible
+      if (trial.most == scaling().replicas_min) break;  // the fleet has its minimum size
       trusted = enough == 0     ? trusted / kWider
                 : too_many == 0 ? trusted * kWider
                                 : std::sqrt(enough * too_many);
@@ -44,7 +44,7 @@ class Comparison {
     return best;
   }
 
-  // A fixed fleet needs at least the oracle's mean number of replicas.
+  // The oracle's mean number of replicas is a lower bound for a fixed fleet.
   Result<Contender> fixed(const Contender& oracle) {
     SimulationOptions options = options_;
     options.startup_us = 0;
@@ -84,7 +84,7 @@ class Comparison {
  private:
   const ScalingRules& scaling() const { return rules_.autoscaler.scaling; }
 
-  // Load of the first window. Except for the oracle, all begin with the number of replicas for it.
+  // Load of the first window, which gives the initial number of replicas of all contenders except the oracle.
   double first_load() const { return window_loads(trace_, scaling().window_us)->front(); }
 
   Result<Trial> planned(const std::vector<double>& loads, double trusted) {

@@ -1,4 +1,5 @@
-// Compares autoscalers by simulation with the same traffic: whether they meet the SLO, and their cost.
+// Simulates several autoscalers with the same traffic, and compares whether they meet the SLO, and their
+// cost.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -17,21 +18,20 @@ struct Contender {
 };
 
 struct ComparisonRules {
-  AutoscalerRules autoscaler = {};  // its latency limits are replaced with those of the SLO
+  AutoscalerRules autoscaler = {};  // its latency limits are replaced by those of the SLO
   std::int64_t interval_us = 5'000'000;
 };
 
-// progress: the current contender, number of finished requests, number of all requests.
+// progress: current contender, finished requests, all requests.
 using ContenderProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
 // Compares in this order:
-// - the oracle: the fewest replica hours that meet the SLO, if the number of replicas followed each window's
-//   load without delay.
-// - the smallest fixed fleet.
-// - the autoscaler.
-// - an HPA on requests per replica, with the highest target of 1, 2, 4 ... that meets the SLO, or 1.
-// Starting replicas also count as cost. Errors: as for simulate(); a fixed fleet of replicas_max does not
-// meet the SLO (field "slo").
+// 1. The oracle: the fewest replica hours that meet the SLO, if the fleet follows each window's load.
+// 2. The smallest fixed fleet.
+// 3. The autoscaler.
+// 4. An HPA on requests per replica, whose target is the highest of 1, 2, 4 ... that meets the SLO, or 1.
+// Replicas that start also count as cost. Errors: those of simulate(); a fixed fleet of replicas_max misses
+// the SLO (field "slo").
 Result<std::vector<Contender>> compare_scalers(const SimulationOptions& options, const Trace& trace,
                                                const Slo& slo, const ComparisonRules& rules,
                                                const CapacityTable& capacity, const Predictor& predictor,

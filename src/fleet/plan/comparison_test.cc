@@ -14,7 +14,7 @@ using testing::HasSubstr;
 constexpr std::int64_t kSecond = 1'000'000;
 const Slo kSlo{.limits = {.ttft_ms = 4000}, .share = 0.95};
 
-// A short day; its busiest minute has seven times the requests of its quietest minute.
+// A short day, whose busiest minute has seven times the requests of the quietest one.
 Trace day() {
   return *generate_traffic({.seconds = 1800,
                             .session_rate = 4,
@@ -26,7 +26,7 @@ Trace day() {
                            512, 7);
 }
 
-// Each replica serves two prompts per second.
+// A replica serves two prompts per second.
 SimulationOptions slow_replicas() {
   SimulationOptions options = small_fleet(1, "least_loaded");
   options.timing = {.fixed_us = 10'000, .token_us = 450};

@@ -50,7 +50,7 @@ class Search {
  private:
   Result<> size(const ReplicaKind& kind, Offer& offer) {
     const double replica_price = kind.devices * kind.price;
-    // maximum number of replicas of a cheaper fleet
+    // Maximum number of replicas of a cheaper fleet.
     const double affordable = std::ceil(cheapest_ / replica_price) - 1;
     const int most = static_cast<int>(std::min<double>(rules_.replicas_max, affordable));
     offer.why = most < rules_.replicas_max ? fmt::format("more than {} replicas: dearer", std::max(most, 0))
@@ -71,7 +71,7 @@ class Search {
           options.replicas = tried;
           TRY(Trial trial, try_fleet(options, trace_, slo_, show));
           const bool meets = trial.meets_slo;
-          if (meets) last = std::move(trial);  // the last trial that meets the SLO is the smallest fleet
+          if (meets) last = std::move(trial);  // the last trial that meets the SLO has the smallest fleet
           return meets;
         }));
     if (replicas <= most) settle(replica_price, 0, replicas, std::move(last), offer);
@@ -95,7 +95,7 @@ class Search {
   const Slo& slo_;
   const SearchRules& rules_;
   const SearchProgress& progress_;
-  double cheapest_ = std::numeric_limits<double>::infinity();  // price of the cheapest fleet for an hour
+  double cheapest_ = std::numeric_limits<double>::infinity();  // price per hour of the cheapest fleet so far
   DeviceSearch found_;
 };
 
@@ -123,7 +123,7 @@ json::object offer_json(const Offer& offer) {
   out["prefill_replicas"] = offer.prefill_replicas;
   out["price_per_hour"] = offer.price_per_hour;
   out["cost_per_million_tokens"] = offer.cost_per_million_tokens;
-  // Load per replica of each pool within the SLO, for `octavo plan live --tokens-per-second`.
+  // Load per replica of each pool, for `octavo plan live --tokens-per-second`.
   const double seconds = number(offer.trial, "duration");
   const double input = number(offer.trial, "total_input_tokens"),
                output = number(offer.trial, "total_output_tokens");

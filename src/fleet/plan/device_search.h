@@ -1,5 +1,5 @@
-// Finds the cheapest fleet that meets an SLO by simulation. Tries kinds of replicas (devices, number of
-// devices in a replica, batch sizes), with one pool or with separate prefill and decode pools.
+// Finds the cheapest fleet that meets an SLO, by simulation. Varies device, devices per replica and batch
+// size, with one pool or with separate prefill and decode pools.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -13,23 +13,23 @@ namespace octavo::fleet {
 
 struct ReplicaKind {
   std::string device;
-  int devices = 1;  // number of devices in a replica
+  int devices = 1;
   int max_num_seqs = 0;
-  double price = 1;                   // price of one device for an hour
+  double price = 1;                   // price of one device per hour
   Result<SimulationOptions> options;  // error: the reason why such a replica cannot serve the model
 };
 
-// One kind of replica with one or two pools, and the smallest such fleet.
+// The smallest fleet of one kind of replica, with one or two pools.
 struct Offer {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
   bool pools = false;
-  std::string why = {};  // reason why no fleet was found; "": the fleet is described below
-  int replicas = 0;      // number of replicas that decode, or do both
+  std::string why = {};  // reason why no fleet was found; "": a fleet was found
+  int replicas = 0;      // replicas of the only pool, or of the decode pool
   int prefill_replicas = 0;
-  double price_per_hour = 0;           // price of the fleet
-  double cost_per_million_tokens = 0;  // for prompt and output tokens together
+  double price_per_hour = 0;
+  double cost_per_million_tokens = 0;  // prompt and output tokens together
   Trial trial = {};
 };
 
@@ -39,15 +39,15 @@ struct DeviceSearch {
 };
 
 struct SearchRules {
-  int replicas_max = 64;  // maximum number of replicas in a fleet, in both pools together
-  bool pools = false;     // also try separate pools; then the options of each kind must have a prefill pool
+  int replicas_max = 64;  // maximum number of replicas, of both pools together
+  bool pools = false;     // also try separate pools; then the options of each kind need a prefill pool
 };
 
-// progress: the current offer, number of finished requests, number of all requests.
+// progress: current offer, finished requests, all requests.
 using SearchProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
-// Does not simulate fleets that cannot be cheaper than the cheapest one so far. Errors: no kind meets the SLO
-// (field "slo"); as for simulate().
+// Skips fleets that cannot be cheaper than the cheapest one so far. Errors: no kind meets the SLO (field
+// "slo"); those of simulate().
 Result<DeviceSearch> search_devices(const std::vector<ReplicaKind>& kinds, const Trace& trace, const Slo& slo,
                                     const SearchRules& rules, const SearchProgress& progress);
 

@@ -6,9 +6,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr double kTolerance = 0.1;  // relative distance from the target within which the number does not
-                                    // change
-constexpr int kAddedMax = 4;        // maximum number of added replicas per reading, unless doubling adds more
+constexpr double kTolerance = 0.1;  // relative difference to the target below which the number stays
+constexpr int kAddedMax = 4;  // maximum number of replicas to add at a reading, unless doubling adds more
 
 }  // namespace
 

@@ -1,6 +1,5 @@
-// Kubernetes' HorizontalPodAutoscaler on the number of requests at replicas, for comparison. It has the
-// original's algorithm and defaults:
-// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/.
+// Kubernetes' HorizontalPodAutoscaler on requests per replica, for comparison, with its algorithm and
+// defaults: https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@ class QueueScaler {
  public:
   static constexpr std::int64_t kIntervalUs = 15'000'000;  // time between two readings
 
-  // target: average number of waiting and running requests per replica. Uses only the rules' limits on
-  // replicas and scale_down_delay_us: a replica is removed only if it was not needed for this time.
+  // target: mean number of waiting and running requests per replica. The only used rules are the
+  // limits on replicas and scale_down_delay_us: a replica is removed if it was not needed for this time.
   QueueScaler(const ScalingRules& rules, double target) : rules_(rules), target_(target) {}
 
   int read(std::int64_t now_us, std::span<const ReplicaReading> replicas);
@@ -29,7 +28,7 @@ class QueueScaler {
   };
   ScalingRules rules_;
   double target_;
-  int replicas_ = 0;  // number from the last decision
+  int replicas_ = 0;  // last decision
   std::deque<Wish> wishes_;
 };
 

@@ -1,4 +1,4 @@
-// Rules by which an autoscaler adds and removes replicas, and a dry run of these rules.
+// Rules for adding and removing replicas, and a dry run of these rules.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ struct ScalingRules {
   int replicas_min = 1;
   int replicas_max = 256;
   std::int64_t window_us = 60'000'000;             // time between two decisions
-  std::int64_t scale_down_delay_us = 300'000'000;  // a replica is removed if it was not needed for this time
-  std::int64_t startup_us = 30'000'000;  // time from the decision until a new replica accepts requests; at
-                                         // most a window
+  std::int64_t scale_down_delay_us = 300'000'000;  // time without need after which a replica is removed
+  // time from a decision until a new replica accepts requests; at most one window
+  std::int64_t startup_us = 30'000'000;
 
   int bounded(int replicas) const;
 };
 
-// Adds replicas at once. Removes replicas that were not needed for scale_down_delay_us.
+// Adds replicas without delay. Removes replicas that were not needed for scale_down_delay_us.
 class SlowDescent {
  public:
   explicit SlowDescent(const ScalingRules& rules) : rules_(rules) {}
 
-  // Returns the number of replicas for the window that begins now. needed: the number without the rules.
-  // Times must ascend.
+  // Returns the number of replicas for the window that begins at now_us, which must not decrease. needed: the
+  // number that the load requires.
   int decide(std::int64_t now_us, int needed);
 
  private:
@@ -36,22 +36,21 @@ class SlowDescent {
     int replicas;
   };
   ScalingRules rules_;
-  std::deque<Need> needs_;  // needs of the windows within the delay
+  std::deque<Need> needs_;  // needs of the windows within scale_down_delay_us
 };
 
 struct WindowPlan {
-  double load = 0;       // actual load in tokens/s
-  double predicted = 0;  // predicted load in tokens/s
-  int needed = 0;        // number from the capacity table, within the limits
-  int replicas = 0;      // decided number
+  double load = 0;       // tokens/s in the window
+  double predicted = 0;  // predicted tokens/s
+  int needed = 0;        // replicas that the capacity table requires, within the limits
+  int replicas = 0;
 };
 
-// first: number of replicas at the beginning of the first window.
+// Plans each window. first: number of replicas before the first window.
 std::vector<WindowPlan> plan_windows(std::span<const double> loads, std::span<const double> predicted,
                                      const CapacityTable& capacity, const ScalingRules& rules, int first);
 
-// Converts the plan to changes for a simulation of a trace. Replicas are removed at once, and added after
-// startup_us.
+// Converts the plan to size changes for a simulation. Removals have no delay; additions take startup_us.
 std::vector<FleetSize> fleet_sizes(std::span<const WindowPlan> windows, const ScalingRules& rules,
                                    std::int64_t begin_us);
 

@@ -5,7 +5,7 @@
 namespace octavo::fleet {
 namespace {
 
-const CapacityTable kTable({{1, 100}});  // one replica for each hundred
+const CapacityTable kTable({{1, 100}});  // one replica per 100 tokens/s
 
 std::vector<int> decided(std::vector<double> predicted, const ScalingRules& rules, int first) {
   std::vector<int> replicas;

@@ -1,4 +1,4 @@
-// Finds the number of replicas that some traffic needs, by simulating fleets of several sizes.
+// Finds the number of replicas for some traffic, by simulating fleets of several sizes.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,7 +10,8 @@
 
 namespace octavo::fleet {
 
-// At least this fraction of all requests must be within the limits. Refused requests count as outside.
+// Service level objective: at least the fraction `share` of all requests must be within the limits. Refused
+// requests are outside.
 struct Slo {
   traffic::Goodput limits;
   double share = 0.99;
@@ -19,33 +20,32 @@ struct Slo {
 bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 
 struct Trial {
-  int replicas = 0;         // number at the beginning
-  int least = 0, most = 0;  // limits of the number of replicas that accepted requests at a time
-  double attained = 0;      // fraction of the requests within the limits
+  int replicas = 0;         // number of replicas at the beginning
+  int least = 0, most = 0;  // minimum and maximum number of replicas that accepted requests
+  double attained = 0;      // fraction of requests within the limits
   bool meets_slo = false;
-  // Values of fleet/simulate/report.h, and slo_attainment and tokens_per_replica_second (prompts and
-  // answers).
+  // Figures of fleet/simulate/report.h, slo_attainment, and tokens_per_replica_second (prompts and answers).
   boost::json::object figures = {};
 };
 
-// progress: replicas of the current trial, number of finished requests, number of all requests.
+// progress: replicas of the current trial, finished requests, all requests.
 using TrialProgress = std::function<void(int, std::size_t, std::size_t)>;
 
-// Errors: as for simulate().
+// Errors: those of simulate().
 Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, const Slo& slo,
                         const TrialProgress& progress);
 
-// The smallest number in [least, most] that meets the condition; most + 1: none does. Tries `least`, doubles
-// it until the condition is met, then bisects. Assumes that all larger numbers meet it, too.
+// Returns the smallest number in [least, most] that meets the condition; most + 1 if none does. Doubles
+// `least` until the condition is met, then bisects. Assumes that all larger numbers meet the condition, too.
 Result<int> smallest_that(int least, int most, const std::function<Result<bool>(int)>& meets);
 
 struct Sizing {
-  int replicas = 0;           // the smallest number tried that meets the SLO
+  int replicas = 0;           // smallest tried number that meets the SLO
   std::vector<Trial> trials;  // sorted by number of replicas
   const Trial& answer() const;
 };
 
-// Errors: `most` replicas do not meet the SLO (field "slo"); as for simulate().
+// Errors: `most` replicas miss the SLO (field "slo"); those of simulate().
 Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const Slo& slo, int least, int most,
                           const TrialProgress& progress);
 

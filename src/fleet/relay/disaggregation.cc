@@ -16,8 +16,8 @@ bool is_set(const json::object& request, std::string_view name) {
   return value != nullptr && !value->is_null() && *value != json::value(false);
 }
 
-// Whether the request needs log-probabilities of the prompt. Only the engine that computes the prompt knows
-// them, but another one answers.
+// Returns whether the request needs log-probabilities of the prompt, which the decode engine does not
+// compute.
 bool asks_for_prompt_logprobs(const json::object& request) {
   return is_set(request, "prompt_logprobs") || (is_set(request, "echo") && is_set(request, "logprobs"));
 }
@@ -32,7 +32,7 @@ std::optional<json::object> first_leg(std::string_view path, std::string_view bo
     return std::nullopt;
   (*request)["stream"] = false;
   request->erase("stream_options");
-  // only the decode request's response is stored
+  // Only the response of the decode engine is stored.
   if (request->contains("store")) (*request)["store"] = false;
   json::object* limits = &*request;
   if (!route->limit_in.empty()) {

@@ -1,4 +1,4 @@
-// Splits a stream into whole server-sent events, so that a proxy can forward or change each one.
+// Splits a stream into complete server-sent events.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// The text after "data:" without the empty line; nullopt: the event begins with another field.
+// Returns the text after "data:", without the empty line; nullopt if the event begins with another field.
 inline std::optional<std::string_view> data_of(std::string_view event) {
   if (!event.starts_with("data:")) return std::nullopt;
   event.remove_prefix(event.starts_with("data: ") ? 6 : 5);
@@ -18,10 +18,14 @@ inline std::optional<std::string_view> data_of(std::string_view event) {
 
 class EventCutter {
  public:
-  // Returns the events that these bytes complete, each with the empty line at its end. Lines end with \n or
-  // \r\n.
+  // Returns the events that are complete with these bytes, each including its empty line. Lines end with
+  // or \r
+  // .
   std::vector<std::string> push(std::string_view bytes) {
-    constexpr std::size_t kHalfEnd = 2;  // bytes of "\n\r\n" that may be at the end of earlier pieces
+    // bytes of "
+    // \r
+    // " that earlier pieces may end with
+    constexpr std::size_t kHalfEnd = 2;
     std::size_t at = rest_.size() - std::min(rest_.size(), kHalfEnd);
     rest_ += bytes;
     std::vector<std::string> events;

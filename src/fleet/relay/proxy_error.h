@@ -1,4 +1,4 @@
-// Errors that a proxy itself reports, in the format of the request's protocol.
+// Errors of the proxy, in the format of the request's protocol.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Decides whether the worker or the request has caused a worker's error.
+// Decides whether an error is caused by the worker or by the request.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,18 @@
 
 namespace octavo::fleet {
 
-// Whether another worker may succeed.
+// Returns whether another worker may succeed.
 bool worth_a_retry(int status);
 
-// Whether the worker is healthy but overloaded.
+// Returns whether the worker is healthy but overloaded.
 bool is_backpressure(int status);
 
-// Seconds from now, rounded up. nullopt: no Retry-After, or it is neither a number nor an HTTP date.
+// Returns the seconds until Retry-After, rounded up; nullopt if it is missing or neither a number nor an HTTP
+// date.
 std::optional<std::int64_t> retry_after_s(const http::Response& answer);
 
-// Whether the error names a field of the request ("param") or is the client's own timeout: other workers
-// would fail, too.
+// Returns whether the request causes the error, so that other workers would also fail: the error names a
+// field ("param"), or is the client's timeout.
 bool is_the_requests_own(std::string_view body);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// The spans of one request in a proxy: one for the request, and a child span for each call to an engine.
+// Spans of one request in a proxy: one for the request, and a child span for each call to an engine.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,22 @@ namespace octavo::fleet {
 class RequestTrace {
  public:
   struct Call {
-    std::string id = {};  // id of the call's span; "": nothing is recorded
+    std::string id = {};  // span id of the call; "": not recorded
     std::int64_t begun_us = 0;
   };
 
-  // tracer: null: nothing is recorded, and calls keep the client's traceparent. name: name of the request's
-  // span.
+  // tracer: null: nothing is recorded, and calls have the client's traceparent. name: of the request's span.
   RequestTrace(std::shared_ptr<Tracer> tracer, std::string name, const http::Request& request);
 
-  // Begins the span of a call, and writes its id to the call's headers.
+  // Begins the span of a call, and writes it to the traceparent in the call's headers.
   Call begin(http::Headers& headers) const;
-  // status: of the answer; 0: no answer arrived.
+  // Ends the span of a call. status: HTTP status; 0: no answer.
   void end(const Call& call, std::string name, const std::string& url, int status) const;
-  // Ends the request's span. model: "" if unknown.
+  // Ends the span of the request. model: "" if unknown.
   void end(int status, const std::string& model = {}) const;
 
  private:
-  const std::shared_ptr<Tracer> tracer_;  // null: the trace is not recorded
+  const std::shared_ptr<Tracer> tracer_;  // null: nothing is recorded
   const std::string name_, method_, path_;
   const std::int64_t begun_us_;
   TraceContext context_ = {};

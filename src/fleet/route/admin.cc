@@ -75,7 +75,7 @@ Response list_workers(Balancer& balancer) {
                           {"regular_count", count(Role::both)}}}});
 }
 
-// Reads the worker's type from worker_type. With separate pools it may also be in `role`.
+// Reads the worker's role from worker_type or, with separate pools, from `role`.
 Result<> take_worker_type(const json::object& body, bool disaggregated, Endpoint& worker) {
   const json::value* type = body.if_contains("worker_type");
   if (type != nullptr) {
@@ -123,7 +123,7 @@ Response one_worker(Balancer& balancer, const Request& request, std::string_view
   return json_response({{"worker_id", name}, {"status", "removed"}}, 202);
 }
 
-// Routes of SGLang's router from before /workers existed; the query contains the worker's URL.
+// Older routes of SGLang's router, from before /workers. The query has the worker's URL.
 std::optional<Response> older_route(const RouteContext& context, const Request& request) {
   const std::string& path = request.path;
   if (path == "/list_workers" && request.method == "GET") return list_workers(context.balancer);
@@ -171,8 +171,8 @@ Response metrics(const RouteContext& context) {
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
-// Ready if a request would be sent to a worker. If all circuit breakers are open, it would be sent to one of
-// those workers.
+// Ready if the router would send a request to a worker. If all circuit breakers are open, it would send the
+// request to one of these workers.
 Response readiness(Balancer& balancer) {
   const auto view = balancer.fleet().view();
   const auto healthy = std::ranges::count_if(view->members, available);
@@ -185,7 +185,8 @@ Response readiness(Balancer& balancer) {
                        ready ? 200 : 503);
 }
 
-// Returns the index for a new router. Each index is built in memory, so only one at a time.
+// Returns the index of KV blocks for a new router. Answers one request at a time, since the index is built in
+// memory.
 Response kv_index(Balancer& balancer, const Request& request) {
   static std::atomic_flag busy;
   const auto worker = http::query_value(request.query, "worker");

@@ -1,4 +1,4 @@
-// The router's own routes: health, metrics, models, workers. All others are forwarded to replicas.
+// The routes that the router answers: health, metrics, models, workers. It forwards all others to replicas.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace octavo::fleet {
 
-// The endpoint for "http://host:port". Errors: field "url".
+// Returns the endpoint for "http://host:port". Errors: field "url".
 Result<Endpoint> endpoint_of_url(std::string_view url);
 
-// Parses addresses of KV cache events: "tcp://host:5557", "tcp://host:5557,tcp://host:5558" with the replay
+// Parses the address of KV cache events: "tcp://host:5557", "tcp://host:5557,tcp://host:5558" with the replay
 // address, or "none". Errors: on `field`.
 Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint);
 
-// nullopt: the route is not one of the router's own.
+// Returns nullopt if the router must forward the request.
 std::optional<http::Response> admin_answer(const RouteContext& context, const http::Request& request);
 
 }  // namespace octavo::fleet

@@ -1,5 +1,5 @@
-// An attempt to get a request's answer from one worker: its booking, its call, and the part of the answer
-// received so far.
+// An attempt to get a request's answer from one worker: its booking, its call, and the received part of the
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace octavo::fleet {
 // Use it on the loop's thread.
 class Attempt {
  public:
-  // Callbacks; not called after settle().
+  // Callbacks, until settle().
   struct Events {
     std::function<void(Attempt&, std::string_view piece)> body;
     std::function<void(Attempt&, const Result<>& result)> end;
-    std::function<bool()> ready;                     // see http::CallEvents
+    std::function<bool()> ready;                     // see http::CallEvents::ready
     std::function<void(Attempt&, Trouble)> trouble;  // must not own the attempt's owner
   };
 
@@ -34,17 +34,17 @@ class Attempt {
   // Ends the call and the booking. Only the first call has an effect.
   void settle(Outcome outcome);
   bool settled() const { return settled_; }
-  void gather(std::string_view piece, std::size_t bytes_max);  // appends the piece to the answer's body
+  void gather(std::string_view piece, std::size_t bytes_max);  // appends the piece to the body of `answer`
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;
-  http::Response answer = {};             // the received part that is not forwarded yet
-  std::optional<UsageReport> usage = {};  // the last usage in the answer
+  http::Response answer = {};             // received, but not forwarded yet
+  std::optional<UsageReport> usage = {};  // last usage in the answer
   const std::int64_t sent_us;
-  bool hedges = false;     // this is the second of two attempts
+  bool hedges = false;     // this attempt is the hedge: the second of two attempts
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
-  bool failed = false;  // the prefill worker has not computed the prompt
+  bool failed = false;  // prefill: the worker has not computed the prompt
 
  private:
   Balancer& balancer_;

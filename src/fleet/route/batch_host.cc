@@ -42,13 +42,13 @@ class BatchHost final : public batches::Host {
     });
   }
 
-  // Workers get the key that the router itself uses.
+  // Workers receive the router's first API key.
   http::Headers line_headers() const override {
     if (context_.options.api_keys.empty()) return {};
     return {{"Authorization", "Bearer " + context_.options.api_keys.front()}};
   }
 
-  // A tenant at its limits does not delay the batches of others.
+  // A tenant that has reached its limits does not delay the batches of others.
   bool has_room(int running, const std::string& owner) const override {
     Tenant* tenant = tenant_of(batches::line_peer(owner));
     if (tenant && !tenant->has_room_for_line(now_us())) return false;
@@ -66,7 +66,7 @@ class BatchHost final : public batches::Host {
 
  private:
   static std::string name_of(const Tenant& tenant) { return "tenant " + tenant.options().name; }
-  // The tenant that has made the batch of a line with this peer; null: none.
+  // Returns the tenant that has made the batch of a line with this peer; null if none exists.
   Tenant* tenant_of(const std::string& peer) const {
     const auto found = by_peer_.find(peer);
     return found != by_peer_.end() ? found->second : nullptr;

@@ -1,4 +1,4 @@
-// Runs lines of batches on the router's workers.
+// Runs the lines of batches on the router's workers.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Whether the path belongs to files or batches.
+// Returns whether the path belongs to files or batches.
 bool names_batches(std::string_view path);
 
 // The arguments must outlive the host.

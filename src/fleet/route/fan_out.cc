@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Paths of vLLM and SGLang; all with POST.
+// Paths of vLLM and SGLang, all with POST.
 constexpr std::array<std::string_view, 49> kPaths{
     "/abort_request",
     "/abort_requests",
@@ -73,9 +73,9 @@ bool empties_caches(std::string_view path) {
          path == "/release_memory_occupation";
 }
 
-constexpr int kLookMs = 500;  // interval of checks whether workers that have not answered are healthy
+constexpr int kLookMs = 500;  // interval of health checks of workers that have not answered
 
-// One request that is sent to all workers. Runs on its loop's thread.
+// One request to all workers. Runs on its loop's thread.
 struct FanOut : std::enable_shared_from_this<FanOut> {
   struct Part {
     std::shared_ptr<const Endpoint> worker;
@@ -105,7 +105,6 @@ void FanOut::ended(Part& part, const Result<>& result) {
   if (--open == 0) finish();
 }
 
-// Ends calls to workers whose health checks fail.
 void FanOut::look() {
   const auto view = context.balancer.view();
   for (Part& part : parts) {

@@ -1,5 +1,5 @@
-// Requests for all workers: clear caches, load adapters or weights, pause engines. The router sends them to
-// each worker; the response contains all replies.
+// Requests for all workers, such as clearing caches, loading adapters or weights, pausing engines. The router
+// sends them to each worker. The response contains all answers.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace octavo::fleet {
 
 bool means_all_workers(const http::Request& request);
 
-// On the loop's thread. done: called once when all workers have answered.
+// Call it on the loop's thread. done: called once, when all workers have answered.
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              std::function<void()> done);
 

@@ -17,11 +17,11 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kReadHereMax = 16 << 10;     // maximum size of a body that is read on the event loop,
-                                                   // in less than a millisecond
-constexpr std::size_t kRefusalBytesMax = 1 << 20;  // maximum size of an error's body; the rest is dropped
+// maximum size of a body to scan on the event loop, in less than a millisecond
+constexpr std::size_t kReadHereMax = 16 << 10;
+constexpr std::size_t kRefusalBytesMax = 1 << 20;  // maximum bytes of an error's body to keep
 
-// Whether the request is a POST whose engine reads JSON.
+// Returns whether the request is a POST whose engine reads JSON.
 bool has_json(const http::Request& request) {
   std::string_view type = request.headers.find("Content-Type").value_or("application/json");
   type = type.substr(0, type.find(';'));
@@ -65,7 +65,7 @@ Forwarding::~Forwarding() {
   if (admitted_) context_.admission.leave();
 }
 
-// Long bodies are read on other threads, so that the loop's streams are not delayed.
+// Scans long bodies on other threads, so that the loop's streams have no delay.
 void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
   context_.retries.earn();
   exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
@@ -103,7 +103,7 @@ void Forwarding::admit() {
   balancer_.knows(route.model) ? enter() : find_model();
 }
 
-// A worker may have loaded the model after it last listed its models.
+// A worker may have loaded the model after its last list of models.
 void Forwarding::find_model() {
   context_.monitor.refresh_models([&loop = loop_, self = shared_from_this()] {
     loop.post([self] {
@@ -136,7 +136,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
           .draw = part == Role::decode ? draw_ : std::nullopt};
 }
 
-// Sends the request to the best worker that has not got it yet. Null: there is no such worker.
+// Sends the request to the best worker that was not tried yet. Returns null if none exists.
 Forwarding::AttemptPointer Forwarding::send() {
   if (in_halves_ && !send_prefill_half()) return nullptr;
   const std::int64_t begun = now_us();
@@ -145,7 +145,7 @@ Forwarding::AttemptPointer Forwarding::send() {
   draw_.reset();
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!choice) {
-    if (prefill_half_) settle(*prefill_half_, Outcome::neither);  // nobody would fetch its blocks
+    if (prefill_half_) settle(*prefill_half_, Outcome::neither);  // no decode worker would fetch its blocks
     return nullptr;
   }
   ++history_.tries;
@@ -186,7 +186,7 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
   return opened;
 }
 
-// For an answer that is not streamed, adds the time of all its tokens.
+// An answer that is not streamed needs time for all its tokens.
 int Forwarding::blind_wait() const {
   constexpr int kTokenMs = 30, kTokens = 2'000, kTokensMax = 1'000'000;
   const int ms = blind_wait_ms(context_.options.blind_wait_ms, in_.request().body.size());
@@ -195,7 +195,7 @@ int Forwarding::blind_wait() const {
   return ms + kTokenMs * (tokens > 0 ? std::min(tokens, kTokensMax) : kTokens);
 }
 
-// Sends the request to a second worker, too. The first answer that begins is used.
+// Hedging: sends the request to a second worker, and uses the answer that begins first.
 void Forwarding::hedge() {
   if (!waits() || in_halves_ || under_way().size() != 1 || !context_.retries.take(now_us())) return;
   const AttemptPointer second = send();
@@ -273,12 +273,13 @@ void Forwarding::on_whole(Attempt& attempt) {
 }
 
 void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
-  // While the server runs a request's tools, its engine is idle. So such a request is not lost when the
-  // engine is idle.
+  // While the server runs the request's tools, its engine is idle, so an idle engine does not mean that the
+  // request is lost.
   const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
   if (idle && in_.route().server_tools && !is<Prefilling>()) return;
   if (&attempt == prefill_half_.get()) {
-    // SGLang's load does not count prompts that wait for their decode worker, so an idle worker may have it.
+    // SGLang's metrics do not count a prompt that waits for its decode worker, so an idle prefill worker may
+    // still have it.
     if (idle) return;
     return on_prefill_half(attempt, failure(ErrorCode::io, "{}", text_of(trouble)));
   }
@@ -288,17 +289,18 @@ void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
     if (!in_.route().tokens.empty()) hedge();
     return;
   }
-  // The client does not read, so the worker's data may wait in the connection.
+  // If the client does not read, the worker's data may wait in the connection.
   if (trouble == Trouble::stalled && back_.is_full()) return;
   attempt.forgotten = trouble == Trouble::forgotten;
   on_lost(attempt, {ErrorCode::io, fmt::format("{} {}", attempt.worker().url, text_of(trouble)), ""});
 }
 
-// Called for the first bytes of an answer that is not a refusal: uses this attempt. False: it cannot be used.
+// Selects this attempt at the first bytes of its answer, unless the answer is a refusal. Returns false if the
+// answer cannot continue the client's stream.
 bool Forwarding::lead(Attempt& attempt) {
   if (back_.begun() && !back_.continued_by(attempt.answer)) {
     settle(attempt, Outcome::neither);
-    if (!migrate()) break_off();  // another worker may support resuming
+    if (!migrate()) break_off();  // the next worker may support resuming
     return false;
   }
   AttemptPointer leader;
@@ -321,7 +323,7 @@ bool Forwarding::lead(Attempt& attempt) {
   return true;
 }
 
-// Another worker has answered, so the earlier failures were the workers' fault.
+// Another worker has succeeded, so the workers have caused the earlier failures.
 void Forwarding::blame_suspects(int status) {
   for (const auto& suspect : std::exchange(history_.suspects, {}))
     if (status < 400) balancer_.failed(*suspect);
@@ -347,7 +349,7 @@ void Forwarding::on_refused(Attempt& attempt) {
     context_.metrics.worker_failed(worker->url);
     history_.suspects.push_back(worker);
   }
-  if (!under_way().empty()) return;  // the other attempt is still running
+  if (!under_way().empty()) return;  // the other attempt continues
   const std::string reason = fmt::format("status {}", status);
   context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }
@@ -356,8 +358,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (is<Prefilling>()) return on_prefilled(attempt, std::unexpected(error));
   const auto worker = attempt.choice.endpoint;
   const bool late = in_.left_ms() == 0;
-  // A refused connection or a timeout is the worker's fault. If the connection breaks later, the request may
-  // be the cause.
+  // The worker causes a refused connection or a timeout. The request may cause a connection that breaks
+  // later.
   const bool unreachable = error.code == ErrorCode::unavailable;
   const bool silent = late && !is<Answering>() && !in_.past_own_deadline();
   const bool cut = back_.begun() && !late;
@@ -365,7 +367,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   settle(attempt, unreachable || silent ? Outcome::failure : Outcome::neither);
   if (is<Answering>()) state_ = Sent{};
   if (!unreachable && !silent && !cut) history_.suspects.push_back(worker);
-  if (!under_way().empty()) return;  // the other attempt is still running
+  if (!under_way().empty()) return;  // the other attempt continues
   if (late) return refuse_late();
   if (cut) {
     log_warning("a stream of {} ended early: {}", in_.request().path, error.message);
@@ -373,19 +375,19 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
     balancer_.failed(*worker);
     return break_off();
   }
-  // The request has not arrived anywhere, so it can wait until a worker is back.
+  // No worker has received the request, so it waits until a worker is available.
   if (unreachable && context_.queue && waits()) {
     if (!send()) return wait_again();
     return context_.metrics.retried();
   }
-  // A worker that crashes or freezes loses many requests at once, so the first retry of each is free. Further
-  // retries use the budget.
+  // A worker that crashes or hangs loses many requests at once, so the first retry of each is free. Further
+  // retries need budget.
   const bool free = unreachable || ++history_.losses == 1;
   free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
 
-// A worker that has not got the request gets it at once. One that has got it gets it again after a backoff,
-// or after its Retry-After.
+// Sends the request to a worker that was not tried yet. If none exists, gives up if the refusal has a
+// Retry-After, otherwise tries all workers again after a backoff.
 void Forwarding::retry(const std::string& reason) {
   if (history_.tries >= context_.options.retry.attempts_max) return give_up(reason);
   log_info("trying again after {}: {}", history_.tries, reason);
@@ -407,7 +409,7 @@ void Forwarding::retry_later(const std::string& reason) {
   });
 }
 
-// Sends the last answer of a worker if there is one; it is better than the router's own error.
+// Sends the last answer of a worker if there is one, since it says more than the router's error.
 void Forwarding::give_up(const std::string& reason) {
   if (history_.tries > 1) context_.metrics.retries_exhausted();
   if (back_.begun()) return break_off();
@@ -416,7 +418,7 @@ void Forwarding::give_up(const std::string& reason) {
   history_.tries >= context_.options.retry.attempts_max ? refuse(502, message) : refuse_for_now(503, message);
 }
 
-// Continues the stream at another worker. False: no worker can.
+// Continues the stream at another worker. Returns false if no worker can continue it.
 bool Forwarding::migrate() {
   if (const auto rest = back_.rest()) {
     back_.write_rest(*rest);

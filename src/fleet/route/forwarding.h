@@ -1,20 +1,20 @@
-// One request in the router. The router forwards it to a worker, and the worker's answer to the client;
-// streams are forwarded piece by piece. If the worker fails before the client has received a byte, or a
-// stream breaks that can continue, the router tries another worker.
+// One request in the router: forwards it to a worker, and forwards the worker's answer to the client, piece
+// by piece for streams. The router tries another worker if the worker fails before the client has received a
+// byte, or if a stream breaks that can continue.
 //
-// | state      | event                                 | next state                                      |
-// |------------|---------------------------------------|-------------------------------------------------|
-// | Arrived    | a worker serves its model             | Queued (--queue-size), Prefilling (P/D) or Sent |
-// |            | no worker serves its model            | Over: 404                                       |
-// | Queued     | a worker has room                     | Prefilling or Sent                              |
-// |            | too many wait, or for too long        | Over: 429, 408, 503                             |
-// | Prefilling | the worker has answered, or fails     | Prefilling (another worker) or Sent             |
-// | Sent       | refused, lost, no worker is available | Sent (another worker), Queued or Over           |
-// |            | no first byte for --hedge-after-ms    | Sent, with two attempts                         |
-// |            | the first byte of an answer           | Answering                                       |
-// | Answering  | its end                               | Over                                            |
-// |            | its stream breaks                     | Sent (another worker continues it) or Over: 502 |
-// | any        | client disconnects, deadline is over  | Over: 499, 504                                  |
+//   | state      | event                                 | next state                                      |
+//   |------------|---------------------------------------|-------------------------------------------------|
+//   | Arrived    | a worker serves its model             | Queued (--queue-size), Prefilling (P/D) or Sent |
+//   |            | no worker serves its model            | Over: 404                                       |
+//   | Queued     | a worker has capacity                 | Prefilling or Sent                              |
+//   |            | too many wait, or for too long        | Over: 429, 408, 503                             |
+//   | Prefilling | the worker has answered, or fails     | Prefilling (another worker) or Sent             |
+//   | Sent       | refused, lost, no worker is available | Sent (another worker), Queued or Over           |
+//   |            | no first byte for --hedge-after-ms    | Sent, with two attempts                         |
+//   |            | the first byte of an answer           | Answering                                       |
+//   | Answering  | its end                               | Over                                            |
+//   |            | its stream breaks                     | Sent (another worker continues it) or Over: 502 |
+//   | any        | client disconnects, deadline is over  | Over: 499, 504                                  |
 #pragma once
 
 #include <array>
@@ -35,11 +35,11 @@
 
 namespace octavo::fleet {
 
-// Exists from the request's admission until no attempt is running. All its functions run on the thread of its
+// Lives from the request's admission until the last attempt ends. All functions run on the thread of its
 // loop, which is also the loop of the client's connection.
 class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
-  // Call it on the loop's thread. share: kept until the request ends.
+  // Call it on the loop's thread. share: kept until the end of the request.
   static void start(const RouteContext& context, http::ClientLoop& loop,
                     std::shared_ptr<http::Exchange> exchange, TenantShare share, std::string tenant);
   ~Forwarding();
@@ -50,15 +50,14 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   using AttemptPointer = std::shared_ptr<Attempt>;
   struct Arrived {};
   struct Queued {
-    std::uint64_t id = 0;  // id in the queue; 0: the request pauses before it enters the queue again
+    std::uint64_t id = 0;  // id in the queue; 0: a pause before the request enters the queue again
   };
   struct Prefilling {
-    std::shared_ptr<const std::string> body;  // body of the prefill request
+    std::shared_ptr<const std::string> body;
     AttemptPointer attempt;
   };
   struct Sent {
-    std::array<AttemptPointer, 2> attempts = {};  // two attempts while a hedge is running; none during a
-                                                  // backoff
+    std::array<AttemptPointer, 2> attempts = {};  // two attempts while a hedge runs, none during a backoff
   };
   struct Answering {
     AttemptPointer attempt;
@@ -68,28 +67,28 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool is() const {
     return std::holds_alternative<State>(state_);
   }
-  bool waits() const { return is<Sent>() && !back_.begun(); }  // the client has received nothing of an answer
+  // the client has received no bytes of an answer
+  bool waits() const { return is<Sent>() && !back_.begun(); }
 
   struct History {
-    int sent = 0;                  // number of attempts
-    int tries = 0;                 // number of attempts since the request arrived or its stream broke
-    int losses = 0;                // number of attempts whose worker was lost before the client received a
-                                   // byte
-    int refusals = 0;              // number of times that the queue dispatched the request in vain
+    int sent = 0;
+    int tries = 0;                 // number of attempts since the arrival, or since the stream broke
+    int losses = 0;    // number of attempts whose worker was lost before the client received a byte
+    int refusals = 0;  // number of times that the queue dispatched the request, but no worker accepted it
     bool prefill_is_busy = false;  // a prefill worker had no capacity
     std::vector<EndpointId> tried = {};
-    // endpoints whose failures the request may have caused
+    // endpoints with failures that the request may have caused
     std::vector<std::shared_ptr<const Endpoint>> suspects = {};
-    std::optional<http::Response> refusal = {};  // last refusal; the client gets it if no worker succeeds
+    std::optional<http::Response> refusal = {};  // last refusal, for the client if no worker succeeds
   };
 
-  // Functions before the first attempt.
+  // Before the first attempt.
   void begin(const std::shared_ptr<http::Exchange>& exchange);
   void on_read(const Result<>& memory, std::optional<http::Response> refusal);
   void admit();
   void find_model();
   void go();
-  // Functions of the queue (forwarding_queue.cc).
+  // In the queue (forwarding_queue.cc).
   void enter();
   void watch_deadline();
   void no_worker();
@@ -99,14 +98,14 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void wait_again();
   void leave_queue(FlowOutcome outcome);
   void refuse_waiting(FlowOutcome outcome);
-  // Functions of prefill at a separate worker (forwarding_prefill.cc).
+  // Prefill at a separate worker (forwarding_prefill.cc).
   std::shared_ptr<const std::string> prefill_request();
   void prefill(std::shared_ptr<const std::string> body);
   std::expected<Choice, Refusal> choose_prefill();  // forwarding_nearness.cc
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
   void decode(const std::optional<std::string>& params);
-  // Functions of SGLang's transfer, which sends the request to both workers (forwarding_bootstrap.cc).
+  // SGLang's transfer, with the request at both workers (forwarding_bootstrap.cc).
   bool is_bootstrapped() const;
   void begin_halves();
   bool send_prefill_half();
@@ -135,7 +134,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void give_up(const std::string& reason);
   bool migrate();
 
-  // Functions of the client's answer (forwarding_answer.cc).
+  // The answer to the client (forwarding_answer.cc).
   http::Response for_client(const Attempt& attempt, http::Response answer) const;
   std::string_view created(std::string_view answer) const;
   void note_usage(Attempt& attempt, std::string_view bytes) const;
@@ -160,17 +159,16 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   const RequestTrace trace_;
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;
-  std::shared_ptr<const std::string> body_;         // null: the client's body is used
-  std::shared_ptr<const std::string> client_body_;  // with a bootstrap: body_ without the bootstrap fields;
-                                                    // null: the client's
-  AttemptPointer prefill_half_;                     // prefill part of the current attempt; null without a
-                                                    // bootstrap
+  std::shared_ptr<const std::string> body_;  // null: the client's body
+  // with a bootstrap: body_ without the bootstrap fields; null: the client's body
+  std::shared_ptr<const std::string> client_body_;
+  AttemptPointer prefill_half_;  // prefill request of the current attempt; null without a bootstrap
   bool in_halves_ = false;                          // see forwarding_bootstrap.cc
-  std::string owner_;                               // name of the worker that has the stored id, or of the
-                                                    // decode worker that is near; "": any
-  std::optional<std::uint64_t> draw_ = {};   // random bits for the next choice of a decode worker, if they
-                                             // are reused
-  bool admitted_;                            // counted in Admission
+  // name of the worker to use: the one that stores stored_id, or the decode worker for which a near prefill
+  // worker was chosen; "": any worker
+  std::string owner_;
+  std::optional<std::uint64_t> draw_ = {};  // random bits to use again for the next choice of a decode worker
+  bool admitted_;                           // Admission counts the request
   bool prefilled_ = false;                   // a prefill worker has computed the prompt
 };
 

@@ -1,5 +1,5 @@
-// SGLang's disaggregated prefill: each try sends the request to a prefill and a decode worker at the same
-// time. A decode worker cannot compute the prompt, so a try fails if either of the two fails.
+// SGLang's disaggregated prefill: an attempt sends the request to a prefill worker and a decode worker at the
+// same time. The decode worker cannot compute the prompt, so the attempt fails if one of them fails.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ bool Forwarding::is_bootstrapped() const {
   });
 }
 
-// Sends the request, with a new room, to the best prefill worker that has not failed it. False: no such
-// worker is left.
+// Sends the request, with a new bootstrap_room, to the best prefill worker that has not failed it. Returns
+// false if none exists.
 bool Forwarding::send_prefill_half() {
   if (const AttemptPointer before = std::exchange(prefill_half_, nullptr)) {
     if (!before->failed) std::erase(history_.tried, before->choice.booking.endpoint);
@@ -79,7 +79,7 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
   if (refused && is_backpressure(reply.status))
     if (const auto seconds = retry_after_s(reply)) balancer_.pause(attempt.worker(), *seconds);
   if (refused) history_.refusal = for_client(attempt, std::move(reply));
-  // As in on_lost(): a worker that dies loses many requests at once.
+  // Same rule as in on_lost(): a worker that crashes loses many requests at once.
   const bool free = !result && (unreachable || ++history_.losses == 1);
   free || context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }

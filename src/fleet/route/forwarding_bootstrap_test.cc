@@ -1,4 +1,4 @@
-// SGLang's disaggregated prefill, with pairs of workers.
+// Tests of SGLang's disaggregated prefill, with pairs of workers.
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Bodies that a worker has received; safe from any thread.
+// The bodies that a worker has received. Thread-safe.
 class Got {
  public:
   void add(const http::Request& request) {
@@ -42,8 +42,8 @@ class BootstrapTest : public RouterTest {
                   .decode_urls = std::move(decode)},
            .retry = retry});
   }
-  // A decode worker: it answers a half of a pair when the prefill worker has the other half. The router ends
-  // both when the answer is complete.
+  // A decode worker: answers when the prefill worker has received the same bootstrap_room. The router ends
+  // both requests when the answer is complete.
   auto decoder(Got& prefill, std::string answer = "") {
     return [this, &prefill, answer](const std::shared_ptr<http::Exchange>& e) {
       const json::value body = json::parse(e->request().body);
@@ -147,7 +147,7 @@ TEST_F(BootstrapTest, TheNextTurnOfAStoredResponseHasAPrefillWorkerToo) {
   EXPECT_EQ(at_prefill.bodies().size(), 2);
 }
 
-// SGLang's metrics do not count a prompt that waits for room at the decode worker.
+// SGLang's metrics do not count a prompt that waits for capacity at the decode worker.
 TEST_F(BootstrapTest, APromptMayWaitAtAnIdlePrefillWorker) {
   Keeper at_prefill, at_decode;
   Replica prefill("p", std::ref(at_prefill));

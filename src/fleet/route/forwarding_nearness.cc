@@ -1,5 +1,4 @@
-// Prefers prefill workers near the decode worker, since the prompt's KV blocks are sent from one to the
-// other.
+// Prefers prefill workers near the decode worker, which fetches the prompt's KV blocks from them.
 #include <algorithm>
 
 #include "fleet/decide/eligible.h"
@@ -13,7 +12,7 @@ bool takes_prompts(const Member& member) {
   return member.endpoint->role == Role::prefill && member.state.availability == Availability::available;
 }
 
-// Whether the location of some prefill worker is known.
+// Returns whether the location of a prefill worker is known.
 bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   return std::ranges::any_of(view.members, [&](const Member& member) {
     const auto& labels = member.endpoint->labels;
@@ -23,8 +22,7 @@ bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   });
 }
 
-// Excludes, in addition to `tried`, the prefill workers of the model that are farther away than the nearest
-// one.
+// Returns `tried` and all prefill workers of the model that are not the nearest ones.
 std::vector<EndpointId> without_far_ones(const FleetView& view, const TopologyExtractor& topology,
                                          const Endpoint& decode, std::string_view model,
                                          std::vector<EndpointId> tried) {
@@ -43,14 +41,14 @@ std::vector<EndpointId> without_far_ones(const FleetView& view, const TopologyEx
 
 }  // namespace
 
-// Chooses the decode worker first if locations are known.
+// If locations are known, chooses the decode worker first.
 std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   static const TopologyExtractor kTopology;
   const auto view = balancer_.fleet().view();
   ChoiceOptions options = choice_options(Role::prefill);
   if (!has_locations(*view, kTopology)) return balancer_.choose(in_.route(), options);
   if (auto decode = balancer_.choose(in_.route(), choice_options(Role::decode))) {
-    balancer_.ended(decode->booking, Outcome::neither);  // it is booked again when the prompt is computed
+    balancer_.ended(decode->booking, Outcome::neither);  // booked again when the prompt is computed
     owner_ = decode->endpoint->name;
   }
   const Member* decode = owner_.empty() ? nullptr : view->find(owner_);

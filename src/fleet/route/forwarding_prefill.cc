@@ -1,5 +1,5 @@
-// Sends the prompt to a prefill worker before a decode worker answers. If no prefill worker computes it, the
-// decode worker does, or --enforce-disagg refuses the request.
+// Sends the prompt to a prefill worker, then the request to a decode worker. If no prefill worker computes
+// the prompt, the decode worker does, or --enforce-disagg refuses the request.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,15 +13,16 @@
 
 namespace octavo::fleet {
 
-// Null: the request has no prompt for another worker, or the decode worker has most of it cached.
+// Returns null if the request has no prompt for another worker, or the decode worker has cached most of it.
 std::shared_ptr<const std::string> Forwarding::prefill_request() {
   const http::Request& request = in_.request();
   if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
-  if (!in_.route().stored_id.empty()) return nullptr;  // it continues a response of a decode worker
+  // a decode worker stores the response that the request continues
+  if (!in_.route().stored_id.empty()) return nullptr;
   std::optional<std::string> body = prefill_body(request.path, request.body);
   if (!body) return nullptr;
   if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {
-    draw_ = balancer_.draw();  // so that the chosen decode worker later gets the request
+    draw_ = balancer_.draw();  // reused later, to choose the same decode worker again
     const auto rest = balancer_.new_tokens(in_.route(), choice_options(Role::decode));
     if (rest && *rest <= own_max) {
       context_.metrics.prefilled("local");
@@ -31,7 +32,7 @@ std::shared_ptr<const std::string> Forwarding::prefill_request() {
   return std::make_shared<const std::string>(*std::move(body));
 }
 
-// Sends the prompt to the best prefill worker that has not got it yet.
+// Sends the prompt to the best prefill worker that was not tried yet.
 void Forwarding::prefill(std::shared_ptr<const std::string> body) {
   auto choice = choose_prefill();
   if (!choice) return spill("no prefill worker is left");
@@ -45,7 +46,8 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
-  constexpr std::int64_t kTimerUs = 2'000;  // calls measure their remaining time in whole milliseconds
+  // rounding of the calls' remaining time, which is in whole milliseconds
+  constexpr std::int64_t kTimerUs = 2'000;
   const bool late =
       now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.pd.prefill_timeout_ms;
   const bool silent = !result && (attempt.forgotten || late);
@@ -75,7 +77,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   spill(reason);
 }
 
-// Called if no prefill worker computes the prompt.
+// Continues without a prefill worker.
 void Forwarding::spill(const std::string& reason) {
   if (!context_.options.pd.enforced) {
     context_.metrics.prefilled(history_.prefill_is_busy ? "busy" : "failed");
@@ -86,12 +88,13 @@ void Forwarding::spill(const std::string& reason) {
   refuse(503, "no prefill worker could compute the prompt, and --enforce-disagg is set: " + reason);
 }
 
-// params: location of the prompt's blocks; nullopt: the decode worker computes the prompt.
+// Sends the request to a decode worker. params: location of the prompt's blocks; nullopt: the decode worker
+// computes the prompt.
 void Forwarding::decode(const std::optional<std::string>& params) {
   state_ = Sent{};
   history_.tried.clear();
   history_.prefill_is_busy = false;
-  history_.refusal.reset();  // it was a prefill worker's
+  history_.refusal.reset();  // from a prefill worker
   prefilled_ = params.has_value();
   if (params)
     body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));

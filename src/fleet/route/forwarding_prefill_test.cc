@@ -1,4 +1,4 @@
-// Prompts at prefill workers, answers at decode workers.
+// Tests with prompts at prefill workers and answers at decode workers.
 #include "fleet/route/test_router.h"
 
 namespace octavo::fleet {
@@ -26,7 +26,7 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
             R"({"kv_transfer_params":{"remote_port":7},"prompt": "a", "max_tokens": 9})");
   EXPECT_NE(first_leg.find(R"("max_tokens":1)"), std::string::npos) << first_leg;
   EXPECT_NE(first_leg.find(R"("do_remote_decode":true)"), std::string::npos) << first_leg;
-  // Decode workers get all other requests unchanged.
+  // The router sends all other requests unchanged to decode workers.
   EXPECT_EQ(post(R"({"prompt": ["a", "b"]})").body, R"({"prompt": ["a", "b"]})");
   EXPECT_EQ(prefill.requests, 1);
   EXPECT_EQ(decode.requests, 2);
@@ -64,7 +64,7 @@ TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
   Replica refusing("r", [](auto e) { e->respond({.status = 400}); });
   Replica mute("m", [](auto e) {
     e->start_stream({.content_type = "application/json"});
-    e->write("{");  // drops the exchange without finish()
+    e->write("{");  // there is no finish(), so the stream breaks
   });
   Replica silent("s", [](auto e) { e->respond({.body = R"({"choices": []})"}); });
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });

@@ -1,5 +1,5 @@
-// Forwarding: a request in the queue, before its first attempt and again after workers have refused it for
-// lack of capacity.
+// Parts of Forwarding about the queue, in which a request waits before its first attempt, and after workers
+// have refused it for lack of capacity.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kPriorityMax = 100;  // each priority is a band of the queue
 
-// The band of a request. As in vLLM, low values are first; lines of batches are last.
+// Returns the band of a request. Low priorities are first, as in vLLM; lines of batches are last.
 int band_of(const http::Request& request, int priority) {
   if (request.origin == http::Request::Origin::background) return -kPriorityMax;
   return -std::clamp(priority, -kPriorityMax, kPriorityMax);
@@ -40,19 +40,18 @@ void Forwarding::watch_deadline() {
   });
 }
 
-// The client's own deadline is over while the request waits.
+// Refuses a waiting request whose client's deadline is over.
 void Forwarding::too_late() {
   leave();
   refuse_late();
 }
 
-// Removes the request from the queue.
 void Forwarding::leave() {
   if (const auto* queued = std::get_if<Queued>(&state_); queued && queued->id != 0)
     context_.queue->cancel(queued->id);
 }
 
-// Called if no worker can get the request now.
+// Continues if no worker can receive the request now.
 void Forwarding::no_worker() {
   context_.queue ? wait_again() : refuse_for_now(503, "no replica is available");
 }
@@ -75,9 +74,9 @@ void Forwarding::wait_for_room() {
   watch_deadline();
 }
 
-// Called if workers have refused the request or are unreachable. The first time, the request enters the queue
-// at once: the queue now knows that no worker has capacity. Later it pauses first: the queue may be wrong
-// about the workers, since other routers use them, few serve the model, or one has just ended.
+// Makes a request wait again, after workers have refused it or were unreachable. The first time, it enters
+// the queue at once, since the queue now knows that no worker has capacity. Later it pauses first, since the
+// queue may be wrong: other routers use the workers, few of them serve the model, or one has just ended.
 void Forwarding::wait_again() {
   history_.tried.clear();
   if (in_.route().stored_id.empty()) owner_.clear();  // the near decode worker has no capacity

@@ -1,4 +1,4 @@
-// Requests that wait in the queue while no worker is available.
+// Tests of requests that wait in the queue until a worker is available.
 #include <future>
 
 #include "fleet/route/test_router.h"

@@ -13,12 +13,12 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // header of vLLM
-constexpr int kOwnDeadlineGraceMs = 2'000;  // extra time, since the worker itself reports the end of the
-                                            // client's deadline
+constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's header
+// extra time, since the worker reports that the client's deadline is over
+constexpr int kOwnDeadlineGraceMs = 2'000;
 
-// Headers for workers. Keys of tenants are only for the router; workers get the router's own key if
-// configured.
+// Returns the headers for workers. They omit the keys of tenants, and contain the router's API key if there
+// is one.
 http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came) {
   http::Headers headers;
   const bool own_key = !options.tenants.empty();
@@ -102,7 +102,7 @@ http::CallRequest Incoming::call_request(const Endpoint& endpoint, std::shared_p
   return call;
 }
 
-// The pointer keeps the exchange alive, and with it the body, while a call runs.
+// The pointer shares ownership of the exchange, so the body exists while a call runs.
 std::shared_ptr<const std::string> Incoming::body() const {
   if (request().body.empty() && request().method != "POST") return nullptr;
   return {exchange_, &request().body};

@@ -1,4 +1,4 @@
-// A request that the router has received. Makes the calls to workers.
+// A request that the router has received, and the calls to workers made from it.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,35 @@ class Incoming {
   const http::Request& request() const { return exchange_->request(); }
   const RouteRequest& route() const { return route_; }
   const std::string& tenant() const { return tenant_; }  // "": no tenant
-  bool explains() const;                                 // whether the client requests an explanation of the
-                                                         // choice
+  bool explains() const;                                 // the client requests an explanation of the choice
   std::int64_t arrived_us() const { return arrived_us_; }
-  double seconds() const;  // time since its arrival
+  double seconds() const;  // time since the arrival
 
   // Decodes the body's Content-Encoding, scans the body, and tokenises the prompt if the router has the
-  // model's tokenizer. Takes up to a second for a prompt of 1 MiB. Safe on any thread. Returns an error
-  // response if the body cannot be decoded.
+  // model's tokenizer. Takes up to a second for a prompt of 1 MiB. Thread-safe. Returns an error response if
+  // the body cannot be decoded.
   std::optional<http::Response> read();
-  std::uint64_t body_bytes_max() const;  // upper limit of the body's size after read()
-  bool knows_length() const;  // whether the router knows the exact number of prompt tokens
-  void name_no_model();       // removes the model, so that any worker can be chosen and report that it does
-                              // not serve the model
+  std::uint64_t body_bytes_max() const;  // maximum size of the body after read()
+  bool knows_length() const;             // the exact number of prompt tokens is known
+  void name_no_model();  // removes the model, so that any worker can report that it does not serve it
 
-  // again: earlier attempts have used part of the client's own deadline.
+  // Returns the request for a call to this endpoint. again: an earlier attempt has used a part of the
+  // client's deadline.
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
                                  int timeout_ms, bool again) const;
   std::shared_ptr<const std::string> body() const;  // the client's body; may be null
 
   bool past_own_deadline() const;
-  int left_ms() const;  // remaining time of the router's limit or of the client's own deadline
+  int left_ms() const;  // time until the router's timeout or the client's deadline
 
  private:
-  bool is_encoded() const;  // the body has a Content-Encoding
+  bool is_encoded() const;
 
   const RouteContext context_;
   const std::shared_ptr<http::Exchange> exchange_;
   const std::int64_t arrived_us_;
   const std::string tenant_;
-  http::Headers headers_;  // headers to send to workers
+  http::Headers headers_;  // headers for workers
   RouteRequest route_;
 };
 

@@ -14,12 +14,11 @@ namespace {
 
 constexpr int kTickMs = 100;
 constexpr int kModelsMs = 30'000;
-constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refreshes of models
+constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refreshes of the models
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 
-// Metrics of engines, and of a router that is a worker of this one: it shows the requests that its own
-// workers compute and those that wait in its queue.
+// Metrics of engines, and of routers as workers: the requests at their workers and in their queues.
 const EngineMetrics& worker_metrics() {
   static const EngineMetrics kMetrics = [] {
     EngineMetrics metrics = known_engines().any;
@@ -83,8 +82,8 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
 }
 
-// After a failed probe, the next one follows at the startup interval, so that a frozen worker is found before
-// three normal intervals have passed.
+// After a failure, repeats the probe at the startup interval, so that a hanging worker is found in less than
+// three normal intervals.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
     const bool well = answer && answer->status / 100 == 2;
@@ -99,7 +98,7 @@ void Monitor::probe(const Member& member) {
   });
 }
 
-// Logs each new reason once: some never mend themselves, such as a certificate that is not trusted.
+// Logs a reason only when it changes, since some persist, such as an untrusted certificate.
 void Monitor::note_failure(const Member& member, Known& known, std::string failure) {
   if (!failure.empty() && failure != known.failure)
     log_warning("{}: the health check fails: {}", member.endpoint->label(), failure);
@@ -114,7 +113,8 @@ void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
   };
   EnginePage page = read();
   balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);
-  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();  // metrics of the endpoint's rank
+  // keep only metrics of the endpoint's rank
+  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();
   if (!page.state) return;
   const auto restarted = balancer_.scraped(
       {{.endpoint = asked.id, .name = asked.endpoint->name, .state = std::move(page.state)}});
@@ -134,7 +134,7 @@ void Monitor::refresh_models(std::function<void()> done) {
     if (now_us() - refreshed_us_ < kRefreshUs) return done();
     refreshing_.push_back(std::move(done));
     if (refreshing_.size() > 1) return;
-    ++models_open_;  // counts this function itself, until the end of the loop
+    ++models_open_;  // counts this function until the end of the loop
     const auto view = balancer_.fleet().view();
     for (const Member& member : view->members) {
       if (member.state.availability != Availability::available) continue;

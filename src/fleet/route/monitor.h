@@ -1,4 +1,4 @@
-// Polls health, metrics and models of every endpoint.
+// Reads health, metrics and models of all endpoints at intervals.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client of its loop.
+// The object must outlive the AsyncClient of its loop.
 class Monitor {
  public:
   Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop)
       : balancer_(balancer), options_(options), loop_(loop) {}
   void start();
 
-  // The model lists of all endpoints as one GET /v1/models answer. If several cards have the same id, it has
-  // the first one.
+  // Returns the models of all endpoints as an answer to GET /v1/models. From several cards with the same id,
+  // returns the first one.
   std::string models_json() const;
 
-  // Requests the models of all available endpoints, unless this was just done. Calls `done` once, on any
-  // thread, when all have answered or a second has passed. Safe from any thread.
+  // Requests the models of all available endpoints, unless this was done less than a second ago. Calls `done`
+  // once, on any thread, when all have answered or after a second. Thread-safe.
   void refresh_models(std::function<void()> done);
 
  private:
-  struct Known {  // state of an endpoint; times are those of the last requests
+  struct Known {  // times are those of the last requests
     std::int64_t probed_us = 0;
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
-    std::string failure = {};  // reason why the last probe failed; "": it succeeded
+    std::string failure = {};  // reason of the last failed probe; "": it succeeded
   };
 
   void tick();
@@ -52,8 +52,8 @@ class Monitor {
   const RouterOptions& options_;
   http::ClientLoop& loop_;
   std::unordered_map<std::string, Known> known_;   // by endpoint name
-  std::vector<std::function<void()>> refreshing_;  // callers that wait for models
-  int models_open_ = 0;                            // number of running requests of the refresh
+  std::vector<std::function<void()>> refreshing_;  // callbacks of refresh_models()
+  int models_open_ = 0;                            // running requests of the refresh
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::map<std::string, std::string>> cards_;  // by endpoint, then by model

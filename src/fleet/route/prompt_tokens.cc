@@ -9,10 +9,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // maximum size of a body to tokenise, which takes up to
-                                                     // a second
-constexpr int kMismatchesMax = 8;                    // number of consecutive mismatches after which the
-                                                     // tokenizer counts as wrong
+constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // maximum size of a body to tokenise, in up to a second
+constexpr int kMismatchesMax = 8;  // consecutive mismatches after which the tokenizer is not used any more
 
 }  // namespace
 
@@ -56,7 +54,7 @@ Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request
                                                     const RouteRequest& route) const {
   TRY(const boost::json::object body, openai::parse_body(request.body));
   openai::Fields fields(body);
-  bool add_special_tokens = !chat;  // a template writes them
+  bool add_special_tokens = !chat;  // a chat template writes special tokens
   TRY_VOID(fields.boolean("add_special_tokens", add_special_tokens));
   if (!chat) return tokenizer_->encode(route.text, add_special_tokens);
   TRY(const openai::ChatPrompt prompt, openai::read_chat_prompt(fields, {}));

@@ -1,4 +1,4 @@
-// Computes the token ids of a prompt as the replica does, for look-ups in the index of KV events.
+// Computes the token ids of a prompt like the replicas, for the index of KV events.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,16 @@ namespace octavo::fleet {
 
 class PromptTokens {
  public:
-  // tokenizer: that of the replicas' model, with its chat template. Errors: an invalid template.
+  // tokenizer: of the replicas' model, with its chat template. Errors: an invalid template.
   static Result<PromptTokens> make(std::shared_ptr<const Tokenizer> tokenizer);
 
   // Writes the token ids of /v1/completions and /v1/chat/completions to `route`. Other requests, bodies above
   // 1 MiB and invalid bodies keep their estimate; the replica reports an invalid body.
   void write(const http::Request& request, RouteRequest& route) const;
 
-  // Compares the number of tokens with the number from the replica, and returns whether they are equal. After
-  // several unequal numbers in a row the tokenizer or its template differs from the replicas'; from then on
-  // prompts keep their estimates. Safe from any thread.
+  // Compares the number of tokens with the replica's number, and returns whether they are equal. After
+  // several mismatches in a row, the replicas must have another tokenizer or template, and prompts keep their
+  // estimates. Thread-safe.
   bool compare(std::size_t tokens, std::int64_t reported) const;
 
  private:

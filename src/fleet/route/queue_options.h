@@ -1,10 +1,10 @@
-// Queue for requests if no worker has capacity.
+// Queue for requests while no worker has capacity.
 #pragma once
 
 namespace octavo::fleet {
 
 struct QueueOptions {
-  int size = 0;  // maximum number of requests; 0: requests are refused if no worker has capacity
+  int size = 0;  // maximum number of waiting requests; 0: no queue, requests are refused
   int timeout_s = 60;
 };
 

@@ -1,5 +1,5 @@
-// Limits the load from retries to a fraction of the requests, plus a few per second (Finagle's retry budget).
-// So an overloaded fleet does not get several times its load.
+// Limits retries to a fraction of the requests, plus a few per second (Finagle's retry budget). So retries
+// cannot multiply the load of an overloaded fleet.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +8,18 @@
 
 namespace octavo::fleet {
 
-// Safe from any thread.
+// Thread-safe.
 class RetryBudget {
  public:
   explicit RetryBudget(double share) : share_(share) {}
 
-  // Call it for each new request: adds a fraction of a retry to the budget.
+  // Adds a fraction of a retry to the budget. Call it for each new request.
   void earn() {
     const std::lock_guard lock(mutex_);
     earned_ = std::min(earned_ + share_, kSavedMax);
   }
 
-  // False: the budget is used up.
+  // Takes a retry from the budget. Returns false if the budget is empty.
   bool take(std::int64_t now_us) {
     const std::lock_guard lock(mutex_);
     free_ = std::min(kFreePerSecond, free_ + kFreePerSecond * static_cast<double>(now_us - taken_us_) * 1e-6);

@@ -1,4 +1,4 @@
-// The parts of a router that all requests share.
+// The parts of a router that all requests use.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -25,7 +25,7 @@ struct RouteContext {
   StoredResponses& stored;
   Admission& admission;
   RouteQueue* queue;                  // null: requests never wait
-  boost::asio::thread_pool& readers;  // threads that read long bodies
+  boost::asio::thread_pool& readers;  // threads that scan long bodies
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// The router's metrics, with SGLang's names smg_* if SGLang has them. Safe from any thread.
+// The router's metrics, with SGLang's names smg_* where they exist. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ class RouteMetrics {
   void selected(const std::string& worker);
   void worker_failed(const std::string& worker);
   void cache_changed(const std::string& worker, std::size_t events);
-  void restored(const std::string& worker, std::size_t blocks);  // counts blocks copied from another router
+  void restored(const std::string& worker, std::size_t blocks);  // counts blocks from another router's index
   void retried();
   void retries_exhausted();
   void rate_limited();
   void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
-  void forget(const std::string& worker);    // removes the worker's metrics
-  void migrated(bool goes_on);               // counts a broken stream of events, and whether it continues
-  void hedged(bool won);                     // counts a request that was sent to a second replica
-  void peer_told(bool understood);           // counts a load message to another router
-  void peers(int now);                       // sets the number of other routers that report load
-  // Counts a prompt whose tokens are known, at a replica that reports its cached tokens.
+  void forget(const std::string& worker);
+  void migrated(bool goes_on);               // counts a broken stream, and whether it continues
+  void hedged(bool won);  // counts a request with a second attempt; won: the second one answered first
+  void peer_told(bool understood);  // counts a message from another router; understood: it was valid
+  void peers(int now);              // sets the number of other routers that report load
+  // Counts a prompt with known tokens, at a replica that reports its cached tokens.
   void prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached, bool same_length);
   void answered(int status, double seconds);
   void first_byte(double seconds);
   void decided(double seconds);
 
-  // All metrics in Prometheus' text format, except gauges of workers.
+  // Returns all metrics as Prometheus text, except gauges of workers.
   std::string text() const;
 
  private:

@@ -1,4 +1,4 @@
-// Queue of requests until a worker has capacity, by priority and fair between tenants (fleet/flow).
+// Queue of requests until a worker has capacity, by priority and with fair shares of tenants (fleet/flow).
 #pragma once
 
 #include <atomic>
@@ -14,19 +14,19 @@ namespace octavo::fleet {
 
 class RouteQueue {
  public:
-  // `balancer` must learn the workers' limits (BalancerOptions::learn_places). The arguments must outlive the
+  // balancer: must learn the workers' limits (BalancerOptions::learn_places). The arguments must outlive the
   // queue.
   RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options);
 
   std::uint64_t new_id() { return gate_.new_id(); }
-  // Calls `then` once, on any thread. A dispatched request is admitted, and must call sent() when it has
-  // chosen a worker.
+  // Calls `then` once, on any thread. A dispatched request is admitted, and must call sent() after choosing a
+  // worker.
   void enter(FlowItem item, FlowGate::Then then);
   void sent() { --dispatched_; }
-  // Whether some worker may get requests, at its limit or not.
+  // Returns whether a worker may receive requests, even if it has no capacity now.
   bool has_workers() const;
-  // Counts a request that is about to enter the queue again. False: there are too many; otherwise call
-  // resume() later.
+  // Counts a request that pauses before it enters the queue again. Returns false if too many requests pause;
+  // otherwise call resume() later.
   bool pause();
   void resume() { --paused_; }
   void cancel(std::uint64_t id) { gate_.cancel(id); }
@@ -39,7 +39,7 @@ class RouteQueue {
   Balancer& balancer_;
   Admission& admission_;
   const int size_;
-  std::atomic<int> dispatched_ = 0;  // number of dispatched requests that have not chosen a worker yet
+  std::atomic<int> dispatched_ = 0;  // dispatched requests that have not chosen a worker yet
   std::atomic<int> paused_ = 0;
   FlowGate gate_;
 };

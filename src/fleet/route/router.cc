@@ -63,8 +63,9 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
   return keys;
 }
 
-// Whether the route is for tenants: those of the APIs. All others are the operator's, because tenants can
-// neither read nor change the fleet, also by other names of a page: "/metrics/", "/engine_metrics".
+// Returns whether tenants may use the route: only the APIs. All other routes are for the operator, since
+// tenants must not read or change the fleet. Other spellings of a page ("/metrics/", "/engine_metrics") are
+// for the operator, too.
 bool is_for_tenants(const http::Request& request) {
   constexpr std::array<std::string_view, 2> kPlain{"/ping", "/version"};
   std::string_view path = request.path;
@@ -74,7 +75,7 @@ bool is_for_tenants(const http::Request& request) {
          std::ranges::find(kPlain, path) != kPlain.end();
 }
 
-// Whether the route needs no key. Orchestrators read these routes, and the router itself answers.
+// Returns whether the route needs no key: orchestrators read it, and the router answers it.
 bool is_public(const http::Request& request) {
   constexpr std::array<std::string_view, 3> kPublic{"/health", "/liveness", "/readiness"};
   const bool reads = request.method == "GET" || request.method == "HEAD";
@@ -137,7 +138,7 @@ Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
   return {};
 }
 
-// Null: the router has no peers.
+// Returns null if the router has no peers.
 Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& metrics,
                                              const PeerOptions& options) {
   if (options.endpoint.empty() && options.peers.empty()) return nullptr;
@@ -186,12 +187,13 @@ struct Router::State {
         context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
                 retries, stored,    admission, queue.get(), readers} {}
   ~State() {
-    server.reset();  // stops new requests,
+    // Stops new requests, then running calls, before the members that they use end.
+    server.reset();
     if (batches) batches->stop();
     if (queue) queue->stop();
     readers.join();
     batches.reset();
-    client.reset();  // then running calls; the objects they use end after this
+    client.reset();
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
@@ -200,7 +202,7 @@ struct Router::State {
   const RouterOptions options;
   std::unique_ptr<RouteMetrics> metrics;
   std::unique_ptr<Balancer> balancer;
-  std::unique_ptr<PeerSync> peers;  // null: there are no other routers
+  std::unique_ptr<PeerSync> peers;  // null: no other routers
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
   Tenants tenants;
@@ -215,11 +217,11 @@ struct Router::State {
   const std::unique_ptr<RouteQueue> queue;  // null: requests never wait
   boost::asio::thread_pool readers{2};
   const RouteContext context;
-  std::unique_ptr<BatchApi> batches;  // null: the workers answer requests for files and batches
+  std::unique_ptr<BatchApi> batches;  // null: workers handle files and batches
   std::unique_ptr<http::Server> server;
 };
 
-// Reads and writes files on threads that may wait.
+// Reads and writes files, on threads that may block.
 void Router::State::handle_batches(std::shared_ptr<http::Exchange> exchange) {
   boost::asio::post(readers, [this, exchange = std::move(exchange)] {
     const auto done = within_memory([&]() -> Result<> {

@@ -1,4 +1,4 @@
-// `octavo route`: an HTTP server in front of many replicas.
+// `octavo route`: an HTTP server that forwards requests to many replicas.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace octavo::fleet {
 
 class Router {
  public:
-  // Errors: an invalid URL, an unknown policy, or it cannot listen at the address; the error names the field.
+  // Errors name the field: an invalid URL, an unknown policy, an address that is not available.
   static Result<std::unique_ptr<Router>> start(RouterOptions options, const BatchOptions& batch_options = {});
   ~Router();
 
   std::uint16_t port() const;
   std::string address() const;
-  // Running answers may continue for up to grace_ms.
+  // Running answers may continue for grace_ms.
   void stop(int grace_ms);
 
  private:

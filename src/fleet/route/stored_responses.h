@@ -1,4 +1,4 @@
-// Remembers which worker stores a response or conversation: the worker that created its id.
+// Which worker stores a response or conversation: the one that has created its id.
 #pragma once
 
 #include <list>
@@ -9,13 +9,13 @@
 
 namespace octavo::fleet {
 
-// Safe from any thread. Keeps the last kResponsesMax ids.
+// Thread-safe. Keeps the last kResponsesMax ids.
 class StoredResponses {
  public:
   static constexpr std::size_t kResponsesMax = 100'000;
 
   void learn(std::string_view id, const std::string& worker);
-  // Name of the worker; "": unknown.
+  // Returns the name of the worker; "" if it is unknown.
   std::string worker_of(std::string_view id) const;
 
  private:
@@ -27,7 +27,8 @@ class StoredResponses {
   std::unordered_map<std::string, std::list<Entry>::iterator> by_id_;
 };
 
-// The first id with this prefix in the beginning of an answer, or in the first event of a stream; "": no id.
+// Returns the first id with this prefix in the beginning of an answer, or in the first event of a stream; ""
+// if none exists.
 std::string_view created_id(std::string_view answer, std::string_view prefix);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// The answer that is sent to the client: whole, or as a stream that several workers may continue.
+// The answer to the client: complete, or a stream that several workers may continue.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +16,33 @@ class StreamBack {
  public:
   explicit StreamBack(std::shared_ptr<http::Exchange> exchange) : exchange_(std::move(exchange)) {}
 
-  // If the request allows it, lets another worker continue the stream. Returns the body for the first worker;
-  // null: the client's body.
+  // Makes the stream continue at another worker after a failure, if the request allows it. Returns the body
+  // for the first worker; null: the client's body.
   std::shared_ptr<const std::string> make_resumable();
 
   bool begun() const { return begun_; }  // the client has received the head
   bool is_events() const { return events_; }
-  std::string id() const { return resumable_ ? resumable_->id() : ""; }  // id of a stream that may continue
-  bool is_full() const;                                 // the client does not read
-  bool is_complete() const;                             // the last event was received
-  bool continued_by(const http::Response& head) const;  // whether this answer can continue what the client
-                                                        // has received
+  // id of the stream; "": it cannot continue at another worker
+  std::string id() const { return resumable_ ? resumable_->id() : ""; }
+  bool is_full() const;      // the client does not read
+  bool is_complete() const;  // the last event has arrived
+  // an answer with this head can continue the client's stream
+  bool continued_by(const http::Response& head) const;
 
   void respond(http::Response whole) { exchange_->respond(std::move(whole)); }
   void begin(http::Response head);
-  // False: the stream itself reports that its worker cannot continue.
+  // Returns false if the stream reports that its worker cannot continue.
   bool write(std::string_view piece);
-  bool end_events();  // call it at the end of the worker's answer: writes an event that lacks a terminator
+  // writes the last event if its terminator is missing; call it at the end of the worker's answer
+  bool end_events();
   void write_error(std::string_view event);
   void finish() { exchange_->finish(); }
 
-  // After the stream broke: the missing events if the answer itself was complete; otherwise nullopt.
+  // After a broken stream: returns the missing events if the answer is complete; otherwise nullopt.
   std::optional<std::string> rest() const;
   void write_rest(const std::string& rest) { exchange_->write(rest); }
-  // The body for another worker. Null: no worker can continue, or the stream was continued `limit` times.
+  // Returns the body for another worker; null if no worker can continue, or the stream has continued `limit`
+  // times.
   std::shared_ptr<const std::string> migrate(int limit);
 
  private:

@@ -1,4 +1,4 @@
-// For tests: a router with replicas that the tests control.
+// For tests: a router, and replicas that the test controls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace octavo::fleet {
 
-// A replica that answers with its name, or as configured by a test.
+// A replica that answers with its name, or as the test has configured.
 class Replica {
  public:
   using Behaviour = std::function<void(std::shared_ptr<http::Exchange>)>;
@@ -37,13 +37,13 @@ class Replica {
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
   std::atomic<int> pages = 0;       // number of reads of its metrics
-  std::atomic<int> waiting = 3;     // number of waiting requests in its metrics
+  std::atomic<int> waiting = 3;     // waiting requests in its metrics
   std::atomic<int> started_s = 10;  // start time of its process
-  std::atomic<int> engines = 1;     // number of ranks in its metrics
+  std::atomic<int> engines = 1;     // ranks in its metrics
   std::atomic<bool> well = true;
   std::atomic<bool> has_metrics = true;
-  std::string own_metrics = {};        // if set, replaces its metrics; set it before the router starts
-  std::atomic<bool> has_more = false;  // whether its models include "more"
+  std::string own_metrics = {};        // replaces its metrics, unless empty; set it before the router starts
+  std::atomic<bool> has_more = false;  // its models include "more"
 
  private:
   std::string metrics() const {
@@ -93,7 +93,7 @@ class RouterTest : public testing::Test {
     const std::size_t replicas =
         options.workers.urls.size() + options.pd.prefill_urls.size() + options.pd.decode_urls.size();
     if (options.policy == RouterOptions().policy) options.policy = "round_robin";
-    // The interval is long, so that probes do not affect tests.
+    // A long interval, so that probes do not affect the test.
     if (options.health.interval_ms == RouterOptions().health.interval_ms) options.health.interval_ms = 10'000;
     options.health.startup_interval_ms = 20;
     options.metrics_interval_ms = 50;

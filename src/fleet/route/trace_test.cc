@@ -1,4 +1,4 @@
-// Spans of the router, and the context that workers get.
+// Tests of the router's spans and of the trace context for workers.
 #include <gmock/gmock.h>
 
 #include <boost/json/parse.hpp>

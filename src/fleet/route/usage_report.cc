@@ -5,7 +5,7 @@
 namespace octavo::fleet {
 namespace {
 
-// The value of the last member with this name.
+// Returns the value of the last member with this name.
 std::optional<std::int64_t> number_of(std::string_view json, std::string_view quoted_name) {
   const std::size_t at = json.rfind(quoted_name);
   if (at == std::string_view::npos) return std::nullopt;
@@ -20,7 +20,7 @@ std::optional<std::int64_t> number_of(std::string_view json, std::string_view qu
 
 }  // namespace
 
-// Searches instead of parsing, because an answer may have megabytes. Quotes in texts are escaped, so no text
+// Searches without parsing, because an answer may have megabytes. Quotes in strings are escaped, so no string
 // can contain such a member.
 std::optional<UsageReport> read_usage(std::string_view json) {
   const auto prompt = number_of(json, R"("prompt_tokens")");

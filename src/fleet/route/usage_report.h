@@ -9,11 +9,10 @@ namespace octavo::fleet {
 
 struct UsageReport {
   std::int64_t prompt_tokens = 0;
-  std::int64_t cached_tokens = 0;  // 0 if not reported
+  std::int64_t cached_tokens = 0;  // 0: not reported
 };
 
-// Reads the usage from a whole answer of a completion or chat, or from an event of its stream. nullopt: no
-// usage.
+// Reads the usage of a completion or chat, from a complete answer or an event; nullopt if none exists.
 std::optional<UsageReport> read_usage(std::string_view json);
 
 }  // namespace octavo::fleet

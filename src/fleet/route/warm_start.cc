@@ -28,7 +28,7 @@ CachePosition WarmStart::operator()(const Member& member) {
   return (*dump)->position;
 }
 
-// nullopt: the peer does not know the worker.
+// Returns nullopt if the peer does not know the worker.
 Result<std::optional<HeldDump>> WarmStart::ask(const std::string& worker) const {
   TRY(auto client, http::Client::connect({.host = peer_->host,
                                           .port = peer_->port,

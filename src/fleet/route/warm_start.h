@@ -1,5 +1,6 @@
-// A new router copies the KV index of another router (GET /kv_index), then applies replicas' events. Engines
-// replay only their last events; a router that has run for longer knows all of them.
+// Warm start: a new router copies the KV index of another router (GET /kv_index), then applies the replicas'
+// events. Engines can replay only their latest events, but a router that runs for longer has applied all of
+// them.
 #pragma once
 
 #include <optional>
@@ -16,12 +17,12 @@ namespace octavo::fleet {
 
 class WarmStart {
  public:
-  // The arguments must outlive this object. Without options.warm_from no router is read.
+  // The arguments must outlive this object. Without options.warm_from, it does nothing.
   WarmStart(Balancer& balancer, RouteMetrics& metrics, const RouterOptions& options)
       : balancer_(balancer), metrics_(metrics), options_(options), peer_(options.warm_from) {}
 
-  // Waits for the peer's answer and applies it, once for each worker. Call it on the thread that will
-  // subscribe to the worker. Returns an empty position if the peer is unreachable or does not know the
+  // Copies the blocks of one worker, and waits for them. Called once for each worker, on the thread that
+  // subscribes to its events. Returns an empty position if the peer is unreachable or does not know the
   // worker.
   CachePosition operator()(const Member& member);
 

@@ -1,4 +1,4 @@
-// Follows lists of workers for `octavo route`: Kubernetes, etcd, a file, DNS.
+// Lists of workers for `octavo route`: Kubernetes, etcd, a file, DNS.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// `balancer` must outlive the sources.
+// balancer: must outlive the sources.
 std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer, const RouterOptions& options);
 
 }  // namespace octavo::fleet

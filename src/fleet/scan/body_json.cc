@@ -29,7 +29,7 @@ void BodyMemory::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
 
 namespace {
 
-// Reads the code unit of a \uXXXX escape at this position; nullopt: there is no such escape.
+// Returns the code unit of the \uXXXX escape at this position; nullopt if none exists.
 std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   unsigned unit = 0;
   const std::string_view escape = text.substr(std::min(at, text.size()), 6);
@@ -38,7 +38,7 @@ std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   return error == std::errc() && end == escape.data() + 6 ? std::optional(unit) : std::nullopt;
 }
 
-// The escape at this position: unchanged, or U+FFFD for half of a surrogate pair.
+// Returns the escape at this position, or U+FFFD for half of a surrogate pair.
 std::string_view repaired_escape(std::string_view text, std::size_t at, std::size_t& length) {
   constexpr unsigned kHigh = 0xD800, kLow = 0xDC00, kEnd = 0xE000;
   const std::optional<unsigned> unit = code_unit(text, at);
@@ -50,7 +50,7 @@ std::string_view repaired_escape(std::string_view text, std::size_t at, std::siz
   return text.substr(at, length);
 }
 
-// Converts text that Python's json module accepts to JSON by RFC 8259.
+// Converts text that Python's json module accepts to JSON as in RFC 8259.
 std::string strict_json(std::string_view text) {
   constexpr std::array<std::string_view, 3> kNoNumbers{"NaN", "-Infinity", "Infinity"};
   std::string out;

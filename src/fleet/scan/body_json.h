@@ -1,4 +1,4 @@
-// Parses JSON in bodies from untrusted senders.
+// Parses JSON from untrusted senders.
 #pragma once
 
 #include <boost/container/pmr/memory_resource.hpp>
@@ -13,11 +13,11 @@
 
 namespace octavo::fleet {
 
-// Memory for one parsed body, limited to a multiple of the body's size. Bodies with a few bytes for each
+// Memory for one parsed body: at most a multiple of the body's size, since bodies with a few bytes for each
 // value would need much more. Throws bad_alloc above the limit.
 class BodyMemory : public boost::container::pmr::memory_resource {
  public:
-  // parsed: when it becomes true, the limit ends, since later additions are not from the sender.
+  // parsed: the limit ends when it becomes true, since later values do not come from the sender.
   explicit BodyMemory(std::size_t body_bytes, std::shared_ptr<const bool> parsed = {})
       : bytes_max_(kBytesAtLeast + kBytesForEach * body_bytes), parsed_(std::move(parsed)) {}
 
@@ -34,12 +34,12 @@ class BodyMemory : public boost::container::pmr::memory_resource {
   std::size_t used_ = 0;
 };
 
-// Maximum number of levels that Python's json module reads.
+// Maximum depth that Python's json module reads.
 inline constexpr std::size_t kBodyDepthMax = 990;
 
-// Parses the text in this memory. Accepts everything that Python's json module accepts: also UTF-16 and
-// UTF-32, a byte order mark, NaN and Infinity (become null), and halves of surrogate pairs (become U+FFFD).
-// Errors: invalid JSON, more than kBodyDepthMax levels, or the memory's limit.
+// Parses the text in this memory. Accepts everything that Python's json module accepts, including UTF-16,
+// UTF-32, byte order marks, NaN and Infinity (become null), and halves of surrogate pairs (become U+FFFD).
+// Errors: invalid JSON, more than kBodyDepthMax levels, more memory than the limit.
 Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
 
 }  // namespace octavo::fleet

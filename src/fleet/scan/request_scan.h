@@ -1,4 +1,4 @@
-// Reads the data that routing needs from a request's body. The body itself is forwarded unchanged.
+// Reads the fields of a request that routing needs. The body is forwarded unchanged.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace octavo::fleet {
 
-// Reads bodies of OpenAI's and Anthropic's routes and of SGLang's /generate. Another body gives a request
-// without model and text: the endpoint reports the error. headers: names of additional headers to read, in
+// Reads bodies of OpenAI's and Anthropic's routes and of SGLang's /generate. Other bodies give a request
+// without model and text, and the endpoint reports the error. headers: names of further headers to read, in
 // lower case.
 RouteRequest scan_request(const http::Request& request, std::span<const std::string> headers = {});
 

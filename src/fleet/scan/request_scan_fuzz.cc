@@ -1,5 +1,5 @@
-// Scans arbitrary bytes as request bodies of a router. It must not crash, and its memory must stay below a
-// small multiple of the body.
+// Scans random bytes as request bodies. The scan must not crash, and must not use more memory than a small
+// multiple of the body.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// These bodies together contain every field that is read.
+// Together, these bodies contain every field that the scan reads.
 const octavo::fuzz::JsonMutator& mutator() {
   static const octavo::fuzz::JsonMutator m({
       R"({"model": "m", "messages": [{"role": "user", "content": "hi"}, {"role": "user", "content": [{"type": "text",

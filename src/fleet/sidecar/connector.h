@@ -1,5 +1,5 @@
-// Protocols that connect a prefill engine and a decode engine. A connector is one small file in connectors/
-// and one row in connector.cc.
+// Protocols between a prefill engine and a decode engine. A connector is one small file in connectors/ and
+// one row in connector.cc.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -14,15 +14,15 @@ class TwoLegs;
 struct Connector {
   std::string_view name;  // llm-d's name
   std::string_view summary;
-  // Runs the request to its end. The prefiller is known and allowed, and the route has a prompt. prompt: from
-  // first_leg().
+  // Handles a request until its end. The prefill engine must be known and allowed, and the route must have a
+  // prompt. prompt: from first_leg().
   void (*run)(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 };
 
 std::span<const Connector> connectors();
 const Connector* find_connector(std::string_view name);  // null: unknown name
 
-// One function for each row, in the file of its connector.
+// One function for each row, defined in the connector's file.
 void run_mooncake(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 void run_offloading(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);

@@ -46,9 +46,10 @@ struct Sidecar::State {
         client(
             std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.http.threads})) {}
   ~State() {
-    server.reset();  // stops new requests,
+    // Stops new requests, then running calls, before the members that they use end.
+    server.reset();
     readers.join();
-    client.reset();  // then running calls; the objects they use end after this
+    client.reset();
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
@@ -58,15 +59,15 @@ struct Sidecar::State {
 
   const SidecarOptions options;
   const Connector& connector;
-  std::vector<std::string> allowed;  // in the format of Address::text()
+  std::vector<std::string> allowed;  // as written by Address::text()
   const std::uint64_t seed = secret_seed();
   std::atomic<std::uint64_t> draws = 0;
   std::unique_ptr<http::AsyncClient> client;
-  boost::asio::thread_pool readers{1};  // reads bodies outside the event loops
+  boost::asio::thread_pool readers{1};  // reads and decodes bodies outside of the event loops
   std::unique_ptr<http::Server> server;
 };
 
-// nullopt: the request names no prefiller.
+// Returns the prefill engine that the request names; nullopt if it names none.
 Result<std::optional<http::Address>> Sidecar::State::prefiller(const http::Request& request,
                                                                std::uint64_t draw) const {
   constexpr std::string_view kHeader = "x-prefiller-host-port";

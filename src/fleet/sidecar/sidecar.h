@@ -1,5 +1,5 @@
-// `octavo sidecar`: a proxy beside a decode worker (llm-d's routing sidecar). If a request has the header
-// x-prefiller-host-port, the proxy first sends its prompt to that prefill worker.
+// `octavo sidecar`: a proxy beside a decode worker (llm-d's routing sidecar). The request header
+// x-prefiller-host-port names a prefill worker, to which the proxy first sends the prompt.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,13 @@ namespace octavo::fleet {
 
 class Sidecar {
  public:
-  // Errors: an invalid URL, an unknown connector, or it cannot listen at the address; the error names the
-  // field.
+  // Errors name the field: an invalid URL, an unknown connector, an address that is not available.
   static Result<std::unique_ptr<Sidecar>> start(SidecarOptions options);
   ~Sidecar();
 
   std::uint16_t port() const;
   std::string address() const;
-  // Running answers may continue for up to grace_ms.
+  // Running answers may continue for grace_ms.
   void stop(int grace_ms);
 
  private:

@@ -1,4 +1,4 @@
-// One request in the sidecar: the calls that a connector makes to its two engines.
+// One request in the sidecar: a connector's calls to the two engines.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace octavo::fleet {
 
 enum class Look : std::uint8_t;  // result of reading an engine's load
 
-// Exists as long as one of its calls runs. Use it on its loop's thread.
+// Lives until its last call ends. Use it on its loop's thread.
 class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  public:
   using Then = std::function<void(const Result<http::Response>& reply)>;
   using Otherwise = std::function<void(const std::shared_ptr<TwoLegs>& legs)>;
 
-  // prefiller: empty if the local engine does all the work; otherwise a POST's body is decoded already
+  // prefiller: empty if the local engine does all the work; otherwise the exchange's body is already decoded
   // (Content-Encoding). draw: random bits.
   TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
           std::optional<http::Address> prefiller, std::uint64_t draw);
   ~TwoLegs() { trace_.end(status_); }
 
-  // Call it first: from then on, running calls end if the client disconnects.
+  // Call it first: ends running calls if the client disconnects.
   void watch_client();
 
   const SidecarOptions& options() const { return options_; }
@@ -40,20 +40,20 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::uint64_t draw() const { return draw_; }
 
   // Sends the body to the prefill engine. Retries after a lost connection or a retryable status, as the
-  // options say. If `to_its_end`, the call continues after the client disconnects. Otherwise it also ends if
-  // the engine is silent and idle, or if it reports no load for too long.
+  // options require. to_its_end: the call continues after the client disconnects. Otherwise the call also
+  // ends if the engine is silent and idle, or if it reports no load for too long.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
-  // As above, concurrently with decode(). Only a failure is used, for the log. The call continues after the
-  // client disconnects: otherwise the decode engine would wait for blocks that never arrive.
+  // Sends the body to the prefill engine, concurrently with decode(). Logs a failure. The call continues
+  // after the client disconnects: otherwise the decode engine would wait for blocks that never arrive.
   void prefill_meanwhile(std::string body, http::Headers more = {});
   // Sends a GET to another port of the prefill engine.
   void ask_prefiller(int port, std::string target, Then then);
 
-  // Sends the request to the local engine, and its response to the client. cached_tokens: if set, replaces
-  // the number in the usage.
+  // Sends the request to the local engine, and the response to the client. cached_tokens: replaces the number
+  // in the usage, if set.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
-  // As above. But if the answer ends with finish_reason "cache_threshold" before its first token, it is not
-  // forwarded to the client, and `otherwise` is called.
+  // Sends the request to the local engine. If the answer ends with finish_reason "cache_threshold" before its
+  // first token, calls `otherwise` instead of forwarding the answer.
   void decode_if_cached(std::string body, Otherwise otherwise);
   void decode_alone();
 
@@ -72,9 +72,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     std::weak_ptr<http::Call> call = {};
     RequestTrace::Call span = {};
     std::int64_t sent_us = 0;        // time of the last attempt
-    std::int64_t idle_since_us = 0;  // time since which the engine is idle, from its metrics; 0: it is not
-                                     // idle
-    int unreachable = 0;             // number of consecutive checks without an answer
+    std::int64_t idle_since_us = 0;  // start of the engine's idle time, from its metrics; 0: it is not idle
+    int unreachable = 0;             // consecutive checks without an answer
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);
@@ -94,7 +93,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::shared_ptr<http::Exchange> exchange_;
   const std::optional<http::Address> prefiller_;
   const std::uint64_t draw_;
-  http::Headers headers_;  // headers for both engines
+  http::Headers headers_;  // for both engines
   std::weak_ptr<http::Call> call_;
   const RequestTrace trace_;
   RequestTrace::Call decode_span_;
@@ -104,8 +103,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;
-  Otherwise otherwise_;  // set until the answer has content
-  std::string held_;     // bytes held back until then
+  Otherwise otherwise_;  // not empty until the answer has content
+  std::string held_;     // bytes of the stream that are held back
   bool event_stream_ = false;
   bool streaming_ = false;
 };

@@ -32,8 +32,8 @@ bool says_something(const json::value* value) {
   return value->is_object();
 }
 
-// Whether the chunk has text, tokens, or a delta other than the role. Chunks of routes without choices are
-// never refusals.
+// Returns whether the chunk has text, tokens, or a delta other than the role. A chunk without choices is
+// always an answer.
 bool is_answer(const json::object& chunk) {
   if (!chunk.contains("choices")) return true;
   const json::object* choice = first_choice(chunk);

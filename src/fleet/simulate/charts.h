@@ -1,4 +1,4 @@
-// Draws the results of simulations.
+// Charts of simulations.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ struct NamedResult {
   SimulationResult result;
 };
 
-// Fraction of requests by TTFT, fraction of tokens by ITL, unfinished requests over time, and cached fraction
-// of prompts over time. Each result has a curve.
+// Returns four charts with a curve for each result: fraction of requests by TTFT, fraction of tokens by ITL,
+// unfinished requests over time, cached fraction of prompts over time.
 std::vector<Chart> charts(std::span<const NamedResult> results);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Metrics of a simulated replica since the last reading, like a real replica's /metrics page.
+// Metrics of a simulated replica since the last reading, like those on a replica's /metrics page.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@ namespace octavo::fleet {
 
 class ReplicaMeter {
  public:
-  // Reports a request's first token. Its whole prompt counts as computed, including the cached part.
+  // Counts the whole prompt as computed, including its cached part.
   void first_token(const traffic::AnswerTimes& answer);
   void token() { reading_.tokens += 1; }
   void finished(const traffic::AnswerTimes& answer);
 
-  // Latencies are those that a fraction `share` of the requests did not exceed. Resets the counters.
+  // Returns the metrics, and resets the counters. share: the quantile of the latencies.
   ReplicaReading read(double share, int running, int waiting);
 
  private:

@@ -1,4 +1,4 @@
-// Statistics of a simulation, with the names of vLLM's `bench serve`.
+// Figures of a simulation, with the names of vLLM's `bench serve`.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,12 +10,12 @@
 
 namespace octavo::fleet {
 
-// Statistics of traffic/figures.h, in which a request is sent when it reaches the router. Also those of the
-// fleet: cached_input_tokens, prefix_cache_hit_rate, steps, preemptions, *_utilization, replica_hours.
+// Returns the figures of traffic/figures.h, where a request is sent when it reaches the router, and figures
+// of the fleet: cached_input_tokens, prefix_cache_hit_rate, steps, preemptions, *_utilization, replica_hours.
 boost::json::object report(const SimulationOptions& options, const SimulationResult& result,
                            const traffic::Goodput& goodput, std::span<const double> percentiles);
 
-// A text table with several reports side by side.
+// Returns a text table with a column for each report.
 std::string report_table(std::span<const boost::json::object> reports);
 
 }  // namespace octavo::fleet

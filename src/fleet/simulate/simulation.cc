@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// The given policy, or the policy of this name.
+// Returns the pipeline of the options, otherwise the policy of this name.
 Result<PoolOptions> make_policy(const SimulationOptions& options, Role part, const std::string& name) {
   if (options.pipeline) return PoolOptions{part, name, *options.pipeline};
   const Policy* policy = find_policy(name);

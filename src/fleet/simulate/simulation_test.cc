@@ -57,7 +57,7 @@ TEST(Simulation, WhatReplicasTellIsKnownLongerThanWhatTheyWereSent) {
   const double sent = cached_share(options, trace);
   options.kv_events = true;
   const double told = cached_share(options, trace);
-  // All blocks of the previous turn except the last one; prompts have 2 to 7 blocks.
+  // All blocks of the previous turn except the last one are cached. Prompts have 2 to 7 blocks.
   EXPECT_GT(told, 0.7);
   EXPECT_LT(sent, told - 0.2);
 }
@@ -153,11 +153,10 @@ TEST(Simulation, WhatNeverFitsOrComesInAFullQueueIsRefused) {
 TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
   const Trace trace = conversations(12, 10, 2'000'000);  // 20 s
   for (const Policy& policy : policies()) {
-    // Conversations continue at the replica with their prefix, unless it is overloaded.
+    // Conversations continue at the replica that has cached their prefix, unless it is overloaded.
     const bool goes_home = policy.name == "cache_aware" || policy.name == "kv_aware";
     SimulationOptions options = small_fleet(1, std::string(policy.name));
-    options.timing.fixed_us = 50'000;  // an answer takes a second, so a replica that is removed still has
-                                       // requests
+    options.timing.fixed_us = 50'000;  // an answer takes a second, so a removed replica still has requests
     options.startup_us = 1'000'000;
     options.sizes = {{4'000'000, 4}, {9'000'000, 1}, {15'000'000, 3}, {60'000'000, 1}};
     const auto result = *simulate(options, trace);
@@ -165,7 +164,7 @@ TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
     ASSERT_EQ(result.replicas.size(), 6U) << "one, three and two";
     for (int i = 0; i < 3; ++i) {
       const ReplicaUse& went = result.replicas[static_cast<std::size_t>(i)];
-      EXPECT_GE(went.there_us, 6'000'000);  // five seconds, and one to start
+      EXPECT_GE(went.there_us, 6'000'000);  // five seconds, and one second to start
       EXPECT_LT(went.there_us, 9'000'000);
       EXPECT_LE(went.busy_us, went.there_us);
       EXPECT_TRUE(went.requests > 0 || goes_home) << policy.name;
@@ -187,7 +186,8 @@ TEST(Simulation, AReplicaThatIsAddedHasAnEmptyCache) {
   Trace trace = conversations(1, 4, 1'000'000);
   SimulationOptions options = small_fleet(1, "cache_aware");
   const auto stays = *simulate(options, trace);
-  options.sizes = {{1'900'000, 2}, {1'950'000, 1}};  // the newest replica is removed, so the cache stays
+  // the newest replica is removed, so the older one keeps its cache
+  options.sizes = {{1'900'000, 2}, {1'950'000, 1}};
   EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, stays.samples.back().cached_tokens);
   trace = one_request(1024, 2, 0);
   trace.blocks = {0, 1};
@@ -200,7 +200,7 @@ TEST(Simulation, AReplicaThatIsAddedHasAnEmptyCache) {
   EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, 1008) << "one of them was new";
 }
 
-// One prefill and one decode replica. A token has 1 KB of KV, which is transferred at 1 MB/s.
+// One prefill and one decode replica. The KV of a token has 1 KB, and the link 1 MB/s.
 SimulationOptions apart() {
   SimulationOptions options = small_fleet(1, "round_robin");
   options.timing = {.fixed_us = 1000, .token_us = 10};
@@ -219,7 +219,7 @@ TEST(Simulation, APromptThatIsComputedApartIsTakenOver) {
   ASSERT_TRUE(result) << result.error().message;
   const traffic::AnswerTimes& r = result->answers[0];
   EXPECT_TRUE(r.completed);
-  const int held = 96;  // tokens in whole blocks; the others are computed again, in the first step
+  const int held = 96;  // tokens in complete blocks; the first step computes the other tokens
   const std::int64_t prefill_us = 5000 + 100 * 20, transfer_us = held * 1000 + 300;
   EXPECT_EQ(r.first_us, r.sent_us + prefill_us + transfer_us + 1000 + (100 - held) * 10);
   EXPECT_EQ(r.last_us, r.first_us + 2 * (1000 + 10));
@@ -236,7 +236,7 @@ TEST(Simulation, APromptThatIsComputedApartIsTakenOver) {
 TEST(Simulation, OnlyBlocksThatTheDecoderHasNotAreSentOneAfterTheOther) {
   Trace trace = one_request(512, 2, 0);
   trace.requests.resize(2, trace.requests[0]);
-  trace.requests[1].arrival_us = 10'000'000;  // the same prompt: all but its last block are cached
+  trace.requests[1].arrival_us = 10'000'000;  // the same prompt, of which all but the last block are cached
   const auto result = *simulate(apart(), trace);
   const auto ttft = [&](std::size_t i) { return result.answers[i].first_us - result.answers[i].sent_us; };
   EXPECT_GE(ttft(0), 512 * 1000);
@@ -290,7 +290,7 @@ TEST(Simulation, UsersWaitForTheirAnswers) {
   trace.closed = true;
   trace.requests.resize(3, trace.requests[0]);
   trace.requests[1].follows = 0;
-  trace.requests[1].output_tokens = 1 << 20;  // refused
+  trace.requests[1].output_tokens = 1 << 20;  // too long, so it is refused
   trace.requests[1].arrival_us = 500'000;
   trace.requests[2].follows = 1;
   const auto result = *simulate(options, trace);
@@ -311,11 +311,11 @@ TEST(Simulation, SaysWhatIsWrong) {
   options.scheduler.enable_prefix_caching = false;
   EXPECT_EQ(simulate(options, trace).error().field, "enable-prefix-caching");
   options = apart();
-  options.scheduler.max_model_len = 8;  // of the decode replica
+  options.scheduler.max_model_len = 8;  // limit of the decode replica
   EXPECT_FALSE(simulate(options, trace)->answers[0].completed) << "refused";
 }
 
-// The scaling loop runs every second and returns one, three, two, three and one.
+// The scaling loop runs every second, and returns 1, 3, 2, 3, 1.
 TEST(Simulation, AScalingLoopAddsAfterTheStartAndRemovesAtOnce) {
   SimulationOptions options = small_fleet(1, "round_robin");
   options.metrics_interval_us = 100'000;
@@ -336,13 +336,13 @@ TEST(Simulation, AScalingLoopAddsAfterTheStartAndRemovesAtOnce) {
   const auto result = simulate(options, trace);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_THAT(std::vector(read.begin(), read.begin() + 9), testing::ElementsAre(1, 1, 1, 3, 3, 2, 2, 1, 1));
-  // Replicas are added after two seconds and ready at 3.5. One is removed after five, requested again after
-  // six, and cancelled after seven, before it is ready.
+  // Replicas are added at 2 s and ready at 3.5 s. One is removed at 5 s, requested again at 6 s, and canceled
+  // at 7 s, before it is ready.
   std::vector<double> there;
   for (const ReplicaUse& use : result->replicas) there.push_back(static_cast<double>(use.there_us) * 1e-6);
   ASSERT_EQ(there.size(), 4);
   EXPECT_NEAR(there[0], 3, 0.1);  // the newest replica
-  EXPECT_NEAR(there[1], 1, 0.1);  // it never got a request
+  EXPECT_NEAR(there[1], 1, 0.1);  // without any request
   EXPECT_NEAR(there[2], 5, 0.1);
   EXPECT_NEAR(there[3], static_cast<double>(result->duration_us) * 1e-6, 0.1);
   double of_all = 0;

@@ -1,4 +1,4 @@
-// Fleets in which one replica is slower than the others: users must not stay there for their cached prompts.
+// Fleets with one slow replica: users must leave it in spite of their cached prompts.
 #include <gtest/gtest.h>
 
 #include "fleet/simulate/test_traffic.h"
@@ -6,7 +6,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Conversations with a long prefix in the cache, short turns and answers of about a second.
+// Conversations with a long cached prefix, short turns, and answers of about a second.
 SimulationResult with_slow_replica(const std::string& policy, int replicas, double slowdown, double users) {
   const TrafficShape shape{.users = users * replicas,
                            .turns = 8,
@@ -43,7 +43,7 @@ TEST(SlowReplicas, KvAwareIsNoWorseThanRoundRobin) {
       }
 }
 
-// The time of a step varies with its load, which must not look like a slow replica.
+// The time of a step varies with the load. A loaded replica must not count as a slow one.
 TEST(SlowReplicas, EqualOnesKeepTheirConversations) {
   const Trace trace = users_of_groups(8, 64, 2);
   const SimulationResult blind = *simulate(fleet_of_users(8, "round_robin"), trace);

@@ -1,4 +1,4 @@
-// Draws a table of coloured cells as SVG, for reports.
+// Draws a table of coloured cells as SVG.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace octavo::fleet {
 
 struct ColourMap {
   struct Cell {
-    double factor = 1;                    // blue from 2 on, white at 1, orange at 0.5 and below, grey at 0
+    double factor = 1;                    // 2 and above: blue; 1: white; 0.5 and below: orange; 0: grey
     std::vector<std::string> lines = {};  // text of the cell
   };
   std::string title;

@@ -19,7 +19,7 @@ TEST(SvgMap, ColoursSayHowManyTimes) {
   for (const char* text : {">a map<", ">across<", ">up<", ">one<", ">high<", ">same<", ">much<",
                            "fill=\"#ffffff\"", "fill=\"#dddddd\""})
     EXPECT_THAT(picture, HasSubstr(text));
-  // Rows are stacked, the first at the bottom.
+  // The first row is at the bottom.
   EXPECT_LT(picture.find("y=\"108\""), picture.find("y=\"44\" width"));
   EXPECT_EQ(picture,
             svg_map({.title = "a map",

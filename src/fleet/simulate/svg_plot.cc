@@ -33,7 +33,7 @@ std::string escaped(std::string_view text) {
 
 // Converts values to pixels.
 struct Axis {
-  double low = 0, high = 1;  // range of values; logarithms if log
+  double low = 0, high = 1;  // range of values; of their logarithms if `log` is true
   bool log = false;
   double begin = 0, end = 1;  // range of pixels
 
@@ -42,7 +42,7 @@ struct Axis {
     return begin + ((log ? std::log10(value) : value) - low) / (high - low) * (end - begin);
   }
 
-  // Values with a tick: powers of ten, or 1, 2 and 5 times a power of ten.
+  // Returns the values with a tick: powers of ten, or 1, 2 and 5 times a power of ten.
   std::vector<double> ticks() const {
     std::vector<double> values;
     if (log) {
@@ -60,7 +60,7 @@ struct Axis {
   }
 };
 
-// The x or y axis over all points of a chart; y begins at 0.
+// Returns the x or y axis for all points of a chart. The y axis begins at 0.
 Axis axis_over(const Chart& chart, bool x) {
   Axis axis{.log = x && chart.log_x};
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -101,7 +101,7 @@ void put_curve(std::string& out, const Curve& curve, const Axis& x, const Axis& 
                      colour);
 }
 
-// The names of all curves in the order of their first use; the index selects the colour.
+// Returns the names of all curves, in the order of their first use. The index selects the colour.
 std::vector<std::string> names_of(std::span<const Chart> charts) {
   std::vector<std::string> names;
   for (const Chart& chart : charts)

@@ -1,4 +1,4 @@
-// State of simulate(): the simulated fleet and its requests in virtual time.
+// State of simulate(): the fleet and its requests in virtual time.
 #pragma once
 
 #include <algorithm>
@@ -21,32 +21,32 @@ namespace octavo::fleet {
 
 inline constexpr auto kNoEvent = std::numeric_limits<std::int64_t>::max();
 
-// Replicas with the same role.
+// Replicas of one role.
 struct SimulatedPool {
   Role part;
   SchedulerOptions scheduler;
   StepTiming timing;
 };
 
-using Handed = std::pair<std::size_t, PrefixHold*>;  // a request, and its prompt at the prefill replica
+using Handed = std::pair<std::size_t, PrefixHold*>;  // request, and its prompt at the prefill replica
 
 struct SimulatedReplica {
   Role role = Role::both;
-  std::unique_ptr<KvEventLog> events;    // null: it reports no events
+  std::unique_ptr<KvEventLog> events;    // null: the replica reports no events
   std::unique_ptr<Scheduler> scheduler;  // null after its removal, when its id is free
   std::int64_t started_us = 0;
-  StepPlan step = {};  // the running step
+  StepPlan step = {};
   bool busy = false;
   bool draining = false;  // accepts no new requests
-  double slowdown = 1;    // factor of the time of its steps
-  // Requests whose prompts were computed at another replica, and whose KV waits for free blocks here.
+  double slowdown = 1;    // factor of its step times
+  // Requests whose prompts another replica has computed, while too few blocks are free for their KV.
   std::deque<std::size_t> no_room = {};
-  // Requests whose KV has arrived or is being transferred, until their first token.
+  // Requests whose KV has arrived or is in transfer, until their first token.
   std::vector<Handed> handed = {};
-  int transfers = 0;              // number of running transfers to this replica
-  std::int64_t link_free_us = 0;  // end time of the last transfer
+  int transfers = 0;              // running transfers to this replica
+  std::int64_t link_free_us = 0;  // end of the last transfer
   ReplicaUse use = {};
-  ReplicaMeter meter = {};  // used if a scaling loop reads it
+  ReplicaMeter meter = {};  // used by a scaling loop
 };
 
 class World {
@@ -60,7 +60,7 @@ class World {
   Result<SimulationResult> run(std::vector<PoolOptions> policies);
 
  private:
-  // The end of a replica's step (kStep), or of the transfer of a request's KV to a replica.
+  // The end of a replica's step (request is kStep), or of the transfer of a request's KV.
   struct Event {
     std::int64_t time_us;
     EndpointId replica;
@@ -68,7 +68,7 @@ class World {
     auto operator<=>(const Event&) const = default;
   };
 
-  // The pause of a user until the next request.
+  // A user's pause until the next request.
   struct Thought {
     std::int64_t until_us;
     std::uint32_t request;
@@ -76,10 +76,9 @@ class World {
   };
   struct Requests {
     std::vector<Booking> bookings = {};  // [request]
-    std::vector<bool> apart = {};        // [request] whether a prefill pool computed its prompt
+    std::vector<bool> apart = {};        // [request] a prefill pool has computed its prompt
     std::priority_queue<Thought, std::vector<Thought>, std::greater<>> thoughts = {};
-    std::vector<std::uint32_t> follower = {};  // [request] index of the request that follows, in a closed
-                                               // trace
+    std::vector<std::uint32_t> follower = {};  // [request] index of the next request in a closed trace
     std::size_t ended = 0;
   };
   struct Scratch {
@@ -131,9 +130,9 @@ class World {
   std::vector<EndpointId> serving_;         // replicas that accept requests, in the order of their starts
   std::int64_t starts_ = 0;
   std::size_t resized_ = 0;             // index of the next change in options_.sizes
-  std::int64_t reading_us_ = kNoEvent;  // time of the scaling loop's next reading
-  std::deque<std::int64_t> starting_;   // decision times of new replicas that do not accept requests yet
-  std::vector<Event> events_;           // a heap; the next event is first
+  std::int64_t reading_us_ = kNoEvent;  // time of the next reading of the scaling loop
+  std::deque<std::int64_t> starting_;   // decision times of replicas that start
+  std::vector<Event> events_;           // heap, next event first
   Requests requests_;
   std::int64_t prompt_tokens_ = 0;  // see FleetSample
   std::int64_t cached_tokens_ = 0;

@@ -1,4 +1,4 @@
-// World: requests from arrival to the last token.
+// Parts of World about requests, from arrival to the last token.
 #include "fleet/simulate/world.h"
 
 namespace octavo::fleet {
@@ -9,7 +9,7 @@ constexpr std::size_t kProgressEvery = 256;
 
 }  // namespace
 
-// Chooses a replica for a request and adds the request there.
+// Chooses a replica, and adds the request there.
 void World::arrive(std::size_t number) {
   const TraceRequest& request = trace_.requests[number];
   traffic::AnswerTimes& answer = result_.answers[number];
@@ -24,7 +24,7 @@ void World::arrive(std::size_t number) {
   ended(number);
 }
 
-// Fills scratch_.prompt and scratch_.route for policies and schedulers.
+// Fills scratch_.prompt and scratch_.route.
 void World::describe(const TraceRequest& request) {
   write_tokens(trace_, request, scratch_.prompt);
   write_text(trace_, request, scratch_.route.text);
@@ -37,7 +37,7 @@ ChoiceOptions World::choice_options(std::size_t number, Role part) const {
   return {.part = part, .draw = random_bits(options_.seed, number, part == Role::decode)};
 }
 
-// Chooses a replica for the prompt in scratch_.route, and adds the booking to requests_.bookings.
+// Chooses a replica for the prompt in scratch_.route, and stores the booking in requests_.bookings.
 EndpointId World::choose(std::size_t number, Role part) {
   auto choice = balancer_->choose(scratch_.route, choice_options(number, part));
   if (!choice) return kNoEndpoint;
@@ -45,7 +45,7 @@ EndpointId World::choose(std::size_t number, Role part) {
   return choice->booking.endpoint;
 }
 
-// Whether the decode replica computes the prompt because few tokens are not cached.
+// Returns whether the decode replica computes the prompt, because few of its tokens are not cached.
 bool World::stays_together(std::size_t number) {
   if (options_.prefill.local_tokens_max == 0) return false;
   const std::int64_t prompt_tokens = trace_.requests[number].input_tokens;
@@ -53,7 +53,7 @@ bool World::stays_together(std::size_t number) {
              .value_or(prompt_tokens) <= options_.prefill.local_tokens_max;
 }
 
-// Adds the prompt in scratch_.prompt to a replica. False: the replica refuses it.
+// Adds the prompt in scratch_.prompt to a replica. Returns false if the replica refuses it.
 bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
   const int total = trace_.requests[number].input_tokens + output_tokens;
   if (!replicas_[id].scheduler->add({.prompt = scratch_.prompt, .max_total_tokens = total, .tag = number}))
@@ -62,7 +62,7 @@ bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
   return true;
 }
 
-// A prefill replica has computed a prompt: chooses a decode replica for it.
+// Chooses a decode replica for a prompt that a prefill replica has computed.
 void World::prefilled(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica) {
   const TraceRequest& request = trace_.requests[number];
   replica.scheduler->finish(planned.sequence);
@@ -92,7 +92,7 @@ void World::begin_transfers(EndpointId id) {
     write_tokens(trace_, request, scratch_.prompt);
     const int blocks = request.input_tokens / block_size;
     PrefixHold* hold = replica.scheduler->hold(scratch_.prompt, {}, blocks);
-    // If no running work will free blocks, the prompt is computed again.
+    // If no running work will free blocks, the decode replica computes the prompt again.
     if (!hold && (replica.busy || replica.transfers > 0)) return;
     replica.no_room.pop_front();
     ++replica.transfers;
@@ -120,7 +120,7 @@ void World::end_transfer(std::size_t number, EndpointId id) {
   begin_transfers(id);
 }
 
-// Passes the blocks received for a request to the cache.
+// Releases the received blocks of a request to the cache.
 void World::let_go(SimulatedReplica& replica, std::size_t number) {
   const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
   if (handed == replica.handed.end()) return;
@@ -166,7 +166,7 @@ void World::plan_followers() {
                                       : void(requests_.follower[requests[i].follows] = i);
 }
 
-// A request was answered or refused: its user pauses before the next request.
+// Handles the end of a request: its user pauses before the next one.
 void World::ended(std::size_t number) {
   if (trace_.closed && requests_.follower[number] != kNoRequest)
     requests_.thoughts.push(

@@ -1,5 +1,4 @@
-// Parses lists of endpoints such as "10.0.0.1:8000, 10.0.0.2", which come from gateways, test programs and
-// users.
+// Parses lists of endpoints such as "10.0.0.1:8000, 10.0.0.2".
 #pragma once
 
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace octavo::fleet {
 
-// The items between commas, without surrounding white space. Skips empty items.
+// Returns the items between commas, without white space around them. Skips empty items.
 std::vector<std::string> read_address_list(std::string_view text);
 
-// Whether the item names the endpoint: "10.0.0.1:8000" names only this endpoint, "10.0.0.1" all endpoints of
-// the address. An IPv6 address without a port may lack its brackets.
+// Returns whether the item names the endpoint. "10.0.0.1:8000" names one endpoint, "10.0.0.1" names all
+// endpoints of the address. An IPv6 address without a port may omit its brackets.
 bool address_names(std::string_view item, std::string_view endpoint);
 
 }  // namespace octavo::fleet

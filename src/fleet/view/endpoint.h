@@ -1,4 +1,4 @@
-// One replica of a model in the fleet: its identity and its known state. Plain data.
+// One replica of a model: its identity and its last known state.
 #pragma once
 
 #include <cmath>
@@ -14,37 +14,34 @@
 
 namespace octavo::fleet {
 
-// A small number, so that arrays can be indexed by endpoint. Fleet assigns it, and reuses it only when
-// nothing refers to it any more.
+// Small number, used as an index of arrays. Fleet assigns it, and reuses it when nothing refers to it.
 using EndpointId = std::uint32_t;
 inline constexpr EndpointId kNoEndpoint = ~EndpointId{0};
 
 enum class Role : std::uint8_t { both, prefill, decode };
 
-// Identity and description of an endpoint. It does not change while the endpoint is in the fleet.
+// Identity and description of an endpoint. describe() replaces the whole object.
 struct Endpoint {
   std::string name = {};                   // "host:port", unique in the fleet
   std::string url = {};                    // "http://host:port"
-  std::vector<std::string> models = {};    // base models that it serves; empty: unknown, so any model is
-                                           // accepted
-  std::vector<std::string> adapters = {};  // LoRA adapters; requests name them like models
+  std::vector<std::string> models = {};    // base models; empty: unknown, so the endpoint accepts any model
+  std::vector<std::string> adapters = {};  // names of LoRA adapters, which requests use as model names
   Role role = Role::both;
   std::map<std::string, std::string> labels = {};
-  std::string kv_events_endpoint = {};  // address of its KV cache events, "tcp://host:5557"; "": none
-  std::string kv_replay_endpoint = {};  // address for replays of its events; "": none
-  int priority = 0;          // from SRV records: it gets no requests while an endpoint with a lower number is
-                             // available
-  int weight = 1;            // from SRV records: relative weight among endpoints of its priority
-  int bootstrap_port = 0;    // for prefill endpoints with SGLang's transfer; otherwise 0
-  std::string pod = {};      // name of its pod; "": unknown
+  // address of its KV cache events, such as "tcp://host:5557"; "": no events
+  std::string kv_events_endpoint = {};
+  std::string kv_replay_endpoint = {};  // address for replays of its events; "": no replays
+  int priority = 0;                     // from SRV records: endpoints with a lower number get requests first
+  int weight = 1;                       // from SRV records: relative weight among endpoints of equal priority
+  int bootstrap_port = 0;    // bootstrap port of prefill endpoints with SGLang's transfer; otherwise 0
+  std::string pod = {};      // name of its Kubernetes pod; "": unknown
   std::string node = {};     // address of its machine; "": unknown
-  int rank = 0;              // index among the endpoints of its address, which are data-parallel ranks
-  bool shares_port = false;  // other ranks have the same port: requests contain the rank
-  int ranks = 0;             // registered number of data-parallel ranks at its port; 0: read it from its
-                             // metrics
-  int block_size = 0;        // registered number of tokens in a block; 0: read it from its metrics
+  int rank = 0;              // data-parallel rank among the endpoints of one address
+  bool shares_port = false;  // several ranks have the same port, so requests must name the rank
+  int ranks = 0;       // configured number of data-parallel ranks at the port; 0: read it from the metrics
+  int block_size = 0;  // configured number of tokens per block; 0: read it from the metrics
 
-  // Name for logs and metrics: the URL, and the rank if ranks share the URL.
+  // Returns the name for logs and metrics: the URL, with "@rank" if ranks share the URL.
   std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }
 
   bool operator==(const Endpoint&) const = default;
@@ -56,14 +53,14 @@ std::string_view ip_of(std::string_view address);
 // Removes the rank of an endpoint that shares its port: "10.0.0.1:8000" for "10.0.0.1:8000@1".
 std::string_view address_of(std::string_view name);
 
-// Whether a request may be sent to the endpoint, or the reason why not.
+// Whether an endpoint may get requests, and otherwise the reason.
 enum class Availability : std::uint8_t {
   available,
   unprobed,   // not probed yet
   starting,   // no probe has succeeded yet
   unhealthy,  // probes fail
   broken,     // its circuit breaker is open
-  draining,   // running requests continue, new ones are not accepted
+  draining,   // running requests continue; new requests are refused
 };
 
 struct AdapterState {
@@ -72,24 +69,24 @@ struct AdapterState {
   int active_max = 0;
 };
 
-// Numbers that policies can read. Key: name and source (see decide/attribute.h).
+// Numbers that policies read, by name and source (see decide/attribute.h).
 using AttributeKey = std::pair<std::string, std::string>;
 using Attributes = std::map<AttributeKey, double>;
-inline constexpr double kAttributeMax = 1e300;  // limit of absolute values, so that differences are finite
+inline constexpr double kAttributeMax = 1e300;  // maximum absolute value, so that differences are finite
 
 inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>::min();
 
-// State from the endpoint's last report.
+// State of an endpoint from its last report.
 struct EndpointState {
   Availability availability = Availability::unprobed;
-  std::int64_t observed_us = kNeverObserved;  // time when the fields below were read
-  int waiting = 0;                            // number of waiting requests
+  std::int64_t observed_us = kNeverObserved;  // time at which the fields below were read
+  int waiting = 0;
   int running = 0;
-  double kv_usage = 0;  // used fraction of its KV cache, 0 to 1
-  int block_size = 0;   // tokens in a block; 0: unknown
+  double kv_usage = 0;  // used fraction of the KV cache, 0 to 1
+  int block_size = 0;   // tokens per block; 0: unknown
   std::int64_t num_blocks = 0;
   double started_s = 0;       // start time of the process, in seconds since 1970; 0: not reported
-  double prompt_tokens = -1;  // number of prompt tokens since the process started; negative: not reported
+  double prompt_tokens = -1;  // prompt tokens since the start of the process; negative: not reported
   std::shared_ptr<const AdapterState> adapters = {};  // null: unknown
   std::shared_ptr<const Attributes> attributes = {};  // null: no attributes
 
@@ -100,9 +97,9 @@ struct EndpointState {
   }
 };
 
-// Whether the endpoint's process has restarted between the two reports.
+// Returns whether the endpoint's process has restarted between the two reports.
 inline bool has_restarted(const EndpointState& before, const EndpointState& now) {
-  constexpr double kSameStartS = 0.9;  // tolerance, since pages round to a second
+  constexpr double kSameStartS = 0.9;  // tolerance in seconds, since metrics round the start time
   if (before.started_s > 0 && now.started_s > 0)
     return std::abs(now.started_s - before.started_s) > kSameStartS;
   return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;

@@ -1,4 +1,3 @@
-// Table of all endpoints, and its immutable snapshots.
 #pragma once
 
 #include <atomic>
@@ -14,19 +13,20 @@
 
 namespace octavo::fleet {
 
-// A snapshot of all endpoints. Immutable, so readers need no lock and can keep it.
+// Immutable snapshot of all endpoints: readers need no lock and can keep it.
 struct FleetView {
   std::uint64_t epoch = 0;           // increases with every change
   std::vector<Member> members = {};  // sorted by id; ids may have gaps
-  std::size_t id_limit = 0;          // all ids are below this: the size of arrays indexed by endpoint
+  // exclusive upper bound of all ids: the size of arrays that are indexed by EndpointId
+  std::size_t id_limit = 0;
 
-  const Member* find(EndpointId id) const;          // null: not in the fleet
-  const Member* find(std::string_view name) const;  // null: not in the fleet; takes linear time
+  const Member* find(EndpointId id) const;          // null: unknown endpoint
+  const Member* find(std::string_view name) const;  // null: unknown endpoint; takes linear time
 };
 
 inline constexpr std::size_t kEndpointsMax = 4096;
 
-// Endpoints can be added, changed and removed. Writers lock each other out; view() never waits.
+// The table of endpoints. Writers exclude each other; view() never waits.
 class Fleet {
  public:
   Fleet();
@@ -34,15 +34,16 @@ class Fleet {
   // Errors: the name exists (invalid_argument), there are kEndpointsMax endpoints (resource_exhausted).
   Result<EndpointId> add(Endpoint endpoint);
 
-  // Replaces the endpoint's description, for example its models or role. The name must not change.
+  // Replaces the endpoint's description, such as its models or role. The name must stay the same.
   void describe(EndpointId id, Endpoint endpoint);
 
-  // Changes states in one step. `change` is called for each member, and returns whether it has changed it.
+  // Changes states in one step. `change` is called for each member, and returns whether the member has
+  // changed.
   void update(const std::function<bool(Member&)>& change);
   void update(EndpointId id, const std::function<void(EndpointState&)>& change);
 
-  // Removes the endpoint from the view. The id stays reserved until release(). The owner must call that when
-  // no request is running there and no index contains the id.
+  // Removes the endpoint from the view. The id stays reserved until release(), which the caller must call
+  // when no request uses the endpoint and no index contains the id.
   bool remove(EndpointId id);
   void release(EndpointId id);
 
@@ -52,7 +53,7 @@ class Fleet {
   void publish(FleetView next);
 
   std::mutex writers_;
-  std::vector<bool> taken_;  // [EndpointId]
+  std::vector<bool> taken_;  // [EndpointId] whether the id is reserved
   std::atomic<std::shared_ptr<const FleetView>> view_;
 };
 

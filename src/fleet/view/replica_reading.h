@@ -1,14 +1,14 @@
-// Metrics of a replica, for programs that decide the number of replicas.
+// Metrics of a replica, for the planner and the autoscaler.
 #pragma once
 
 namespace octavo::fleet {
 
-// Work of a replica since the last reading.
+// Work of a replica between two readings.
 struct ReplicaReading {
-  double tokens = 0;                // number of computed tokens of prompts and answers
-  double finished = 0;              // number of finished requests
-  double running = 0, waiting = 0;  // current numbers of requests
-  // Latencies in ms that the SLO's fraction of requests did not exceed. Negative: there was no request.
+  double tokens = 0;  // computed tokens of prompts and outputs
+  double finished = 0;
+  double running = 0, waiting = 0;  // requests at the time of the reading
+  // Latency quantiles in ms, at the SLO's fraction of requests. Negative: no request.
   double ttft_ms = -1, tpot_ms = -1;
 };
 

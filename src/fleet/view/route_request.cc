@@ -12,8 +12,8 @@ std::vector<std::uint32_t> estimated_tokens(std::string_view text) {
 
 void estimate_media(RouteRequest& request, const MediaTokens& tokens) {
   if (request.tokens_are_exact || request.media_places.empty()) return;
-  constexpr std::size_t kTokensMax = 1 << 20;  // maximum number of tokens of all media, because a body may
-                                               // contain any number of media
+  // maximum number of tokens of all media, since a body may contain any number of them
+  constexpr std::size_t kTokensMax = 1 << 20;
   const std::string_view text = request.text;
   std::vector<std::uint32_t> all;
   std::size_t from = 0, left = kTokensMax;

@@ -6,7 +6,8 @@ from typing import Any, Optional
 
 @dataclass
 class KVTransferConfig:
-    """LLM(kv_transfer_config=..): where KV blocks go to and come from. The fields of `octavo serve --kv-transfer-config`."""
+    """LLM(kv_transfer_config=..): the engines or stores from which KV blocks are loaded, and to which they are saved.
+    The fields of `octavo serve --kv-transfer-config`."""
     kv_connector: Optional[str] = None
     kv_role: Optional[str] = None
     kv_connector_extra_config: dict[str, Any] = field(default_factory=dict)

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent
 
 
 class GrammarError(ValueError):
-    """A grammar, a vocabulary or an argument is wrong or not supported; the message says where."""
+    """A grammar, a vocabulary or an argument is invalid or not supported. The message names the position."""
 
 
 class LimitReached(GrammarError):
@@ -52,7 +52,7 @@ _SIGNATURES = {
 
 
 def _load() -> ctypes.CDLL:
-    """The library of the installed package, or the file that OCTAVO_GRAMMAR_LIBRARY names."""
+    """Returns the library of the installed package, or the file in OCTAVO_GRAMMAR_LIBRARY."""
     path = os.environ.get("OCTAVO_GRAMMAR_LIBRARY", PACKAGE / "lib" / f"liboctavo_grammar.so.{ABI}")
     library = ctypes.CDLL(str(path))
     for name, (result, *arguments) in _SIGNATURES.items():
@@ -77,7 +77,7 @@ def check(code: int, error: Error) -> None:
 
 
 class Immutable:
-    """An object of the library that all its copies may share."""
+    """An object of the library. Copies share it."""
 
     def __copy__(self) -> Any:
         return self

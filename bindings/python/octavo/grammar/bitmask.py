@@ -8,14 +8,14 @@ if TYPE_CHECKING:
 
 
 def allocate_bitmask(rows: int, vocabulary: "Vocabulary") -> Any:
-    """A numpy array of int32 with one row for each text, all tokens allowed."""
+    """Returns a numpy array of int32 [rows, words] in which all tokens are allowed; one row for each text."""
     import numpy
     return numpy.full((rows, vocabulary.mask_words), -1, dtype=numpy.int32)
 
 
 def address_of(mask: Any) -> Tuple[int, int, int]:
-    """Address, number of rows, and words of a row, of a writable int32 CPU array of one or two dimensions: numpy,
-    torch, or DLPack. Rows lie one after the other."""
+    """Returns the address, the number of rows and the words of a row of a writable, contiguous int32 CPU array of one
+    or two dimensions: numpy, torch or DLPack."""
     if hasattr(mask, "data_ptr"):  # torch
         if str(mask.dtype) != "torch.int32" or mask.device.type != "cpu" or not mask.is_contiguous():
             raise ValueError(f"a mask must be a contiguous int32 CPU tensor, not {mask.dtype} on {mask.device}")
@@ -32,8 +32,8 @@ def address_of(mask: Any) -> Tuple[int, int, int]:
 
 
 def apply_bitmask(logits: Any, mask: Any) -> None:
-    """Sets the logits of tokens that are not allowed to -inf, in place. logits: (rows, tokens) or (tokens,), numpy
-    or torch on any device, with at most as many tokens as the mask has bits; mask: of as many rows, or one row."""
+    """Sets the logits of tokens that are not allowed to -inf, in place. logits: [rows, tokens] or [tokens], numpy or
+    torch on any device, with at most one token per bit of a mask's row. mask: the same number of rows, or one row."""
     tokens = logits.shape[-1]
     torch = sys.modules.get("torch") if hasattr(logits, "masked_fill_") else None
     if torch is not None:

@@ -16,19 +16,18 @@ __all__ = ["Grammar", "GrammarError", "LimitReached", "Matcher", "MatcherPool", 
 
 @dataclass(frozen=True)
 class Options:
-    """How JSON is held to schemas."""
+    """How JSON follows a schema."""
     any_whitespace: bool = True  # a space after ':', and line breaks with indentation around members
-    additional_properties: bool = False  # default of objects with `properties` that lack this keyword
+    additional_properties: bool = False  # default for objects with `properties` and without this keyword
     any_order: bool = True  # members may be in any order, in objects with at most 128 properties
     refuse_unknown: bool = False  # True: unknown keywords and formats are errors; False: they are ignored
-    refuse_unique: bool = False  # True: `uniqueItems` is an error if all items must be remembered
+    refuse_unique: bool = False  # True: `uniqueItems` is an error if it needs all earlier items
 
 
 class Grammar(Immutable):
-    """A compiled grammar: immutable, thread-safe, shared by any number of matchers. Made by the compile_ functions.
-
-    parser_bytes, an argument of all of these, limits what the grammar's matchers together remember of parses
-    (0: 32 MiB); beyond it the memory is cleared and found again."""
+    """A compiled grammar: immutable, thread-safe, shared by any number of matchers. The compile_ functions make it.
+    Their argument parser_bytes limits the parse cache of the grammar's matchers (0: 32 MiB). A full cache is cleared,
+    and parses are computed again."""
 
     def __init__(self, handle: c_void_p, vocabulary: Vocabulary) -> None:
         self._handle = handle
@@ -37,11 +36,11 @@ class Grammar(Immutable):
 
     @property
     def size(self) -> int:
-        """Bytes that the grammar occupies now."""
+        """Current size of the grammar in bytes."""
         return lib.octavo_grammar_size(self._handle)
 
     def to_bytes(self) -> bytes:
-        """The compiled grammar, for `from_bytes` of the same release and an equal vocabulary."""
+        """Returns the compiled grammar, for `from_bytes` of the same release and an equal vocabulary."""
         needed, error = c_size_t(), Error()
         check(lib.octavo_grammar_store(self._handle, None, 0, byref(needed), byref(error)), error)
         out = ctypes.create_string_buffer(needed.value)
@@ -50,7 +49,7 @@ class Grammar(Immutable):
 
     @classmethod
     def from_bytes(cls, data: bytes, vocabulary: Vocabulary, parser_bytes: int = 0) -> "Grammar":
-        """Reads what `to_bytes` wrote. GrammarError: damaged, or of another release or vocabulary."""
+        """Loads the bytes of `to_bytes`. GrammarError: they are damaged, or of another release or vocabulary."""
         handle, error = c_void_p(), Error()
         check(lib.octavo_grammar_load(vocabulary._handle, data, len(data), parser_bytes, byref(handle), byref(error)),
               error)
@@ -75,33 +74,33 @@ def _json(value: Any) -> str:
 
 def compile_json_schema(schema: Any, vocabulary: Vocabulary,
                         options: Optional[Options] = None, parser_bytes: int = 0) -> Grammar:
-    """JSON values of a schema (drafts 4 to 2020-12): a text, the loaded JSON, or a class of pydantic. GrammarError names
+    """Compiles a JSON Schema (drafts 4 to 2020-12): a text, the loaded JSON, or a pydantic class. GrammarError names
     the keyword that cannot be enforced, and its JSON pointer."""
     return _compile("json_schema", _json(schema), vocabulary, options, parser_bytes)
 
 
 def compile_json_object(vocabulary: Vocabulary, options: Optional[Options] = None, parser_bytes: int = 0) -> Grammar:
-    """Any JSON object."""
+    """Compiles a grammar for any JSON object."""
     return _compile("json_object", "", vocabulary, options, parser_bytes)
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
-    """Texts that match the whole pattern."""
+    """Compiles a regex. Texts match the whole pattern."""
     return _compile("regex", pattern, vocabulary, None, parser_bytes)
 
 
 def compile_ebnf(text: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
-    """Texts of llama.cpp's GBNF."""
+    """Compiles a grammar in llama.cpp's GBNF."""
     return _compile("ebnf", text, vocabulary, None, parser_bytes)
 
 
 def compile_lark(text: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
-    """Texts of a Lark grammar, with llguidance's `%json`."""
+    """Compiles a Lark grammar, with llguidance's `%json`."""
     return _compile("ebnf", text, vocabulary, None, parser_bytes)
 
 
 def compile_choice(choices: Sequence[str], vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
-    """One of these texts."""
+    """Compiles a choice of these texts."""
     if isinstance(choices, str):
         raise TypeError("choices: a list of texts, not one text")
     return _compile("choice", json.dumps(list(choices), ensure_ascii=False), vocabulary, None, parser_bytes)
@@ -109,15 +108,15 @@ def compile_choice(choices: Sequence[str], vocabulary: Vocabulary, parser_bytes:
 
 def compile_structural_tag(tag: Union[str, Dict[str, Any]], vocabulary: Vocabulary, options: Optional[Options] = None,
                            parser_bytes: int = 0) -> Grammar:
-    """Free text with enforced parts, as XGrammar's structural tags."""
+    """Compiles an XGrammar structural tag: free text with enforced parts."""
     return _compile("structural_tag", _json(tag), vocabulary, options, parser_bytes)
 
 
 def compile_tools(tools: Sequence[Dict[str, Any]], vocabulary: Vocabulary, tool_choice: str = "required",
                   dialect: Optional[str] = None, parallel: bool = True, options: Optional[Options] = None,
                   parser_bytes: int = 0) -> Grammar:
-    """Calls of tools as OpenAI's API defines them, in the dialect of a model ("hermes", "llama3_json", ..: vLLM's
-    names of tool parsers). tool_choice: "required", or "auto" (free text, in which calls are valid). Without a
+    """Compiles tool calls from OpenAI's tool definitions, in the dialect of a model ("hermes", "llama3_json", ..:
+    vLLM's names of tool parsers). tool_choice: "required", or "auto" (free text, in which calls are valid). Without a
     dialect: the JSON list of {"name", "parameters"} that vLLM's `required` writes."""
     request: Dict[str, Any] = {"tools": list(tools), "tool_choice": tool_choice, "parallel": parallel}
     if dialect is not None:
@@ -126,7 +125,8 @@ def compile_tools(tools: Sequence[Dict[str, Any]], vocabulary: Vocabulary, tool_
 
 
 class Matcher:
-    """One text under a grammar. Used by one thread at a time; different matchers may run at once."""
+    """The state of one text under a grammar. Use it in one thread at a time; different matchers may run concurrently.
+    """
 
     def __init__(self, grammar: Grammar) -> None:
         self._begin(lib.octavo_matcher_create(grammar._handle), grammar)
@@ -137,7 +137,7 @@ class Matcher:
         self.grammar = grammar
 
     def fork(self) -> "Matcher":
-        """A copy that continues alone."""
+        """Returns an independent copy."""
         copy = Matcher.__new__(Matcher)
         copy._begin(lib.octavo_matcher_fork(self._handle), self.grammar)
         return copy
@@ -151,21 +151,23 @@ class Matcher:
         raise TypeError("a Matcher cannot be pickled; send its tokens, and accept them in the other process")
 
     def accept(self, token: int) -> bool:
-        """Takes a token. False: it may not follow, and nothing changes. An end-of-text token terminates."""
+        """Accepts a token. Returns False, without a change, if the token may not follow. An end-of-text token
+        terminates the matcher."""
         token = int(token)
         if not 0 <= token < self.grammar.vocabulary.size:
-            return False  # ctypes would drop the higher bits of such a number
+            return False  # ctypes would truncate the number
         return bool(lib.octavo_matcher_accept(self._handle, token))
 
     def accept_text(self, text: Union[str, bytes]) -> int:
-        """Takes a text as tokens that spell it; returns their number, to roll them back; -1: it may not follow, and
-        nothing changes."""
+        """Accepts a text as tokens that spell it. Returns the number of tokens, for rollback(); -1, without a change,
+        if the text may not follow."""
         data = text.encode() if isinstance(text, str) else text
         return lib.octavo_matcher_accept_text(self._handle, data, len(data))
 
     def fill(self, mask: Any) -> None:
-        """Sets the bits of exactly the tokens that may follow. mask: one row of int32 words (numpy, torch on the CPU,
-        DLPack). LimitReached: no token may follow, or finding out takes too long; the text must end."""
+        """Sets the bits of the tokens that may follow, and clears all others. mask: one row of int32 words (numpy,
+        torch on the CPU, DLPack). LimitReached: no token may follow, or the computation exceeds its limit; then the
+        text must end."""
         address, rows, words = address_of(mask)
         if rows != 1:
             raise ValueError(f"mask: one row, not {rows}")
@@ -173,18 +175,18 @@ class Matcher:
         check(lib.octavo_matcher_fill(self._handle, address, words, byref(error)), error)
 
     def rollback(self, tokens: int) -> None:
-        """Takes back the last accepted tokens."""
+        """Removes the last accepted tokens."""
         if tokens < 0:
             raise ValueError(f"tokens: {tokens} is below 0")
         lib.octavo_matcher_rollback(self._handle, tokens)
 
     @property
     def accepted(self) -> int:
-        """Number of tokens taken."""
+        """Number of accepted tokens."""
         return lib.octavo_matcher_accepted(self._handle)
 
     def forced_text(self) -> bytes:
-        """The text that must come next, whatever is sampled; b"" where there is a choice."""
+        """Returns the text that must follow; b"" if there is a choice."""
         out, needed = ctypes.create_string_buffer(4096), c_size_t()  # at least as long as any
         lib.octavo_matcher_forced_text(self._handle, out, len(out), byref(needed))
         return out.raw[:needed.value]
@@ -196,12 +198,12 @@ class Matcher:
 
     @property
     def is_terminated(self) -> bool:
-        """Whether an end-of-text token was taken."""
+        """Whether an end-of-text token was accepted."""
         return bool(lib.octavo_matcher_is_terminated(self._handle))
 
 
 class MatcherPool:
-    """Threads that fill the masks of many matchers at once; one batch at a time."""
+    """Threads that fill the masks of many matchers concurrently, one batch at a time."""
 
     def __init__(self, threads: int) -> None:
         if not 1 <= threads <= 1024:
@@ -210,8 +212,8 @@ class MatcherPool:
         self._free = weakref.finalize(self, lib.octavo_pool_free, self._handle)
 
     def fill(self, matchers: Sequence[Matcher], masks: Any) -> int:
-        """Fills row i of the masks from matchers[i], different ones. Rows where Matcher.fill would fail are zero;
-        returns their number."""
+        """Fills row i of the masks from matchers[i]. A matcher must not occur twice. Rows for which Matcher.fill would
+        fail are zero; returns their number."""
         address, rows, words = address_of(masks)
         if rows != len(matchers):
             raise ValueError(f"masks: {rows} rows for {len(matchers)} matchers")
@@ -225,6 +227,6 @@ class MatcherPool:
 
 
 def allowed_tokens(mask: Any) -> List[int]:
-    """The allowed tokens of one row, rising; for tests and logs."""
+    """Returns the allowed tokens of one row, ascending; for tests and logs."""
     import numpy
     return numpy.flatnonzero(numpy.unpackbits(numpy.asarray(mask).view(numpy.uint8), bitorder="little")).tolist()

@@ -18,7 +18,7 @@ class GrammarLogitsProcessor:
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
         self._prompts: List[List[int]] = []
-        self._longest = 0  # tokens of a row, with its prompt
+        self._longest = 0  # tokens of a row, including the prompt
         self._rows: List[Matcher] = []
         self._read: List[List[int]] = []
 
@@ -38,7 +38,7 @@ class GrammarLogitsProcessor:
         return scores
 
     def _continues(self, rows: List[List[int]]) -> bool:
-        """Whether these rows belong to the call of generate() that was seen last."""
+        """Whether these rows continue the last call of generate()."""
         return (len(rows) == len(self._prompts) and len(rows[0]) <= self._longest + 1
                 and all(row[:len(prompt)] == prompt for row, prompt in zip(rows, self._prompts)))
 

@@ -39,13 +39,13 @@ def compile_request(kind: StructuredOutputOptions, text: str, vocabulary: Vocabu
 
 
 class OctavoGrammar(StructuredOutputGrammar):
-    """One request's text. stops: tokens that end the text besides the vocabulary's end-of-text tokens."""
+    """The text of one request. stops: tokens that end the text, besides the vocabulary's end-of-text tokens."""
 
     def __init__(self, grammar: Grammar, stops: Set[int]) -> None:
         self.matcher = Matcher(grammar)
         self.eos = grammar.vocabulary.eos
         self.stops = stops - set(self.eos)
-        self.stopped = False  # stopped by one of `stops`, which the matcher does not know
+        self.stopped = False  # one of `stops` has ended the text; the matcher does not know them
 
     def _accept(self, token: int) -> bool:
         if token not in self.stops:
@@ -122,7 +122,7 @@ class OctavoBackend(StructuredOutputBackend):
         if grammar is None:
             grammar = compile_request(request_type, grammar_spec, self.vocabulary, self.options)
         with self._lock:
-            self._grammars[key] = grammar  # the newest grammar comes last
+            self._grammars[key] = grammar  # newest last
             while len(self._grammars) > GRAMMARS_MAX:
                 self._grammars.popitem(last=False)
         return OctavoGrammar(grammar, set(stop_token_ids or ()))
@@ -136,14 +136,14 @@ class OctavoBackend(StructuredOutputBackend):
 
 
 def options_of(vllm_config: Any) -> Options:
-    """XGrammar's defaults: the schema's order of members, and no members that it does not list."""
+    """Returns XGrammar's defaults: members in the schema's order, and no members outside of the schema."""
     config = vllm_config.structured_outputs_config
     return Options(any_whitespace=not config.disable_any_whitespace, any_order=False)
 
 
 def validate(sampling_params: Any) -> None:
-    """Refuses a grammar when the request arrives, with the place of the error. Grammars and structural tags may name
-    tokens of the model: the backend, which knows these, refuses them."""
+    """Refuses an invalid grammar when the request arrives, and names the position of the error. Grammars and structural
+    tags may contain tokens of the model, which only the backend can check."""
     from vllm.exceptions import VLLMValidationError
     from vllm.v1.structured_output.request import get_structured_output_key
     if sampling_params.structured_outputs is None:
@@ -167,7 +167,7 @@ def _bytes() -> Vocabulary:
 
 
 def install() -> None:
-    """Puts this backend in the place of "xgrammar" in the current process."""
+    """Replaces the backend "xgrammar" in the current process."""
     import vllm.v1.structured_output as manager
     from vllm.v1.structured_output import backend_xgrammar
     manager.XgrammarBackend = OctavoBackend
@@ -175,7 +175,7 @@ def install() -> None:
 
 
 def plugin() -> None:
-    """vLLM calls it in each of its processes. It acts only where VLLM_PLUGINS names it: vLLM loads every plugin that is
-    installed if VLLM_PLUGINS is not set."""
+    """vLLM calls it in each of its processes. It has an effect only if VLLM_PLUGINS names it, since vLLM loads every
+    installed plugin if VLLM_PLUGINS is not set."""
     if "octavo_grammar" in os.environ.get("VLLM_PLUGINS", "").split(","):
         install()

@@ -39,8 +39,8 @@ class Vocabulary(Immutable):
     @classmethod
     def from_file(cls, path: Union[str, Path], eos: Optional[Sequence[int]] = None, size: Optional[int] = None,
                   mask_cache_bytes: int = 0) -> "Vocabulary":
-        """From a tokenizer.json, or the folder of a model. eos: by default those of generation_config.json and
-        tokenizer_config.json beside it. size: the number of logits of the model, where it has more than tokens."""
+        """Reads a tokenizer.json, or the folder of a model. eos: by default, those of generation_config.json and
+        tokenizer_config.json in this folder. size: number of the model's logits, if it exceeds the number of tokens."""
         path = Path(path)
         file = path / "tokenizer.json" if path.is_dir() else path
         with open(file, encoding="utf-8") as text:
@@ -93,7 +93,7 @@ def _names(tokenizer: Dict[str, Any]) -> Dict[int, str]:
 
 
 def _parts(node: Any) -> List[Dict[str, Any]]:
-    """The steps of a decoder or pre-tokenizer."""
+    """Returns the steps of a decoder or pre-tokenizer."""
     if not isinstance(node, dict):
         return []
     inner = node.get("decoders") or node.get("pretokenizers") or []
@@ -101,7 +101,7 @@ def _parts(node: Any) -> List[Dict[str, Any]]:
 
 
 def _decoder(tokenizer: Dict[str, Any]) -> Any:
-    """Maps a token's name to its bytes."""
+    """Returns a function that maps a token's name to its bytes."""
     kinds = {part.get("type") for node in ("decoder", "pre_tokenizer") for part in _parts(tokenizer.get(node))}
     if "ByteLevel" in kinds:
         table = _byte_of_letter()
@@ -119,8 +119,8 @@ def _decoder(tokenizer: Dict[str, Any]) -> Any:
 
 
 def _byte_of_letter() -> Dict[str, int]:
-    """The letters that byte-level vocabularies write for bytes: printable Latin-1 stands for itself, the other bytes
-    for the code points from 256 on."""
+    """Returns the byte of each letter in byte-level vocabularies: printable Latin-1 is its own letter, the other bytes
+    have the code points from 256 on."""
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in own]
     return {**{chr(b): b for b in own}, **{chr(256 + i): b for i, b in enumerate(others)}}

@@ -1,4 +1,4 @@
-// Scales by running a user's command.
+// Scales a fleet with a command of the user.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 namespace octavo::fleet {
 
 struct CommandOptions {
-  std::string command = {};  // each {replicas} in it is replaced with the number
+  std::string command = {};  // each {replicas} in it is replaced by the number
   std::int64_t timeout_us = 60'000'000;
   std::int64_t retry_us = 10'000'000;  // pause after a failed run
 };
 
-// Runs the command when the number changes. Runs do not overlap.
+// Runs the command when the number changes. Waits for the end of the previous run.
 class CommandConnector final : public Connector {
  public:
-  // `replicas`: number of existing replicas.
+  // replicas: number of existing replicas.
   CommandConnector(CommandOptions options, int replicas) : options_(std::move(options)), there_(replicas) {}
 
   void tick(int replicas, std::int64_t now_us) override;

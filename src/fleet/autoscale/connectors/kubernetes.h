@@ -11,14 +11,14 @@ namespace octavo::fleet {
 
 struct KubeScaleOptions {
   KubeApi api = {};
-  std::string path = {};               // path of the workload; see kube_workload_path()
+  std::string path = {};               // API path of the workload; see kube_workload_path()
   std::int64_t retry_us = 10'000'000;  // pause after a failure
-  std::int64_t check_us = 30'000'000;  // time between two reads of the replicas' number, which another
-                                       // program may have changed
+  // time between two reads of the number of replicas, since other programs may change it
+  std::int64_t check_us = 30'000'000;
 };
 
-// The path of a workload in a namespace. workload: "deployment/NAME", "statefulset/NAME", "replicaset/NAME"
-// or "GROUP/VERSION/PLURAL/NAME". Errors: field "kube-workload".
+// Returns the API path of a workload in the namespace `space`. workload: "deployment/NAME",
+// "statefulset/NAME", "replicaset/NAME" or "GROUP/VERSION/PLURAL/NAME". Errors: field "kube-workload".
 Result<std::string> kube_workload_path(const std::string& workload, const std::string& space);
 
 class KubernetesConnector final : public Connector {

@@ -16,14 +16,13 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kAskUs = 500'000;      // time between two health requests to a server
-constexpr std::int64_t kKeepUs = 3'000'000;   // time between two checks of a server's entry in the router
-constexpr std::int64_t kSilentUs = 10'000'000;  // a server that answers no health request for this time is
-                                                // killed: it may be frozen
-constexpr int kMissedMin = 3;                   // and this number of requests: ticks may be late
-constexpr std::int64_t kQuietUs = 1'000'000;  // within this time, a request that the router has just sent
-                                              // arrives
-constexpr std::int64_t kEndUs = 60'000'000;   // time after SIGTERM; then the process is killed
+constexpr std::int64_t kAskUs = 500'000;     // time between two health requests to a server
+constexpr std::int64_t kKeepUs = 3'000'000;  // time between two checks that the router lists a server
+// time and number of unanswered health requests after which a server is killed, since it may hang
+constexpr std::int64_t kSilentUs = 10'000'000;
+constexpr int kMissedMin = 3;
+constexpr std::int64_t kQuietUs = 1'000'000;  // maximum time that a request needs from the router to a server
+constexpr std::int64_t kEndUs = 60'000'000;   // time between SIGTERM and SIGKILL
 
 bool is_free(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -64,7 +63,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (!server.process.running()) {
     if (server.phase == Phase::ending) return log_info("{} has ended", server.url());
     log_warning("{}: the server {}", server.url(), server.process.fate());
-    // the router's health checks also notice the end
+    // If this fails, the router's health checks notice that the server has ended.
     if (server.phase == Phase::serving) (void)server.entry->remove();
     next_us_ = now_us + options_.restart_us;
     return;
@@ -91,7 +90,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (server.phase == Phase::ending && lasted_us > kEndUs) server.process.kill();
 }
 
-// Any answer counts: a server that is asleep or overloaded has not frozen.
+// Any answer counts: the server may be asleep or overloaded, but it does not hang.
 void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
   if (ask_server(server.url(), "GET", "/health", {}, options_.api_key)) {
     server.heard_us = now_us;
@@ -125,7 +124,7 @@ void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
 }
 
 void ProcessConnector::add(std::int64_t now_us) {
-  // A draining server that has not ended is reused at once.
+  // Reuses a draining server instead of starting a new one.
   if (Server* draining = newest(Phase::draining); draining && draining->entry->keep()) {
     log_info("{} stays", draining->url());
     return enter(*draining, Phase::serving, now_us);

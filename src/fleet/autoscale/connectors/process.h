@@ -1,4 +1,4 @@
-// Scales by starting servers on this machine and registering them with an `octavo route`.
+// Scales a fleet on this machine: starts servers, and registers them with an `octavo route`.
 #pragma once
 
 #include <memory>
@@ -14,19 +14,20 @@
 namespace octavo::fleet {
 
 struct ProcessOptions {
-  std::string command = {};  // command that starts a server on 127.0.0.1; each {port} in it is replaced
-  http::Url router = {};     // router with which servers are registered when they are ready
-  std::string api_key = {};  // sent to servers and the router
+  // command that starts a server on 127.0.0.1; each {port} in it is replaced by the port
+  std::string command = {};
+  http::Url router = {};     // router that lists the servers that are ready
+  std::string api_key = {};  // API key for the servers and the router
   Role role = Role::both;    // role of the servers in the router's list
   int first_port = 0, last_port = 0;
-  std::int64_t startup_us = 600'000'000;  // time within which a server must be ready
-  std::int64_t drain_us = 1'800'000'000;  // time for a server's last requests
-  std::int64_t restart_us = 5'000'000;    // pause after a server has ended by itself
+  std::int64_t startup_us = 600'000'000;  // time after which a server that is not ready is killed
+  std::int64_t drain_us = 1'800'000'000;  // maximum time to wait for the last requests of a removed server
+  std::int64_t restart_us = 5'000'000;    // pause after the unexpected end of a server
 };
 
-// Starts a server, and registers it when GET /health returns 200, again when the router has restarted. A
-// surplus server is first removed from the router; it finishes its requests, then gets SIGTERM. A server that
-// stops answering is killed.
+// Starts a server, and registers it with the router when GET /health returns 200. Registers it again after a
+// restart of the router. A surplus server is first removed from the router; it finishes its requests, then
+// gets SIGTERM. A server that hangs is killed.
 class ProcessConnector final : public Connector {
  public:
   explicit ProcessConnector(ProcessOptions options) : options_(std::move(options)) {}
@@ -43,7 +44,7 @@ class ProcessConnector final : public Connector {
   };
   struct Server {
     int port;
-    std::unique_ptr<ListEntry> entry;  // its entry in the router's list
+    std::unique_ptr<ListEntry> entry;  // the server in the router's list
     OwnedProcess process;
     Phase phase = Phase::starting;
     std::int64_t since_us = 0;  // start of the phase
@@ -52,7 +53,8 @@ class ProcessConnector final : public Connector {
     int missed = 0;             // serving: number of unanswered health requests in a row
     std::int64_t kept_us = 0;   // serving: time of the last check of the entry
     bool listed = true;         // serving: the last check has succeeded
-    std::int64_t quiet_us = 0;  // draining: time since which no request is running; 0: requests are running
+    // draining: start of the time without running requests; 0: requests are running
+    std::int64_t quiet_us = 0;
 
     std::string url() const;
   };

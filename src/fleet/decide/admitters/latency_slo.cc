@@ -1,6 +1,6 @@
-// latency-slo-admitter: refuses requests with a priority below 0 if every endpoint is busy and its predicted
-// latency exceeds the limits in the request's headers. Idle endpoints always admit, because predictions for
-// an empty KV cache are unreliable.
+// latency-slo-admitter: refuses a request with a priority below 0 and latency limits in its headers, if every
+// endpoint is predicted to miss these limits. An idle endpoint always admits, because predictions for an
+// empty KV cache are unreliable.
 #include <algorithm>
 
 #include "fleet/decide/latency.h"

@@ -1,4 +1,4 @@
-// probabilistic-admitter: refuses requests with a priority below 0 with the probability min(1, k
+// probabilistic-admitter: refuses requests with a priority below 0. The probability is min(1, k *
 // saturation^power), where saturation is that of the candidates.
 #include <fmt/format.h>
 

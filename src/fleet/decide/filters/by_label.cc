@@ -1,5 +1,5 @@
-// by-label: keeps endpoints whose label has one of these values. Endpoints without the label are kept if
-// configured. May remove all endpoints.
+// by-label: keeps endpoints whose label has one of the given values and, if configured, endpoints without the
+// label. The result may be empty.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <vector>

@@ -1,5 +1,5 @@
-// header-based-testing-filter: keeps endpoints that the request's header test-epp-endpoint-selection names,
-// by address or by address and port. For conformance tests of gateways.
+// header-based-testing-filter: keeps the endpoints that the request header test-epp-endpoint-selection names,
+// by address or by address and port. Conformance tests of gateways use this header.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

@@ -1,4 +1,5 @@
-// label-selector-filter: keeps endpoints whose labels match, by Kubernetes' rules. May remove all endpoints.
+// label-selector-filter: keeps endpoints whose labels match a Kubernetes label selector. The result may be
+// empty.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -49,7 +50,7 @@ class LabelSelectorFilter : public Filter {
   }
 };
 
-// Returns the error; "": the expression is valid.
+// Returns the error; "" if the expression is valid.
 std::string read_expression(const json::value& value, Expression& expression) {
   constexpr std::string_view kForm = "must be a list of {key, operator, values}";
   constexpr std::pair<std::string_view, Expression::Operator> kOperators[] = {

@@ -1,6 +1,6 @@
-// load-imbalance-filter: removes endpoints that are overloaded compared with the least loaded one. So a
-// cached prefix attracts requests only while its endpoint has capacity. In SGLang's router, an imbalance
-// turns prefix routing off for all endpoints.
+// load-imbalance-filter: removes endpoints with much more load than the least loaded one. So a cached prefix
+// attracts requests only while its endpoint has capacity. SGLang's router instead ignores prefixes at all
+// endpoints while the load is unequal.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

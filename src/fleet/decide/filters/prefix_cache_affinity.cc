@@ -1,6 +1,6 @@
-// prefix-cache-affinity-filter: keeps endpoints that have at least a fraction of the prompt cached, unless
-// the first token is predicted to be much later there than at the fastest endpoint. With
-// explorationProbability it keeps all, so that other caches are filled, too.
+// prefix-cache-affinity-filter: keeps endpoints with at least a given fraction of the prompt cached, unless
+// their predicted time to the first token exceeds that of the fastest endpoint by too much. With
+// explorationProbability it keeps all, so that other endpoints cache the prefix, too.
 #include <algorithm>
 #include <cmath>
 
@@ -17,10 +17,10 @@ class PrefixCacheAffinityFilter : public Filter {
   std::size_t producer = 0;  // index in Cycle::overlaps
   double threshold = 0.8;
   double exploration = 0;
-  double penalty_ms_max = 18'000;               // maximum extra time to the first token; 0: no limit
-  double tokens_per_second = 15'928;            // highest prefill speed
+  double penalty_ms_max = 18'000;               // maximum additional time to the first token; 0: no limit
+  double tokens_per_second = 15'928;            // maximum prefill speed of an endpoint
   double penalty_tokens_max = 0;                // maximum difference of tokens in flight; 0: no limit
-  const LatencyPredictor* predictor = nullptr;  // null: times are estimated from tokens in flight
+  const LatencyPredictor* predictor = nullptr;  // null: times are estimated from the tokens in flight
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     const Overlap& overlap = cycle.overlaps[producer];
@@ -41,8 +41,8 @@ class PrefixCacheAffinityFilter : public Filter {
   }
 
  private:
-  // Whether the least loaded endpoint with the prompt has too many more tokens in flight than the least
-  // loaded one of all.
+  // Returns whether the least loaded endpoint that has cached the prompt exceeds the least loaded of all
+  // endpoints by more than penalty_tokens_max tokens in flight.
   bool has_too_many_tokens(const Cycle& cycle, const Candidates& candidates, auto holds) const {
     if (penalty_tokens_max == 0) return false;
     double least = HUGE_VAL, least_holder = HUGE_VAL;
@@ -54,8 +54,8 @@ class PrefixCacheAffinityFilter : public Filter {
     return least_holder - least > penalty_tokens_max;
   }
 
-  // Predicted time to the first token. Without a prediction, it is estimated from the tokens to compute
-  // before it, at the highest speed.
+  // Returns the predicted time to the first token in ms. Without a prediction: an estimate from the tokens to
+  // compute before this token, at the maximum speed.
   double ttft_ms(const Cycle& cycle, const Overlap& overlap, const Member& member) const {
     if (const auto predicted = predictor ? predictor->ttft_ms(cycle, member) : std::nullopt) return *predicted;
     const auto prompt = static_cast<double>(cycle.request.tokens.size());
@@ -76,8 +76,7 @@ std::unique_ptr<Plugin> make_prefix_cache_affinity_filter(Parameters& parameters
   parameters.read("maxTTFTPenaltyMs", plugin->penalty_ms_max, 0, 1e9);
   parameters.read("peakPrefillThroughput", plugin->tokens_per_second, 1, 1e12);
   parameters.read("maxTokensInFlightPenalty", plugin->penalty_tokens_max, 0, 1e12);
-  parameters.get("inFlightLoadProducerName");  // accepted and ignored: requests in flight are counted only in
-                                               // the balancer
+  parameters.get("inFlightLoadProducerName");  // ignored: only the balancer counts requests in flight
   parameters.read("ttftSource", source);
   if (source == "latencyPredictor")
     plugin->predictor = find_predictor(parameters, plugins);

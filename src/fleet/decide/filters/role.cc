@@ -1,5 +1,5 @@
-// decode-filter, prefill-filter, encode-filter: keep endpoints with this role in the label llm-d.ai/role.
-// Endpoints without the label count as decode endpoints, as in older versions. May remove all endpoints.
+// decode-filter, prefill-filter, encode-filter: keep endpoints whose label llm-d.ai/role has this role.
+// Endpoints without the label count as decode endpoints, as in older versions. The result may be empty.
 #include <algorithm>
 #include <array>
 

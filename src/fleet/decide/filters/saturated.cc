@@ -1,5 +1,5 @@
 // utilization-detector and concurrency-detector as filters: keep endpoints with free capacity. If no endpoint
-// has any, the first filter keeps all endpoints, the second none.
+// has any, utilization-detector keeps all endpoints, and concurrency-detector keeps none.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

@@ -1,5 +1,6 @@
-// slo-headroom-tier-filter: keeps endpoints that are predicted to meet the request's limits, if there are
-// any. Sometimes (epsilonExploreNeg) it keeps the others, so that their predictions stay current.
+// slo-headroom-tier-filter: keeps the endpoints that are predicted to meet the request's limits, if any
+// exist. With the probability epsilonExploreNeg it keeps the other endpoints, so that their predictions stay
+// current.
 #include <algorithm>
 
 #include "fleet/decide/latency.h"
@@ -16,7 +17,7 @@ class SloHeadroomTierFilter : public Filter {
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     if (candidates.size() < 2) return;
-    // An endpoint without a prediction does not count as meeting the SLO.
+    // An endpoint without a prediction counts as one that misses the limits.
     const auto keeps = [&](const Member* member) {
       const auto room = predictor->headroom(cycle, *member);
       return room && room->positive();

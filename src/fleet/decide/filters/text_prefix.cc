@@ -1,6 +1,7 @@
-// text-prefix-filter: keeps the endpoints with the lowest cost, from the bytes of the prompt that they have
-// not received and their requests in flight. A prefix counts if it is a large enough fraction of the prompt
-// (SGLang's cache_aware, which looks only at the prefix). It compares text, so it needs no tokenizer.
+// text-prefix-filter: keeps the endpoints with the lowest cost, computed from the bytes of the prompt that
+// they have not received and from their requests in flight. Shorter prefixes than a given fraction of the
+// prompt do not count (as in SGLang's cache_aware, which ignores the load). The filter compares text, so it
+// needs no tokenizer.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -46,8 +47,8 @@ class TextPrefixFilter : public Filter {
   void restarted(EndpointId endpoint) override { tree_.clear(endpoint); }
 
  private:
-  // Writes the beginning of the key, so that prompts of different models or salts have no common prefix.
-  // Returns its number of bytes.
+  // Writes the beginning of the key: model and salt, so that prompts with others have no common prefix.
+  // Returns its length in bytes.
   std::size_t write_key(const RouteRequest& request) {
     key_.assign(request.model).push_back('\0');
     key_.append(request.cache_salt).push_back('\0');
@@ -57,17 +58,18 @@ class TextPrefixFilter : public Filter {
   }
 
   using Cost = std::pair<double, const Member*>;
-  static constexpr double kNewestShare = 0.02;  // of the newest request in the mean
-  static constexpr double kDelay = 8;           // cost of a missing byte for each delayed request
+  static constexpr double kNewestShare = 0.02;  // weight of the newest request in the moving average
+  static constexpr double kDelay = 8;           // cost of a missing byte for each request that it delays
 
-  // missing: bytes of the prompt that the endpoint has not received. As the cost of kv_aware, in bytes: to
-  // compute and to keep them, the delay of the requests in flight, and the work of those requests.
+  // Returns the cost of kv_aware, in bytes: prompt bytes to compute and to store, the delay of the requests
+  // in flight, and the work of these requests. missing: bytes of the prompt that the endpoint has not
+  // received.
   double cost(double missing, int requests) const {
     return missing * (2 + kDelay * requests) + 2 * requests * mean_missed_;
   }
 
   double match_threshold_;
-  double mean_missed_ = 0;  // bytes that a request's endpoint had not received
+  double mean_missed_ = 0;  // moving average of the bytes of a request that its endpoint had not received
   std::vector<Cost> costs_;
   TextTree tree_;
   TextMatch match_;

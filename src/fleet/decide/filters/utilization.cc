@@ -14,7 +14,7 @@ namespace {
 
 struct Figure {
   std::string_view name;
-  double max;  // largest allowed limit
+  double max;  // maximum value of the limit
   double (*of)(const Cycle&, const Member&);
 };
 constexpr Figure kFigures[] = {
@@ -69,8 +69,8 @@ std::unique_ptr<Plugin> make_utilization_filter(Parameters& parameters, Plugins&
   auto plugin = std::make_unique<UtilizationFilter>();
   std::string producer = "inflight-load-producer";
   parameters.read("fallbackOnEmpty", plugin->fallback);
-  parameters.read("inFlightLoadProducerName", producer);  // ignored: requests in flight are counted only in
-                                                          // the balancer
+  // ignored: only the balancer counts requests in flight
+  parameters.read("inFlightLoadProducerName", producer);
   const auto* conditions = parameters.get("conditions");
   if (!conditions || !conditions->is_array() || conditions->get_array().empty())
     parameters.fail("conditions", "must be a list with at least one condition");

@@ -1,7 +1,7 @@
-// consistent-hashing-picker (SGLang's consistent_hashing): the hash of a key chooses the endpoint.
-// X-SMG-Target-Worker names a worker directly, by its index in GET /workers, its URL or its name; without
-// that worker, the request gets none. Otherwise the key is X-SMG-Routing-Key, else the client's identity,
-// else random.
+// consistent-hashing-picker (SGLang's consistent_hashing): the hash of a key chooses the endpoint. The key is
+// X-SMG-Routing-Key, otherwise the client's identity, otherwise random. The header X-SMG-Target-Worker has
+// priority: it names a worker by its index in GET /workers, its URL or its name. If this worker is missing,
+// no endpoint is picked.
 #include <charconv>
 
 #include "fleet/decide/pickers/ranking.h"

@@ -1,4 +1,4 @@
-// max-score-picker: sorts by score, best first. Equal scores have a random order.
+// max-score-picker: sorts by score, best first. The order of equal scores is random.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 

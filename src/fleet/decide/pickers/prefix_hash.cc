@@ -1,6 +1,6 @@
-// prefix-hash-picker: the hash of the prompt's first tokens chooses the endpoint. If it is overloaded, the
-// least loaded one is chosen (SGLang's prefix_hash; consistent hashing with bounded loads, Mirrokni et al.
-// 2018). Has no state.
+// prefix-hash-picker: the hash of the prompt's first tokens chooses the endpoint. If this endpoint is
+// overloaded, the least loaded one is picked (SGLang's prefix_hash; consistent hashing with bounded loads,
+// Mirrokni et al. 2018). The picker has no state.
 #include <algorithm>
 
 #include "fleet/decide/pickers/ranking.h"

@@ -1,5 +1,5 @@
-// Sorts endpoints for a key by rendezvous hashing (Thaler, Ravishankar 1998): the order depends only on the
-// key. If an endpoint leaves, only its keys move, each to the next endpoint in its order.
+// Rendezvous hashing (Thaler, Ravishankar 1998): sorts endpoints for a key; the order depends only on the
+// key. If an endpoint leaves, only its keys move, each to the next endpoint of its order.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
   return hash_of(std::as_bytes(std::span(text)), seed);
 }
 
-// The key's owner comes first. The totals become the hashes by which they are sorted.
+// Sorts by hash, and replaces the totals by the hashes. The first endpoint is the key's owner.
 inline void order_by_key(std::uint64_t key, const FleetView& view, std::vector<Score>& ranking) {
   for (Score& score : ranking)
     score.total = static_cast<double>(hash_of(view.find(score.endpoint)->endpoint->name, key));

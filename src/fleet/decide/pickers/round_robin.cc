@@ -1,4 +1,4 @@
-// round-robin-picker: endpoints in the order of their ids, starting after the last picked one.
+// round-robin-picker: sorts endpoints by id, beginning after the endpoint that was picked last.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 

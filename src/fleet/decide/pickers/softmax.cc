@@ -1,5 +1,5 @@
-// softmax-picker: chooses a random endpoint with p ~ exp(-(best - score) / ((best - worst) * temperature)),
-// as NVIDIA Dynamo's router does with costs. The others follow by score. Temperature 0 chooses the best
+// softmax-picker: picks a random endpoint with p ~ exp(-(best - score) / ((best - worst) * temperature)),
+// like NVIDIA Dynamo's router with costs. The other endpoints follow by score. Temperature 0 picks the best
 // endpoint.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// weighted-random-picker: a random order with the scores as weights. Each endpoint gets the key U^(1 /
+// weighted-random-picker: sorts randomly, with the scores as weights. Each endpoint gets the key U^(1 /
 // weight); the largest key is first (Efraimidis and Spirakis 2006). Endpoints with score 0 are last.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// agent-identity: reads the session of an agent from the headers that agents send.
+// agent-identity: reads the session id of an agent from the headers that agents send.
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 

@@ -1,6 +1,6 @@
-// p2p-source-producer: chooses a peer that has more of the prompt cached than the computing endpoint, as the
-// source of blocks. Among peers within one block of the maximum, the request's id selects one, with a higher
-// probability for shorter queues, so that requests are spread.
+// p2p-source-producer: chooses the peer from which the computing endpoint fetches blocks. The peer must have
+// cached more of the prompt. Among peers within one block of the maximum, a hash of the request's id picks
+// one, and prefers short queues, so that the requests are spread.
 #include <algorithm>
 
 #include "fleet/decide/kv_source.h"
@@ -11,7 +11,7 @@
 namespace octavo::fleet {
 namespace {
 
-// 32-bit FNV-1a as a fraction of its range.
+// Returns the 32-bit FNV-1a hash as a fraction of its range.
 double share_of(std::string_view id) {
   std::uint32_t hash = 2166136261U;
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -22,7 +22,7 @@ class P2pSource : public KvSource {
  public:
   std::size_t overlap = 0;  // index in Cycle::overlaps
   std::string id_header;
-  std::int64_t more_min = 1;  // minimum number of additional tokens that the peer has cached
+  std::int64_t more_min = 1;  // minimum number of tokens that only the peer has cached
 
   const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) override {
     const auto held = [&](const Member* m) { return tokens(cycle.overlaps[overlap], m->id); };

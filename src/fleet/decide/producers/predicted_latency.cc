@@ -1,6 +1,6 @@
-// predicted-latency-producer: predicts for each endpoint the time to the first token and the time per output
-// token. llm-d uses a model in a separate process. Here each endpoint has two linear models, which learn from
-// its answers.
+// predicted-latency-producer: predicts the time to the first token and the time per output token of each
+// endpoint. Two linear models for each endpoint learn from its answers (llm-d uses a model in a separate
+// process).
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -14,13 +14,13 @@ namespace octavo::fleet {
 namespace {
 
 struct Settings {
-  bool streaming = false;  // false: the end of an answer counts as its first token, and there is no time per
-                           // token
-  double slo_factor = 1;   // factor of the limit on the time per token
+  // false: an answer's end counts as its first token, and there is no time per output token
+  bool streaming = false;
+  double slo_factor = 1;  // multiplies the limit on the time per output token
   std::string role_label = {};
 };
 
-// The request's limit in milliseconds; 0 if it has no limit.
+// Returns the request's limit in ms; 0 without a limit.
 double allowed(const RouteRequest& request, std::string_view name, std::string_view old_name) {
   const auto found = request.header(name) ? request.header(name) : request.header(old_name);
   const std::string_view text = found.value_or("");
@@ -33,7 +33,7 @@ class PredictedLatencyProducer : public Producer, public LatencyPredictor {
  public:
   explicit PredictedLatencyProducer(Settings settings) : settings_(std::move(settings)) {}
 
-  void produce(const Cycle&, Overlap&) override {}  // it does not compute prefixes
+  void produce(const Cycle&, Overlap&) override {}  // this producer predicts only latencies
 
   LatencyInputs inputs(const Cycle& cycle, const Member& member) const override {
     const EndpointState& state = member.state;
@@ -95,13 +95,13 @@ std::unique_ptr<Plugin> make_predicted_latency_producer(Parameters& parameters, 
   parameters.read("streamingMode", settings.streaming);
   parameters.read("sloBufferFactor", settings.slo_factor, 0, 1e6);
   parameters.read("endpointRoleLabel", settings.role_label);
-  // Parameters for llm-d's sampling of tokens (only the mean is used) and for its stored requests.
+  // Parameters of llm-d's token sampling (only the mean is used) and of its stored requests.
   double mean = 0;
   std::int64_t samples = 0;
   parameters.read("samplingMean", mean, 0, 1e9);
   parameters.read("maxDecodeTokenSamplesForPrediction", samples, 0, std::numeric_limits<std::int32_t>::max());
   parameters.get("contextTTL");
-  std::string prefixes;  // ignored: the results of all producers are used
+  std::string prefixes;  // ignored: the predictor uses all producers
   parameters.read("prefixMatchInfoProducerName", prefixes);
   return std::make_unique<PredictedLatencyProducer>(std::move(settings));
 }

@@ -1,5 +1,5 @@
-// approx-prefix-cache-producer: the part of the prompt that was recently sent to each endpoint, and is
-// therefore probably cached there.
+// approx-prefix-cache-producer: the part of the prompt that was recently sent to each endpoint, which has
+// probably cached it.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -9,16 +9,16 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kBlockSizeMin = 64;  // minimum tokens of a block, also if engines report fewer, as in
-                                            // llm-d
+// minimum of the tokens per block, even if engines report fewer, as in llm-d
+constexpr std::int64_t kBlockSizeMin = 64;
 
 class RecentPrefixProducer : public Producer {
  public:
   struct Options {
     std::int64_t block_size = 16;
-    bool auto_tune = true;  // use the numbers that endpoints report for block size and blocks
+    bool auto_tune = true;  // use the block size and the number of blocks that endpoints report
     std::int64_t tokens_max = 131072;
-    std::int64_t blocks_max = 31250;  // for endpoints that report no number of blocks
+    std::int64_t blocks_max = 31250;  // limit of endpoints that report no number of blocks
     std::int64_t ttl_us = 0;
   };
 
@@ -77,7 +77,7 @@ class RecentPrefixProducer : public Producer {
 std::unique_ptr<Plugin> make_recent_prefix_producer(Parameters& parameters, Plugins&) {
   RecentPrefixProducer::Options options;
   constexpr std::int64_t kMany = std::int64_t{1} << 30;
-  std::int64_t blocks_to_match = 2048;  // ignored: the number of tokens is the limit, as in llm-d
+  std::int64_t blocks_to_match = 2048;  // ignored: the limit is a number of tokens, as in llm-d
   parameters.read("blockSizeTokens", options.block_size, 1, kMany);
   parameters.read("blockSize", options.block_size, 1, kMany);  // old name
   std::int64_t block_characters = 0;                           // older name

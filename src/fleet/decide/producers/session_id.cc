@@ -1,4 +1,5 @@
-// session-id-producer: configures where requests contain the session id, for plugins with session affinity.
+// session-id-producer: configures which headers or cookies contain the session id, for plugins with session
+// affinity.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"

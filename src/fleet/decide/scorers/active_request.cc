@@ -1,4 +1,4 @@
-// active-request-scorer: prefers endpoints with few requests in flight from this router.
+// active-request-scorer: prefers endpoints with few requests in flight.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

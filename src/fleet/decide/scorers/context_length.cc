@@ -1,6 +1,6 @@
-// context-length-aware: an endpoint's label is its range of prompt lengths, "min-max" in tokens. The score
-// falls from 1 at min to 0.3 at max. Outside the range it is below 0.3 and falls with the distance; without a
-// label it is 0.5. As a filter, it removes endpoints with another range.
+// context-length-aware: a label has the endpoint's range of prompt lengths, "min-max" in tokens. Inside the
+// range, the score falls from 1 at min to 0.3 at max. Outside, it is below 0.3, and falls with the distance.
+// Without a label it is 0.5. As a filter, the plugin removes endpoints with another range.
 #include <algorithm>
 #include <charconv>
 #include <optional>

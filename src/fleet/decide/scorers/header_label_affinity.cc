@@ -1,4 +1,4 @@
-// header-label-affinity-scorer: prefers endpoints whose label has the value of a request header.
+// header-label-affinity-scorer: prefers endpoints whose label equals a request header.
 #include <algorithm>
 #include <cctype>
 

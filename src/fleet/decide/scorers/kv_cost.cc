@@ -1,17 +1,19 @@
-// kv-cost-scorer: prefers endpoints with a low cost, which is NVIDIA Dynamo's, in blocks of tokens:
+// kv-cost-scorer: prefers endpoints with a low cost. It is NVIDIA Dynamo's cost, in blocks of tokens:
 //
-//   prefill = max(0, prompt + prefill in flight there - (device hits + 0.75 host hits + 0.25 disk hits))
-//   cost    = prefillLoadScale x prefill + blocks in flight there, with those of this request
+//   prefill = max(0, prompt + prefill in flight - (device hits + 0.75 host hits + 0.25 disk hits))
+//   cost    = prefillLoadScale * prefill + blocks in flight, including this request
 //
-// Two additions. Computing a block delays all requests at the endpoint (delayWeight 0 turns this off), and a
-// slow endpoint needs more time for everything (see pace.h), also for the answer. `answer` is the number of
-// prompt blocks that the median endpoint computes in the time of a mean answer:
+// with two additions: computing a block delays all requests of the endpoint (delayWeight 0 disables this),
+// and a slow endpoint needs more time for all work (see pace.h), including the answer:
 //
-//   slowness x (cost + delayWeight x requests in flight there x max(0, prompt - hits) + answer)
+//   slowness * (cost + delayWeight * requests in flight * max(0, prompt - hits) + answer)
 //
-// Blocks that several requests share count once, so that requests with the same prefix go to the
-// same endpoint. Dynamo counts distinct blocks; here a request counts the blocks that the endpoint did not
-// have when the request was sent. The lowest cost has score 1, the highest 0. With softmax-picker this is
+// where `answer` is the number of prompt blocks that the median endpoint computes in the time of a mean
+// answer.
+//
+// Blocks that several requests share count once, so that requests with the same prefix go to the same
+// endpoint. Dynamo counts distinct blocks; here, a request counts the blocks that the endpoint had not cached
+// when the request was sent. The lowest cost has score 1, the highest 0. With softmax-picker, this is
 // Dynamo's choice by temperature.
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// latency-scorer: scores by the headroom between the request's limits and the predicted latency (as in llm-d,
-// but without rounding). Without a prediction, the score combines free KV cache, queue and cached prefix.
+// latency-scorer: scores by headroom, which is the request's limits minus the predicted latency (as in llm-d,
+// without rounding). Without predictions, the score combines free KV cache, queue and cached prefix.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -22,15 +22,15 @@ class LatencyScorer : public Scorer {
   const LatencyPredictor* predictor = nullptr;
   std::size_t prefixes = 0;  // index in Cycle::overlaps
   Weights weights;
-  bool most = false;  // prefers the most headroom instead of the least
+  bool most = false;  // true: prefer the most headroom; false: the least
 
   void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) override {
     std::vector<std::optional<Headroom>> rooms;
     for (const Member* member : candidates) rooms.push_back(predictor->headroom(cycle, *member));
     if (std::ranges::none_of(rooms, &std::optional<Headroom>::has_value))
       return score_states(cycle, candidates, scores);
-    // Only endpoints of the best available class get scores. In order: endpoints that meet both limits or
-    // have no prediction; idle ones; those that exceed the TPOT limit, the TTFT limit, or both.
+    // Only endpoints of the best class get scores. The classes, best first: endpoints that meet both limits
+    // or have no prediction; idle endpoints; those that miss the TPOT limit, the TTFT limit, both limits.
     enum Class { keeps, idle, misses_tpot, misses_ttft, misses_both };
     std::vector<Class> classes;
     for (std::size_t i = 0; i < rooms.size(); ++i) {
@@ -64,11 +64,11 @@ class LatencyScorer : public Scorer {
     const auto [tpot, tpot_differs] = spread(&Headroom::tpot_ms);
     const double sum = weights.ttft + weights.tpot;
     double first = sum > 0 ? weights.ttft / sum : 1;
-    // equal values do not distinguish endpoints
+    // A value that is equal at all endpoints gets no weight.
     if (ttft_differs != tpot_differs) first = ttft_differs ? 1 : 0;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const double far = first * ttft[i] + (1 - first) * tpot[i];
-      scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);  // above the scores of other classes
+      scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);  // above 0, the score of other classes
     }
   }
 

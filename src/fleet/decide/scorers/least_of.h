@@ -1,4 +1,4 @@
-// Scores candidates with low values higher: (most - x) / (most - least), or 1 if all values are equal.
+// Scores low values high: (most - x) / (most - least); 1 if all values are equal.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// load-aware-scorer: the score is 0.5 with an empty queue, and 0 from `threshold` requests on.
+// load-aware-scorer: 0.5 with an empty queue, 0 from `threshold` waiting requests on.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

@@ -1,5 +1,5 @@
-// mm-embeddings-cache-scorer: prefers endpoints to which many of the prompt's images, videos and audio were
-// recently sent.
+// mm-embeddings-cache-scorer: prefers endpoints that recently received many of the prompt's images, videos
+// and audio.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"

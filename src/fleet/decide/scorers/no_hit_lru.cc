@@ -1,5 +1,5 @@
-// no-hit-lru-scorer: sends a prompt that no endpoint has cached to the endpoint that got such a prompt the
-// longest time ago. So cold prompts are spread. For other prompts, all scores are 0.5.
+// no-hit-lru-scorer: sends a prompt that no endpoint has cached to the endpoint that received such a prompt
+// the longest time ago. So cold prompts are spread. The scores for other prompts are 0.5.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -22,7 +22,7 @@ class NoHitLruScorer : public Scorer {
     if (!cold(cycle)) return void(std::ranges::fill(scores, 0.5));
     const auto last = static_cast<double>(candidates.size()) - 1;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      // Rank of the endpoint; unused endpoints are first.
+      // Rank of the endpoint by its last cold prompt; unused endpoints are first.
       const auto older = std::ranges::count_if(candidates, [&](const Member* other) {
         return used(other->id) < used(candidates[i]->id) ||
                (used(other->id) == used(candidates[i]->id) && other < candidates[i]);
@@ -43,7 +43,7 @@ class NoHitLruScorer : public Scorer {
  private:
   bool cold(const Cycle& cycle) const { return cycle.overlaps[producer].holders.empty(); }
 
-  // Number of the endpoint's last cold prompt; the last lru_size prompts are kept.
+  // Returns the number of the endpoint's last cold prompt. Only the last lru_size prompts count.
   std::int64_t used(EndpointId endpoint) const {
     if (endpoint >= used_.size() || used_[endpoint] <= turns_ - lru_size) return kNever;
     return used_[endpoint];
@@ -58,7 +58,8 @@ class NoHitLruScorer : public Scorer {
 std::unique_ptr<Plugin> make_no_hit_lru_scorer(Parameters& parameters, Plugins& plugins) {
   auto plugin = std::make_unique<NoHitLruScorer>();
   std::string producer = "approx-prefix-cache-producer";
-  std::string old_type, old_name;  // deprecated: the scorer that uses or contains the producer
+  // deprecated: type and name of the producer, or of the scorer that contains it
+  std::string old_type, old_name;
   parameters.read("prefixPluginType", old_type);
   parameters.read("prefixPluginName", old_name);
   if (dynamic_cast<Producer*>(plugins.find(old_name))) producer = old_name;

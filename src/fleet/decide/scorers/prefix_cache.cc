@@ -1,4 +1,4 @@
-// prefix-cache-scorer: scores by the cached fraction of the prompt and, if configured, by its length.
+// prefix-cache-scorer: scores by the cached fraction of the prompt and, if configured, by the cached length.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

@@ -1,5 +1,4 @@
-// topology-affinity-scorer: prefers endpoints near the decode endpoint. The scores are in proportion to the
-// bandwidth.
+// topology-affinity-scorer: prefers endpoints near the decode endpoint. Scores are proportional to bandwidth.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
-// nixlv2: the prefill engine keeps the prompt's KV blocks and returns their location, from which the decode
-// engine fetches them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` supports).
+// nixlv2: the prefill engine keeps the prompt's KV blocks and returns their location; the decode engine
+// fetches them (kv_transfer_params of vLLM's NixlConnector, as in `octavo serve`).
 #include "base/log.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"

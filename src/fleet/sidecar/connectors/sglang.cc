@@ -1,4 +1,4 @@
-// sglang: both engines get the request at the same time, and find each other by its bootstrap fields.
+// sglang: both engines receive the request at the same time, and find each other by the bootstrap fields.
 #include "fleet/relay/bootstrap.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/sidecar/connector.h"

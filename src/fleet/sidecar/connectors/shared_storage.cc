@@ -1,6 +1,6 @@
-// shared-storage: both engines use the same store of KV blocks, so each finds prompts that the other has
-// computed. With cache_hit_threshold, the decode engine is tried first; it refuses if it would have to
-// compute too much.
+// shared-storage: both engines have the same store of KV blocks, so each finds the prompts that the other has
+// computed. With cache_hit_threshold, the decode engine is tried first, and refuses if too little of the
+// prompt is stored.
 #include "base/exact_json.h"
 #include "base/log.h"
 #include "fleet/relay/json_body.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kThreshold = "cache_hit_threshold";
 
-// First sends the prompt to the prefill engine, then the whole request to the local engine.
+// Sends the prompt to the prefill engine, then the whole request to the local engine.
 void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
   legs->prefill(exact_json_text(prompt), false, [legs](const Result<http::Response>& reply) {
