@@ -1,6 +1,7 @@
+// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema,
+// ...) create it, passes/ rewrites it, and CompiledGrammar converts it to automata.
 //
-// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema, ...)
-// create it, passes/ rewrites it, and CompiledGrammar converts it to automata.
+// Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
 #pragma once
 
 #include <bit>

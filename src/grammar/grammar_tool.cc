@@ -1,6 +1,29 @@
-//
 // Runs grammars by commands, for tests. Each line on stdin is a JSON request; each line on stdout is a JSON
 // response.
+//
+//   grammar_tool vocabulary.json
+//
+// The vocabulary is {"tokens": [hex bytes ...], "specials": [names ...]}; the first special token ends the
+// text. The requests, each with its response:
+//
+//   {"op":"new","kind":"regex","text":"a+","whitespace":0}
+//       {"ok":true,"us":..} or {"error":".."}
+//   {"op":"mask"}
+//       {"us":..,"mask":hex of little-endian words} or {"error":".."}
+//   {"op":"accept","token":5}
+//       {"ok":true,"us":..,"end":false}
+//   {"op":"matches","text":"aa"}
+//       {"ok":true}: a whole text, from the beginning
+//   {"op":"walk","tokens":[5,7]}
+//       {"masks":[us ..],"steps":[us ..],"late":1,"accepts":[us ..],"end":true}
+//   {"op":"finish"}
+//       {"text":hex}: bytes that end the text
+//   {"op":"rollback","count":2}
+//   {"op":"jump"}
+//
+// `walk` stops at the first token that is not allowed. end: all tokens were allowed and the text may end.
+// steps: time that a step would spend on each mask. late: number of masks for which this was not enough.
+// Times are processor times in microseconds.
 #include <fmt/format.h>
 
 #include <algorithm>

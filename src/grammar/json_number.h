@@ -26,15 +26,15 @@ struct NumberLimits {
 
 enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
-//
-// Returns the texts of numbers within the limits, in common spellings. If no number is allowed, no text matches.
+// Returns the texts of numbers within the limits, in common spellings. If no number is allowed, no text
+// matches.
 // - Integers have no fraction and no exponent.
-// - With limits, the exponent form has one digit before the point. Its power of ten is within the limits for all
-//   values of the other digits.
-// - Unless `exponents` is set, the part before the exponent is also within the limits. A text that has begun
-//   can therefore end soon: between 0 and 1, "7" is not the beginning of 7e-1.
-// - Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions of
-//   more than 21 digits.
+// - With limits, the exponent form has one digit before the point. Its power of ten is within the limits
+//   for all values of the other digits.
+// - Unless `exponents` is set, the part before the exponent is also within the limits. A text that has
+//   begun can therefore end soon: between 0 and 1, "7" is not the beginning of 7e-1.
+// - Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions
+//   of more than 21 digits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);
 

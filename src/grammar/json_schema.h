@@ -1,5 +1,8 @@
-//
 // Converts JSON Schema (drafts 4 to 2020-12, by `$schema`) to a grammar of valid JSON texts.
+//
+// The grammar is sound, but not complete: every text of the grammar is valid, but some valid texts are
+// missing, such as those with unusual white space. A keyword that cannot be enforced is an error, with its
+// JSON pointer. docs/reference/json-schema.md lists the keywords and the missing texts.
 #pragma once
 
 #include <string_view>

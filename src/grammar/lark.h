@@ -1,5 +1,21 @@
-//
 // Grammars in the notation of Lark, as far as llguidance and vLLM accept it:
+//
+//   %import common.WS
+//   %ignore WS
+//   start: (item ",")* item        // a comment
+//   ?item.2: NAME "=" value~1..3 -> pair
+//     | "[" start "]" | ["nothing"i]
+//   value: /[0-9]+/ | NAME | <|special|> | %json {"type": "array"}
+//   NAME: ("a".."z" | "_")+
+//
+// Names of rules are lower-case, names of terminals upper-case. The language is that of Lark's default
+// parser (Earley, dynamic): a text may be divided into terminals in any way.
+//
+// Ignored: priorities, because they only rank these ways; aliases; the modifiers ? and ! of rules. Ignored
+// terminals may occur before each terminal of a rule, and at the end.
+//
+// Errors, with line and column: templates, attributes, %declare, %extend, %override, imports except from
+// `common`, recursive terminals, and unsupported parts of regular expressions.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,10 @@
+// The parser: a generalised pushdown automaton over rule automata, with graph-structured stacks (Tomita
+// 1985). It is equivalent to Earley's sets (1970), with stacks instead of origins. All data is interned:
+// equal situations have equal ids anywhere in the text. The parser is thus an automaton that is
+// determinized at run time, and a known step is one table look-up.
 //
-// The parser: a generalised pushdown automaton over rule automata, with graph-structured stacks (Tomita 1985).
-// It is equivalent to Earley's sets (1970), with stacks instead of origins. All data is interned: equal
-// situations have equal ids anywhere in the text. The parser is thus an automaton that is determinized at run
-// time, and a known step is one table look-up.
+// A configuration is the set of readings of the text so far. A reading (Item) is an automaton state and a
+// stack. A stack is the set of items that called the current rule, in their states after the call.
 #pragma once
 
 #include <algorithm>

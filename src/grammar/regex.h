@@ -1,5 +1,13 @@
-//
 // Regular expressions: the subset with the same meaning in ECMA-262 (with the u flag) and in Python's re.
+//
+// - Classes: . (no line terminators), [a-z^...], \d \w \s and their complements (as in ECMA-262: \d and \w
+//   are ASCII), \p{General_Category}.
+// - Quantifiers: * + ? {m} {m,} {m,n}. Lazy ones match the same texts.
+// - Groups, named or unnamed.
+// - ^ and $ at both ends of the pattern and of its alternatives.
+//
+// Refused, with the position: constructs that are not regular or have several meanings (back references,
+// lookaround, inline flags, possessive quantifiers, other anchors).
 #pragma once
 
 #include <string_view>

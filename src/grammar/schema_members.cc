@@ -80,11 +80,10 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
   return least > 0 ? some : g_.choice({g_.empty(), some});
 }
 
-//
 // A node is one of:
 // - (kBetween, i, count): the properties before i are decided, and `count` members are written.
-// - (name, i, count): a part of a name was read, up to this node of the name tree. i: first property that it can
-//   be, which determines the others. Each branch of the names thus has one node for each count.
+// - (name, i, count): a part of a name was read, up to this node of the name tree. i: first property that
+//   it can be, which determines the others. Each branch of the names thus has one node for each count.
 // - (name | kRead, ..): the whole name was read.
 class SchemaWriter::MembersInOrder {
  public:

@@ -61,10 +61,9 @@ struct StateMask {
   std::vector<TokenId> by_repeats;
   std::vector<std::uint32_t> repeats_begin;
 
-  //
   // A mask can be stored as its difference from `base`.
-  // - Bounded repetitions: `base` is the mask of unbounded ones. An open node counts if its repetitions are within
-  //   the bounds.
+  // - Bounded repetitions: `base` is the mask of unbounded ones. An open node counts if its repetitions are
+  //   within the bounds.
   // - subtracts: the accepted tokens include those of `base`, except `removed`.
   // - closed: open nodes of `base` that are not open here.
   std::shared_ptr<const StateMask> base;

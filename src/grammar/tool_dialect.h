@@ -9,9 +9,25 @@
 
 namespace octavo::grammar {
 
+// How a model writes its calls. All texts are literal. If a text is a special token of the vocabulary, the
+// model writes the token. Several calls are:
 //
-// How a model writes its calls. All texts are literal. If a text is a special token of the vocabulary, the model
-// writes the token. Several calls are:
+//   begin [ CALL call.separator CALL ... ] end      brackets and commas only with `list`
+//
+// The form defines a CALL:
+//
+//   object       call.begin {"keys.name": "NAME", "keys.arguments": ARGUMENTS} call.end
+//                begins with the member "keys.id": "NUMBER" if keys.id is set
+//   named        call.begin [name_prefix] NAME name_end ARGUMENTS call.end
+//   parameters   call.begin NAME name_end BLOCK BLOCK ... call.end
+//   python       call.begin NAME(parameter=literal, ...) call.end
+//   gemma        call.begin NAME{parameter:value, ...} call.end
+//                strings are between two `quote`s, other values are JSON
+//   harmony      messages of gpt-oss (grammar/harmony.h)
+//                serve/openai/output_processor.cc converts them to the form `named`
+//
+// ARGUMENTS is a JSON object. BLOCK is `parameter.begin NAME parameter.name_end VALUE parameter.end`;
+// strings are unquoted, other values are JSON.
 struct ToolDialect {
   enum class Form : std::uint8_t { object, named, parameters, python, gemma, harmony };
 

@@ -37,9 +37,8 @@ std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::u
   return looked_at;
 }
 
-//
-// Follows all paths below trie node `from`, which was reached in `state`. Returns the number of examined nodes.
-// If it exceeds `most`, the walk has stopped early.
+// Follows all paths below trie node `from`, which was reached in `state`. Returns the number of examined
+// nodes. If it exceeds `most`, the walk has stopped early.
 // - live(state): returns the bytes that can follow.
 // - step(state, byte): returns the state after one of these bytes.
 // - visit(node, state): called for each reached node; returns false to skip the nodes below.

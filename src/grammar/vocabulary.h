@@ -35,7 +35,6 @@ class Vocabulary {
   // Tokenizes a UTF-8 text. Returns an empty list if that is impossible.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
-  //
   // Arguments:
   // - tokens[id]: the bytes that the token adds to the text; "" if it adds none.
   // - special: tokens that text never produces. Grammars can name them only by text or id.

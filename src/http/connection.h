@@ -1,5 +1,9 @@
-//
 // One client connection of the server. Private to this module.
+//
+// All socket operations run on the connection's event loop. These functions may be called from any thread:
+// respond, start_stream, write, finish, on_close and abandon. They append to outgoing_ under a mutex and
+// post a flush. An idle connection has no read buffer: it waits until the socket is readable, then reads
+// into the loop's scratch buffer.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>

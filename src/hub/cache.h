@@ -1,5 +1,9 @@
-//
 // The model cache on disk, in the layout of Python's huggingface_hub, which can share it:
+//
+// models--org--name/refs/main                    the branch's last known commit
+// models--org--name/snapshots/COMMIT/config.json -> ../../blobs/ETAG
+// models--org--name/blobs/ETAG                   the file's content, shared by all snapshots
+// .locks/models--org--name/ETAG.lock             locked by the process that downloads the blob
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,8 @@
+// Client of the hub's HTTP API: lists the files of a repository and downloads them. All calls block.
+// Several threads may use one object.
 //
-// Client of the hub's HTTP API: lists the files of a repository and downloads them. All calls block. Several
-// threads may use one object.
+// Functions return `unavailable` if a retry may help. Otherwise they return `not_found`, `invalid_argument`
+// or `corrupt`, with the reason and the remedy.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,6 @@ struct Settings {
 // Returns the value of a variable, or "" if it is not set.
 using Environment = std::function<std::string(const char* name)>;
 
-//
 // Reads the environment variables:
 // - HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME
 // - HF_ENDPOINT

@@ -1,5 +1,12 @@
+// The flags of a command as a table with one row per flag, and the function that adds the rows to the
+// parser.
 //
-// The flags of a command as a table with one row per flag, and the function that adds the rows to the parser.
+//   constexpr FlagRow<EngineOptions> kDevice[] = {
+//       {"--cpu-threads", flag::to<&EngineOptions::device, &DeviceOptions::threads>, "Compute threads; ..",
+//        flag::range(0, 1024)},
+//       {"--eplb-config", flag::parsed<&read_json, &EngineOptions::kv_events>, ".."},
+//   };
+//   add_flags(command, options, "Device", kDevice);
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -49,7 +49,7 @@ struct LongestEdgeRule {
   int unit = 0;     // in pixels
 };
 
-// One part with the image's aspect ratio and as many tokens as the limit permits (token_budget.h).
+// One part with the image's aspect ratio and the largest number of tokens within the limit (token_budget.h).
 struct TokenBudgetRule {
   int unit = 0;  // side of a token in pixels; both sides of the image become multiples of it
   int tokens_max = 0;
@@ -77,7 +77,7 @@ struct PaddedTileRule {
 // Preprocessing of videos (video.h).
 struct VideoRule {
   AnySizeRule size;
-  int frames = 2;    // frames of a part; a part has as many tokens as an image
+  int frames = 2;    // frames of a part; a part has the same number of tokens as an image
   // Qwen3-VL: the size limits apply to all frames together, and a timestamp precedes each part.
   bool stamped = false;
   bool samples = false;  // true: num_frames and fps select the frames; false: loader_frames and loader_fps

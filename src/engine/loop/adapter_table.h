@@ -1,5 +1,9 @@
-//
 // The LoRA adapters that an engine knows by name. Some of them are loaded into slots.
+//
+// A separate thread reads an adapter's folder. Between two steps, the engine's thread copies a few of its
+// matrices to the device, so that loading delays no request. If all slots are in use, the engine evicts the
+// least recently used adapter that no answer uses; a later request loads it again. Only one adapter is read
+// at a time, which bounds the memory of adapters that wait for a slot.
 #pragma once
 
 #include <condition_variable>

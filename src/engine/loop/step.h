@@ -1,5 +1,17 @@
-//
 // One step of the engine. This file is the best start for a reader.
+//
+// plan     choose the sequences of the step and their tokens     schedule/
+// pack     write the plan into flat arrays                        execute/batch.h
+// forward  compute hidden states from token ids and the KV cache  model/, kernels/
+// sample   compute logits of the selected rows, sample tokens     rows.h, sample/
+// commit   append tokens to sequences, send them to clients       step.cc
+//
+// When a step commits a token, the grammar reads it and makes the mask of the next token (guidance.h).
+//
+// With a proposer, a step also computes draft tokens, and samples a token after each one as if the draft
+// token were accepted (drafting.h). Sampling depends only on the seed and the position. A draft token is
+// accepted if the row before it sampled the same token. The rows after the first rejected draft token are
+// dropped, so the output tokens are exactly those without draft tokens.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,14 @@
 
 namespace octavo {
 
-//
 // Time limits after which a step counts as hung.
+//
+// On the CPU, a step hangs if its thread has used no CPU time for `quiet_us` although the process did not
+// wait for a processor: the thread waits for an event that does not occur. A slow step uses CPU time; on a
+// busy machine, its threads may wait for a processor.
+//
+// On a device, the host thread waits or spins, so its CPU time proves nothing. The limit is
+// `device_step_us`, which is far above the duration of the longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
   std::int64_t device_step_us = 30'000'000;
