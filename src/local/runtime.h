@@ -48,9 +48,8 @@ struct RuntimeOptions {
   std::vector<std::string> served_model_names;  // if empty: the model's name as the user gave it
   std::string tokenizer;                        // path of a tokenizer; "": the model's tokenizer
   std::string chat_template;                    // file, or text of a template; "": the model's template
-  std::string
-      tool_call_parser;  // parser for tool_choice `auto`; "auto": from the chat template; "" or "none": no
-                         // parser
+  std::string tool_call_parser;  // parser for tool_choice `auto`; "auto": from the chat template; "" or
+                                 // "none": no parser
   std::string reasoning_parser;  // "auto": from the chat template; "" or "none": disabled
   std::vector<LoraModule> lora_modules;
   std::string lora_folder;                  // folder of adapters that are loaded on demand; "": no folder
@@ -61,7 +60,7 @@ struct RuntimeOptions {
   bool sleep_mode = false;                    // an engine in this process supports sleep
   boost::json::object mm_processor_kwargs{};  // replaces values of the model's image processor
   RecordOptions record{};
-  VideoFrames video_frames{};                 // replaces values of the model's video processor
+  VideoFrames video_frames{};  // replaces values of the model's video processor
   // Source of the sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults), or a folder with a
   // generation_config.json. generation_overrides has priority.
   std::string generation_config = "auto";

@@ -77,10 +77,10 @@ struct PaddedTileRule {
 // Preprocessing of videos (video.h).
 struct VideoRule {
   AnySizeRule size;
-  int frames = 2;    // frames of a part; a part has the same number of tokens as an image
+  int frames = 2;  // frames of a part; a part has the same number of tokens as an image
   // Qwen3-VL: the size limits apply to all frames together, and a timestamp precedes each part.
   bool stamped = false;
-  bool samples = false;  // true: num_frames and fps select the frames; false: loader_frames and loader_fps
+  bool samples = false;    // true: num_frames and fps select the frames; false: loader_frames and loader_fps
   int loader_frames = 32;  // number of frames, evenly spaced; 0: all, up to frames_max
   double loader_fps = 0;   // maximum frames per second; 0: no limit. For a list of images, its frame rate;
                            // 0: 1 per second

@@ -1,5 +1,5 @@
-// Images for Gemma 4 (Gemma Team, 2026): any size, with the largest number of tokens within the budget. Gives the
-// same pixels as Gemma4ImageProcessorPil of transformers (get_aspect_ratio_preserving_size).
+// Images for Gemma 4 (Gemma Team, 2026): any size, with the largest number of tokens within the budget. Gives
+// the same pixels as Gemma4ImageProcessorPil of transformers (get_aspect_ratio_preserving_size).
 #pragma once
 
 #include "base/error.h"

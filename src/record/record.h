@@ -26,7 +26,7 @@ struct EngineIdentity {
 };
 
 struct RecordedAnswer {
-  int index = 0;                  // index of the answer, in [0, n)
+  int index = 0;  // index of the answer, in [0, n)
   std::int64_t count = 0;
   std::vector<TokenId> tokens{};  // output tokens; empty if only hashes are recorded
   std::string hash{};             // SHA-256 of the output tokens, or of the numbers that a pooling task

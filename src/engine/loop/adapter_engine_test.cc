@@ -75,7 +75,7 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     EXPECT_NE(alone[0].logprobs, alone[7].logprobs);
     EXPECT_EQ(answers_to(*engine, all), alone);
 
-    EngineOptions narrow = options;  // small steps, and so few blocks that some answers are preempted
+    EngineOptions narrow = options;  // small steps; few blocks, so that some answers are preempted
     narrow.schedule.max_num_batched_tokens = 24;
     narrow.cache.num_blocks = 12;
     EXPECT_EQ(answers_to(*load(narrow), all), alone);

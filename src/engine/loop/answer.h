@@ -93,8 +93,7 @@ struct Answer {
   bool grammar_waits = false;          // true until grammar_after has been sampled
   bool mask_under_way = false;         // the mask worker is using `guided`
   Acceptance acceptance;
-  int adapter = -1;                    // slot of the LoRA adapter; -1 if there is no adapter, or while it
-                                       // is loading
+  int adapter = -1;  // slot of the LoRA adapter; -1: no adapter, or not loaded yet
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;

@@ -155,8 +155,7 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   check("reference", {}, "reference", all.size());
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) check(std::string(name(isa)), isa, "cpu", all.size());
-  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // only a few texts, because the emulated device
-                                                          // is slow
+  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // few texts: the emulated device is slow
   // With the published architecture name, the model is an XLM-RoBERTa without token heads.
   EXPECT_TRUE(encoder_engine_of(directory, {}, "cpu").value()->info().tasks.token_heads.empty());
 }

@@ -362,7 +362,7 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
-// A slice has at most as many rows as a step may have tokens. While answers are decoding, slices are small
+// A step's maximum number of tokens limits the rows of a slice. While answers are decoding, slices are small
 // and together take at most half the time of the last step, so decoding slows down by at most 1.5x.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;

@@ -41,7 +41,7 @@ struct EngineParts {
   KvEventOptions kv_events{};          // destination of the prefix cache's events
   double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples, 0 to 1
   std::optional<WorkFigures> work_figures{};  // figures for WorkStats; nullopt: no estimates
-  KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks
+  KvTransferOptions kv_transfer{};            // connectors that store and load KV blocks
 };
 
 class Engine final : public EngineClient {

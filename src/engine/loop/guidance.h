@@ -35,9 +35,7 @@ class Guidance {
   // or null if it has ended.
   const Sequence* take_back(SequenceId sequence);
 
-  int under_way() const {
-    return under_way_;
-  }  // texts of the worker, including those of ended sequences
+  int under_way() const { return under_way_; }  // texts of the worker, including those of ended sequences
   const Counters& counters() const { return counters_; }
 
  private:
