@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether headers compile alone, by the compile commands of build/release: those named, else those that changed.
+"""Checks that headers compile by themselves, with the compile commands of build/release.
 
-Usage: check_headers.py [HEADER...]. Without arguments: of the commits that the branch `main` lacks, or, on it, of the
-last commit, a merge with all that it brought; all where the history does not reach as far. `make headers` checks all, those
-too whose includes have changed.
+Usage: check_headers.py [HEADER...]. The default is the headers that changed since the branch `main` or, on main, in
+the last commit (for a merge: in all its commits). If the history does not reach that commit, all headers are checked.
+`make headers` checks all headers, including those whose includes have changed.
 """
 
 import json
@@ -31,11 +31,13 @@ def changed():
 
 
 def commands():
-    """By folder, the command with the most include folders, without the file's name, its output and precompiled headers."""
+    """Returns, for each folder, the command with the most include folders, without the file's name, its output and
+    precompiled headers."""
     found = {}
     for entry in json.loads((ROOT / "build/release/compile_commands.json").read_text()):
         folder = str(pathlib.Path(entry["file"]).parent.relative_to(ROOT)) if entry["file"].startswith(str(ROOT)) else ""
-        folder = folder.removeprefix("build/release/").removesuffix("/jumbo")  # cmake/jumbo.cmake writes that file
+        # cmake/jumbo.cmake writes that file
+        folder = folder.removeprefix("build/release/").removesuffix("/jumbo")
         words = shlex.split(entry["command"])
         if "-include" in words:
             at = words.index("-include")
@@ -49,7 +51,8 @@ def includes(words):
 
 
 def command_for(header, known):
-    """That of its folder or the nearest one above; a test's header may include what any test of its room does."""
+    """Returns the command of the header's folder or of the nearest folder above it. A test's header may include
+    everything that tests of its module include."""
     room, testing, _ = header.partition("/testing/")
     if testing:
         own = [words for folder, words in known.items() if folder == room or folder.startswith(room + "/")]

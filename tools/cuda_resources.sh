@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Registers, stack and spills of every kernel, as nvcc's assembler reports them, as a table. Fails when one of
-# the attention or sampling kernels spills. Needs nvcc (tools/install.sh cuda), no GPU.
+# Prints a table of registers, stack and spills of every kernel, as nvcc's assembler reports them. Fails if
+# an attention or sampling kernel spills. Needs nvcc (tools/install.sh cuda), but no GPU.
 #   tools/cuda_resources.sh [ARCHITECTURE..]   default: sm_80 sm_89 sm_90a
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,7 +25,8 @@ for source in attention attention_latent attention_plain attention_wgmma choose_
   done
 done >"$work/report"
 
-# Kernels of one name and one file that differ in number formats only are one row, with the largest of their numbers.
+# Kernels with one name in one file that differ only in number formats are one row, with the largest of
+# their numbers.
 printf '| kernel | registers on %s | spilled bytes |\n|---|---|---|\n' "$(IFS=,; echo "${architectures[*]}")"
 awk -F '\t' '
   { gsub(/<(Bf16|F16|float)(, (Bf16|F16|float))?>/, "", $2); gsub(/<(Bf16|F16), /, "<", $2)

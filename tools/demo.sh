@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Serves a small real model (`octavo pull demo`; without a network, or with MODEL=models/demo, the shipped one), sends one
-# question over HTTP, shows the streamed answer with its timings, and stops.
+# Serves a small real model (`octavo pull demo`; without a network, or with MODEL=models/demo, the model of
+# the repository), sends one question over HTTP, prints the streamed answer and its timings, and stops.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 octavo=build/release/octavo

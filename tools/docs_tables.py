@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the generated pages of docs/reference, or with --check says which of them are out of date.
+"""Writes the generated pages of docs/reference. With --check, it lists the pages that are out of date.
 
     docs_tables.py [--check] [--program build/release/octavo]
 
-flags.md, metrics.md and environment.md are printed by the program itself; commands.md is made of every --help, routes.md of `octavo serve --list-routes` and
-the switches in src/serve/routes/table.cc.
+The program itself prints flags.md, metrics.md and environment.md. commands.md is made from every --help. routes.md is
+made from `octavo serve --list-routes` and the switches in src/serve/routes/table.cc.
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-NESTED = {"bench", "model", "simulate", "plan"}  # commands with commands below
+NESTED = {"bench", "model", "simulate", "plan"}  # commands with subcommands
 
 
 def text_of(program, *words):
@@ -22,7 +22,7 @@ def text_of(program, *words):
 
 
 def subcommands(program, *command):
-    """(name, description) of each command below one."""
+    """Returns (name, description) of each subcommand of a command."""
     listed = text_of(program, *command, "--help").partition("Subcommands:")[2]
     return [match[0] for match in re.findall(r"(?m)^  ([a-z][a-z-]*) +(\S.*)$", listed)]
 
@@ -39,16 +39,17 @@ def commands_page(program):
 
 
 def kind(schema, schemas):
-    """A JSON type with its limits, in a few words."""
+    """Describes a JSON type and its limits in a few words."""
     if "$ref" in schema:
         return kind(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
     parts = [kind(part, schemas) for part in schema.get("anyOf", schema.get("oneOf", [])) if part.get("type") != "null"]
     if parts:
         number = any(re.match(r"(integer|number)", part) for part in parts)
-        kept = [part for part in parts if not (number and part == "string")]  # numbers may come as strings everywhere
+        # numbers may be strings everywhere
+        kept = [part for part in parts if not (number and part == "string")]
         return " or ".join(dict.fromkeys(kept))
     if schema.get("enum") in ([], [""]):
-        return "a served name"  # filled in by the server
+        return "a served name"  # the server fills in the names
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:
@@ -57,7 +58,7 @@ def kind(schema, schemas):
     if name == "array":
         return "list of " + kind(schema["items"], schemas) if "items" in schema else "list"
     low, high, above = (schema.get(word) for word in ("minimum", "maximum", "exclusiveMinimum"))
-    low = low if low is None or low > -2**31 else None  # what the type holds is no limit
+    low = low if low is None or low > -2**31 else None  # the range of the type is not a limit
     high = high if high is None or high < 2**31 - 1 else None
     bounds = [f"from {low:g}" if low is not None else f"above {above:g}" if above is not None else "", f"to {high:g}" if high is not None else ""]
     return " ".join([name, *filter(None, bounds)])

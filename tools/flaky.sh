@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Runs what is built where flaky tests fail: beside four busy loops, and on one processor. Prints the failures of all rounds.
+# Runs the tests under conditions in which flaky tests fail: with four busy loops, and on one processor.
+# Prints the failures of all rounds.
+#
 # Usage: tools/flaky.sh [ROUNDS [REGEX [FILE..]]]
-#   ROUNDS  rounds of each kind (1)
+#   ROUNDS  number of rounds of each kind (1)
 #   REGEX   tests of ctest to run, as for ctest -R (all); "^$" runs none
 #   FILE    files for pytest (tests/e2e); "none" runs none
+#
 # Each run's output is in build/flaky/.
 set -euo pipefail
 shopt -s nullglob
@@ -14,7 +17,7 @@ logs=build/flaky
 rm -rf $logs
 mkdir -p $logs
 
-# run NAME COMMAND..: the command's output goes to NAME.log. A failure is counted at the end.
+# run NAME COMMAND..: runs the command, with its output in NAME.log. Failures are counted at the end.
 run() {
   local name=$1 begin=$SECONDS status=passed
   shift
@@ -44,7 +47,7 @@ for ((i = 1; i <= rounds; ++i)); do
 done
 
 echo "failures, with the number of runs in which each occurred:"
-# The output of ctest has the names of cases; a program that crashed is in ctest's own list.
+# The output of ctest contains the names of cases. Programs that crashed are in ctest's list.
 failures=$(for log in "$logs"/*.log; do
   grep -hoE '^(\[  FAILED  \] [^ ,]+[./][^ ,]+|FAILED [^ ]+|ERROR [^ ]+)|[^ ]+ \((Failed|Timeout|SEGFAULT|Subprocess aborted)\)$' "$log" | sort -u || true
 done | sort | uniq -c | sort -rn)

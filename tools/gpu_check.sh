@@ -1,22 +1,28 @@
 #!/usr/bin/env bash
-# Checks that need an NVIDIA GPU. A call takes at most 8 minutes, and the next call continues there. A failed step does not
-# stop the others. Results are in build/gpu_check: what each step wrote, table.txt and result.json; build/gpu_check.tgz
-# holds all of it.
-# Without a GPU it stops where one is needed, with exit code 3; 4 says that steps are left for another call.
+# Checks that need an NVIDIA GPU. A call takes at most 8 minutes, and the next call continues after the last
+# step. A failed step does not stop the others. Results are in build/gpu_check: the output of each step,
+# table.txt and result.json. build/gpu_check.tgz contains all of them. Without a GPU, it stops at the first
+# step that needs one, with exit code 3. Exit code 4 means that steps are left for another call.
+#
 #   tools/gpu_check.sh [--seconds N] [--again] [PART..]
-#     --seconds: time of a call (480); --again: repeats passed steps, too. Parts (default: all):
-#     tests      operators beside the reference, model goldens, engines with graphs and without
-#     sanitizer  compute-sanitizer's memcheck and racecheck over the operators
-#     serve      a server with many streams
-#     guesses    draft tokens of every kind change no answer; what they bring
-#     ops        times of every operator
-#     decode     a decoding step's time beside its bytes, over batches and contexts, on a Llama-3-8B shape
-#     engine     times of whole engines on Llama-3.2-1B and Llama-3-8B shapes, with graphs and without, overlapping and not
-#     torch      PyTorch's operators at the same shapes
-#     torch_engine   whole engines' workloads in PyTorch, compiled
+#
+# --seconds: time of a call (480). --again: also repeats passed steps. Parts (default: all):
+#
+#   tests          operators compared with the reference, model goldens, engines with and without graphs
+#   sanitizer      compute-sanitizer's memcheck and racecheck of the operators
+#   serve          a server with many streams
+#   guesses        draft tokens of every kind change no answer; their gain
+#   ops            times of every operator
+#   decode         times of a decoding step and its bytes, over batches and contexts, for a Llama-3-8B shape
+#   engine         times of whole engines for Llama-3.2-1B and Llama-3-8B shapes, with and without graphs and overlap
+#   torch          PyTorch's operators at the same shapes
+#   torch_engine   workloads of whole engines in PyTorch, compiled
+#
 #   tools/gpu_check.sh pack
-#     builds, and puts programs, libraries, scripts and what the tests read into build/gpu_check.tar.xz. For a machine that
-#     cannot build: unpack it anywhere, and call tools/gpu_check.sh there. It needs Python 3; decode, engine and torch PyTorch.
+#
+# builds, and packs programs, libraries, scripts and test data into build/gpu_check.tar.xz, for a machine
+# that cannot build: unpack it anywhere, and run tools/gpu_check.sh there. It needs Python 3; decode, engine
+# and torch need PyTorch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/gpu_check
@@ -34,18 +40,18 @@ if [ "${1:-}" = pack ]; then
   place=build/pack/octavo_gpu
   rm -rf build/pack
   mkdir -p "$place/bin" "$place/build"
-  # A script starts each program, so that only this program sees the libraries beside it.
+  # A script starts each program, so that only this program uses the libraries in its folder.
   for program in "${programs[@]}"; do
     strip -o "$place/bin/$program.bin" "build/cuda/$program"
     printf '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here exec "$here/%s.bin" "$@"\n' "$program" >"$place/bin/$program"
     chmod +x "$place/bin/$program"
   done
-  # All libraries but the C library, which belongs to the machine.
+  # Copies all libraries except the C library, which belongs to the machine.
   (cd build/cuda && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} "$place/bin/"
   tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} tests/data/{models,quantized,drafters,sound} |
     tar -xf - -C "$place"
-  # Only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
+  # Copies only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
   (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32)$' | xargs rm -r)
   XZ_OPT=-9 tar -cJf build/gpu_check.tar.xz -C build/pack octavo_gpu
   rm -rf build/pack
@@ -71,7 +77,7 @@ else
   build
 fi
 
-# The backend itself says whether there is a device.
+# The backend itself reports whether there is a device.
 if ! "$bin/octavo" generate models/demo --device cuda --max-tokens 4 -p "One two three" >"$out/first_light.log" 2>&1; then
   cat "$out/first_light.log"
   echo "gpu_check: built for CUDA, but the backend could not start here; nothing ran on a GPU"
@@ -81,8 +87,8 @@ fi
 python=python3
 [ -x .venv/bin/python ] && .venv/bin/python -c 'import torch' 2>/dev/null && python=.venv/bin/python
 failed=() left=()
-# step NAME SECONDS COMMAND..: its output goes to NAME.log, whether it passed to NAME.status. It begins when the call has half
-# of its seconds left.
+# step NAME SECONDS COMMAND..: runs a step, with its output in NAME.log and its result in NAME.status. It
+# starts only if the call has half of SECONDS left.
 step() {
   local name=$1 limit=$2 begin=$SECONDS rest=$((seconds - SECONDS)) status=passed
   shift 2
@@ -97,8 +103,8 @@ step() {
   printf '%-20s %-7s %4d s\n' "$name" "$status" $((SECONDS - begin)) | tee "$out/$name.status"
 }
 
-# shards PROGRAM FILTER: runs a test program in one part per processor, in parallel: the reference on the host
-# takes most of the time.
+# shards PROGRAM FILTER: runs a test program in parallel parts, one per processor, because the reference on
+# the host takes most of the time.
 shards() {
   local count status=0 parts=()
   count=$(nproc)
@@ -112,7 +118,7 @@ shards() {
   return $status
 }
 
-# Tests a server on a separate port: the load, and that it ends on a signal.
+# Tests a server on a separate port: the load, and the end after a signal.
 serve() {
   local port=18731 server answered=0
   "$bin/octavo" serve models/demo --device cuda --host 127.0.0.1 --port $port --max-num-seqs 64 &
@@ -128,7 +134,7 @@ serve() {
   wait $server
   return $answered
 }
-# All kinds of proposers at once, each a process.
+# Runs all kinds of proposers at the same time, each in a process.
 guesses() {
   local status=0 parts=()
   for method in ngram suffix draft_model eagle eagle3 mtp medusa mlp_speculator hybrid; do
@@ -138,7 +144,7 @@ guesses() {
   for part in "${parts[@]}"; do wait "$part" || status=1; done
   return $status
 }
-# The demo model's answers to random tokens, with draft tokens and without.
+# The demo model's answers to random tokens, with and without draft tokens.
 drafts() {
   for batch in 1 16; do
     for method in '' '{"method": "ngram", "num_speculative_tokens": 4}' '{"model": "models/demo-draft", "num_speculative_tokens": 4}' \

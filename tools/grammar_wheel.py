@@ -2,9 +2,9 @@
 
     cmake --build --preset release --target liboctavo_grammar
     python tools/grammar_wheel.py build/release/liboctavo_grammar.so.1 build/dist
-    auditwheel repair -w build/dist build/dist/octavo_grammar-*.whl     # takes in libfmt and libspdlog
+    auditwheel repair -w build/dist build/dist/octavo_grammar-*.whl     # adds libfmt and libspdlog
 
-It has no octavo/__init__.py: `octavo` is then a namespace, and the wheel octavo may be installed beside it.
+It has no octavo/__init__.py, so `octavo` is a namespace package, and the wheel octavo can be installed as well.
 """
 
 import base64

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Finds what is too large to read: files above 500 lines, functions above 70, classes above 20 data members, and code that
-asks for a backend by name.
+"""Finds code that is too large: files above 500 lines, functions above 70 lines, classes above 20 data members. Also
+finds code that selects a backend by name.
 
-    house.py            one line per offender, the worst first
-    house.py --check    fails where an offender is not in tools/house_limits.json, or is larger there
-    house.py --lower    lowers the limits to today's sizes and deletes those that nothing needs; no limit ever rises
+    house.py            one line per finding, the worst first
+    house.py --check    fails if a finding is not in tools/house_limits.json, or is larger than its limit
+    house.py --lower    lowers the limits to today's sizes and deletes unused ones; no limit ever rises
 
 Sources are read as text: a function is a brace after parentheses in a namespace or a class.
 """
@@ -24,13 +24,13 @@ NO_DATA = re.compile(r"^(using|friend|static|typedef|template|public|private|pro
 
 
 def blank(text):
-    """The same length and lines, without comments, literals and directives."""
+    """Returns the text without comments, literals and directives, with the same length and lines."""
     text = NO_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.M)
 
 
 def without_templates(text):
-    """Innermost pairs of < and > go first; -> and comparisons stay."""
+    """Removes template arguments, the innermost pairs of < and > first. Keeps -> and comparisons."""
     before = None
     while text != before:
         before, text = text, re.sub(r"<[^<>(){};]*(?:\([^()]*\)[^<>(){};]*)*(?<!-)>", "", text)
@@ -38,7 +38,7 @@ def without_templates(text):
 
 
 def kind_of(head):
-    """The kind and name of the scope that a brace opens."""
+    """Returns the kind and name of the scope that a brace opens."""
     plain = without_templates(head).replace("\n", " ").strip()
     plain = re.sub(r"\b(alignas|__attribute__|decltype|noexcept)\s*\([^()]*\)|\[\[.*?\]\]", "", plain)
     if re.search(r"\bnamespace\b|^extern\s*$", plain):
@@ -65,7 +65,7 @@ def members_of(statements):
 
 
 def scan(text):
-    """(kind, name, size) of functions and classes."""
+    """Returns (kind, name, size) of functions and classes."""
     code = blank(text)
     stack, found, start = [], [], 0
     for at in re.finditer(r"[{};]", code):
@@ -83,7 +83,7 @@ def scan(text):
                 found.append(("function", ended["name"], code.count("\n", ended["first"], end) + 1))
             if ended["kind"] == "class":
                 found.append(("class", ended["name"], members_of(ended["statements"])))
-            # A brace in a declaration (a default, an initialiser) belongs to the statement that it is in.
+            # A brace in a declaration (a default, an initialiser) belongs to its statement.
             start = ended["begin"] if ended["kind"] == "other" else at.end()
         elif mark == ";":
             if outer:
@@ -107,7 +107,7 @@ def offenders():
         limits = {"file": FILE_LINES, "function": FUNCTION_LINES, "class": CLASS_MEMBERS, "backend.name ==": 0}
         for kind, inner, size in sizes:
             if size > limits[kind]:
-                # Without the folder: files move.
+                # The key has no folder, because files move.
                 key = f"{kind} {pathlib.Path(name).name}" + (f" {inner}" if inner else "")
                 found[key] = max(size, found.get(key, 0))
     return found

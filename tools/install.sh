@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Installs what building and testing Octavo needs: compilers, libraries (tools/packages.sh) and, for the tests, a Python
-# environment in .venv. Does nothing when all is installed. Needs root or sudo only to add packages.
+# Installs what building and testing Octavo needs: compilers, libraries (tools/packages.sh) and, for the
+# tests, a Python environment in .venv. Does nothing if everything is installed. Needs root or sudo only to
+# add packages.
 #
 #   tools/install.sh [build|test|package|aarch64|cuda]
-#     build: to compile and run; test: also the end-to-end tests (default); package: to make packages;
-#     aarch64: to cross-compile for 64-bit ARM and run the result under qemu;
-#     cuda: to compile the CUDA backend, in .cuda where no toolkit is installed
+#
+# build: to compile and run. test: also the end-to-end tests (default). package: to make packages. aarch64:
+# to cross-compile for 64-bit ARM and run the result with qemu. cuda: to compile the CUDA backend, in .cuda
+# if no toolkit is installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 goal=${1:-test}
@@ -25,7 +27,8 @@ if [ "$goal" = test ] && ! cmp -s tests/requirements.txt .venv/requirements.txt;
   cp tests/requirements.txt .venv/requirements.txt
 fi
 
-# CUDA's compiler and headers from their Python packages, which hold the same files as the toolkit.
+# Installs CUDA's compiler and headers from their Python packages, which contain the same files as the
+# toolkit.
 toolkit_is_there() {
   local nvcc
   for nvcc in "$(command -v nvcc)" /usr/local/cuda/bin/nvcc .cuda/bin/nvcc; do
@@ -43,7 +46,7 @@ if [ "$goal" = cuda ] && ! toolkit_is_there; then
   for wheel in "$wheels"/*.whl; do unzip -qo "$wheel" 'nvidia/cu13/*' -d "$wheels/files"; done
   rm -rf .cuda
   mv "$wheels/files/nvidia/cu13" .cuda
-  # Wheels carry no permissions. CMake looks for libraries where a toolkit has them.
+  # Wheels contain no permissions. CMake searches for libraries in the toolkit's folders.
   chmod -R u+x .cuda/bin .cuda/nvvm/bin
   ln -s lib .cuda/lib64
 fi

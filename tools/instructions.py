@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Counts the instructions of every operator under callgrind, and compares them with bench/instructions.txt.
+"""Counts the instructions of every operator with callgrind, and compares them with bench/instructions.txt.
 
     instructions.py [--program build/release/op_instructions] [--write]
 
-Counts do not depend on what else a machine does. Those of matrix tiles ("tiles: ...") are what the model of the tiles
-carries out, on a processor with AVX-512-BF16; elsewhere they are left out. Ends with 1 where an operator takes more than 3 % more than is written there;
---write writes what was counted, to be committed with the change that explains it.
+Counts do not depend on other load of the machine. Counts of matrix tiles ("tiles: ...") are those of an emulation of
+the tiles, on a processor with AVX-512-BF16; on other processors they are omitted. Exit code 1: an operator needs over
+3 % more instructions than the file says. --write writes the new counts, to be committed with the change that explains
+them.
 """
 import argparse
 import re
@@ -15,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TILES = "tiles: "  # before the names of such
+TILES = "tiles: "  # prefix of their names
 WRITTEN = ROOT / "bench" / "instructions.txt"
 MORE = 1.03
 
@@ -33,7 +34,7 @@ def count(program: Path) -> dict[str, int]:
 
 
 def count_tiles(program: Path) -> dict[str, int] | None:
-    """None: not on this processor."""
+    """Returns None if the processor does not support it."""
     counted = subprocess.run([program, "--tiles"], capture_output=True, text=True)
     if counted.returncode != 0 and "lacks" in counted.stderr:
         return None

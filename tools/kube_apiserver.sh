@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds Kubernetes' API server from Go's module proxy, for tests/soak/kubernetes.py: some ten minutes of a core, once.
+# Builds Kubernetes' API server from Go's module proxy, for tests/soak/kubernetes.py. Takes about ten
+# minutes on a core, once.
 #   tools/kube_apiserver.sh FILE
 set -euo pipefail
 minor=34 patch=1
@@ -7,7 +8,7 @@ target=$(realpath -m "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-# Kubernetes keeps these modules in its own repository, and asks for version 0 of each.
+# Kubernetes keeps these modules in its repository, and requires version 0 of each.
 staged=(
   api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider cluster-bootstrap code-generator component-base
   component-helpers controller-manager cri-api cri-client csi-translation-lib dynamic-resource-allocation endpointslice externaljwt kms

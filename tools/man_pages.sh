@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Manual pages of the program and its commands, made of their --help by help2man.
+# Makes manual pages of the program and its commands from their --help, with help2man.
 #   tools/man_pages.sh PROGRAM FOLDER
 set -euo pipefail
 program=$1 folder=$2
@@ -19,5 +19,5 @@ page() {  # page COMMAND..: octavo-COMMAND.1
 }
 
 page
-# A line of the list of commands begins with the name of one.
+# A line of the list of commands begins with a command's name.
 for command in $("$program" --help | sed -n '/^Subcommands:/,$p' | sed -nE 's/^  ([a-z-]+) .*/\1/p'); do page "$command"; done

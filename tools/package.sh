@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds what other machines install: a Debian package, and a tarball that holds the libraries it needs and runs where it is
-# unpacked (glibc 2.35 and later).
+# Builds the files that other machines install: a Debian package, and a tarball. The tarball contains the
+# libraries that it needs, and runs wherever it is unpacked (glibc 2.35 and later).
 #   tools/package.sh [PRESET] [deb|tarball]..
-#     PRESET: release (default), into build/package; cuda, with the CUDA backend inside, into build/package-cuda
+# PRESET: release (default), into build/package; cuda, with the CUDA backend, into build/package-cuda
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -21,7 +21,7 @@ debian_package() {
   mv "$out"/work/*.deb "$out"
 }
 
-# The tarball is the wheel's content in another layout.
+# The tarball has the wheel's content in another layout.
 tarball() {
   local wheel version name patchelf
   tools/wheel.sh "$preset"

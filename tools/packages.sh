@@ -1,14 +1,16 @@
 # Names of the system packages that build and test Octavo. tools/install.sh sources this file.
 #
 #   system_packages GOAL   sets `packages` (names), `installed` (a command that tests one) and `add` (a function that adds some)
-# An unknown system, or one whose libraries are too old, ends the script with what to do instead.
+#
+# On an unknown system, or one whose libraries are too old, the script ends with a message that says what to
+# do instead.
 
 fail() {
   echo "tools/install.sh: $*" >&2
   exit 1
 }
 
-# Whether a Rust of 1.85 or later is installed, the system's or rustup's.
+# Returns whether Rust 1.85 or later is installed, from the system or from rustup.
 has_rust() {
   local name version
   for name in cargo $(compgen -c cargo-1. | sort -u); do
@@ -18,7 +20,8 @@ has_rust() {
   return 1
 }
 
-# Boost with Boost.JSON, 1.81 or later, such as 1.83: the installed one, else the newest of apt's lists.
+# Prints the version of Boost with Boost.JSON (1.81 or later), such as 1.83: the installed one, otherwise
+# the newest of apt's lists.
 apt_boost() {
   local names
   names=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 'libboost-json*-dev' 2>/dev/null | sed -n 's/^ii *//p')
@@ -27,14 +30,15 @@ apt_boost() {
   sed -n 's/^libboost-json\([0-9.]*\)-dev$/\1/p' <<<"$names" | sort -V | awk -F. '$1 > 1 || $2 >= 81' | tail -n 1
 }
 
-# The oldest g++ of apt's lists that knows C++23's std::expected (12 and later); empty if the default does.
+# Prints the oldest g++ of apt's lists with C++23's std::expected (12 and later), or nothing if the default
+# has it.
 apt_compiler() {
   local version
   version=$(apt-cache depends g++ 2>/dev/null | sed -n 's/.*Depends: g++-\([0-9]*\)$/\1/p' | tail -n 1)
   [ "${version:-12}" -ge 12 ] || echo g++-12
 }
 
-# Rust 1.85 or later: Debian 12 has it as cargo-web, Ubuntu as cargo-1.85, others as cargo.
+# Prints the package of Rust 1.85 or later: cargo-web on Debian 12, cargo-1.85 on Ubuntu, cargo on others.
 apt_cargo() {
   local name version
   for name in cargo cargo-web $(apt-cache pkgnames cargo-1. | grep -v -e -doc | sort -V); do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Times the phases of a long command, in build/phases.
-#   tools/phase.sh begin           forgets the phases of earlier commands
-#   tools/phase.sh NAME COMMAND..  runs a command and notes its time
+# Measures the phases of a long command, in build/phases.
+#   tools/phase.sh begin           deletes the phases of earlier commands
+#   tools/phase.sh NAME COMMAND..  runs a command and records its time
 #   tools/phase.sh end             prints the phases and their sum
-# A command that runs others with OCTAVO_PHASES=joined has their phases in its list.
+# If a command runs others with OCTAVO_PHASES=joined, their phases are in its list.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 list=build/phases

@@ -2,12 +2,12 @@
 """Finds sentences that a reader has to read twice, in docs, comments and texts of the program.
 
     plain_words.py [PATH ..]            one line per finding (default: every tracked file)
-    plain_words.py --count [PATH ..]    findings per folder and per rule
-    plain_words.py --check [PATH ..]    fails where a folder has more findings per 1,000 sentences than its limit; without
+    plain_words.py --count [PATH ..]    findings by folder and by rule
+    plain_words.py --check [PATH ..]    fails if a folder has more findings per 1,000 sentences than its limit; without
                                         PATH, in the folders that differ from the branch main
     plain_words.py --lower              lowers limits to today's counts; no limit ever rises
 
-CONTRIBUTING.md says how to write instead. A finding is a place to look at, so limits are above 0.
+CONTRIBUTING.md says how to write instead. A finding may be correct, so limits are above 0.
 """
 import argparse
 import collections
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIMITS = ROOT / "tools/plain_words_limits.json"
 COMMENT = {".cc": "//", ".h": "//", ".cu": "//", ".cuh": "//", ".c": "//", ".rs": "//", ".ts": "//", ".tsx": "//",
            ".py": "#", ".sh": "#", ".cmake": "#"}
-# Written by a program, or texts of others: data, built pages.
+# Generated files, and texts of others: data, built pages.
 SKIPPED = re.compile(r"^models/|(^|/)(data|node_modules|build)/|^web/dist/|^docs/reference/(flags|commands|metrics|json-schema-suite|grammar-errors)\.md$")
 
 RULES = [(name, re.compile(pattern, re.I if name.islower() else 0)) for name, pattern in [
@@ -52,19 +52,19 @@ def git(*words):
 
 
 def tracked(paths):
-    """Tracked files below these paths whose prose is read."""
+    """Yields the tracked files below these paths whose text is read."""
     for name in git("ls-files", "--", *paths) or []:
         if not SKIPPED.search(name) and (name.endswith(".md") or pathlib.Path(name).suffix in COMMENT):
             yield name
 
 
 def folder_of(name):
-    """The unit of a limit: two levels of folders."""
+    """Returns the folder that has a limit: at most two levels."""
     return "/".join(name.split("/")[:-1][:2]) or "."
 
 
 def changed_folders():
-    """The folders that differ from main, or, on main, from the last commit."""
+    """Returns the folders that differ from main or, on main, from the last commit."""
     base = (git("merge-base", "HEAD", "main") or [""])[0]
     if base in ("", (git("rev-parse", "HEAD") or [""])[0]):
         base = "HEAD^"
@@ -73,7 +73,7 @@ def changed_folders():
 
 
 def markdown(lines):
-    """Paragraphs, list items and cells of tables, without code."""
+    """Yields paragraphs, list items and table cells, without code."""
     fenced, text, first = False, [], 0
     for number, line in enumerate([*lines, ""], 1):
         fence = line.lstrip().startswith("```")
@@ -94,7 +94,7 @@ def markdown(lines):
 
 
 def code(lines, mark):
-    """Runs of comment lines, comments after code, and string literals that hold words."""
+    """Yields blocks of comment lines, comments after code, and string literals with words."""
     text, first = [], 0
     for number, line in enumerate([*lines, ""], 1):
         whole = re.match(rf"\s*{mark}+\s?(?!!)(.*)$", line)
@@ -113,12 +113,12 @@ def code(lines, mark):
 
 
 def sentences(text):
-    text = re.sub(r"`[^`]*`", "`x`", re.sub(r"\]\([^)]*\)", "]", text))  # code and addresses are no prose
+    text = re.sub(r"`[^`]*`", "`x`", re.sub(r"\]\([^)]*\)", "]", text))  # code and URLs are not text
     return [part.strip(" *") for part in re.split(r"(?<=[.!?;]) +(?=[A-Z`*\"])", text) if len(part.split()) > 2]
 
 
 def findings(name):
-    """The number of sentences, and (line, rule, sentence) of each finding."""
+    """Returns the number of sentences, and (line, rule, sentence) of each finding."""
     lines = (ROOT / name).read_text(errors="replace").splitlines()
     prose = markdown(lines) if name.endswith(".md") else code(lines, COMMENT[pathlib.Path(name).suffix])
     count, found = 0, []

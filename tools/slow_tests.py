@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Lists the longest cases of the last `ctest --preset release`, then the longest tests with all their parameters together.
+"""Lists the slowest cases of the last `ctest --preset release`, then the slowest tests with all their parameters.
 
-Usage: slow_tests.py [COUNT]. Times are those of the clock: beside other work they are longer.
+Usage: slow_tests.py [COUNT]. Times are wall-clock times, so other load makes them longer.
 """
 import argparse
 import collections

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Runs vLLM's own offline examples with `octavo` for `vllm`, and says of each: runs, refused (with the reason), fails, or needs.
+"""Runs vLLM's offline examples with `octavo` instead of `vllm`. Reports for each: runs, refused (with the reason),
+fails, or needs.
 
     vllm_examples.py CHECKOUT [--only NAME] [--library build/release/liboctavo.so.1] [--markdown]
 
-CHECKOUT: vLLM's repository, with the folder examples/. Names of the hub become the models of this repository. An example is refused
-if Octavo names what it does not have; it needs what this machine does not have (a download, a GPU, ray, torch).
+CHECKOUT: vLLM's repository, with the folder examples/. Models of this repository replace the names of the hub.
+"Refused" means that Octavo names a feature that it does not have. "Needs" means that this machine lacks something (a
+download, a GPU, ray, torch).
 """
 import argparse
 import os
@@ -17,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_MAX = 180
 
-# Run in the example's process: `vllm` is `octavo`, and names of the hub are the demo models.
+# Runs in the example's process: `vllm` is `octavo`, and names of the hub are the demo models.
 PRELUDE = """
 import importlib, runpy, sys
 from importlib.abc import Loader, MetaPathFinder
@@ -70,7 +72,7 @@ sys.argv = [EXAMPLE, *sys.argv[1:]]
 runpy.run_path(EXAMPLE, run_name="__main__")
 """
 
-# Flags that an example needs; the others run without.
+# Flags that an example needs. The others need none.
 ARGUMENTS = {
     "context_extension_offline.py": [],
     "data_parallel_offline.py": ["-dp=2", "--model=ibm-research/PowerMoE-3b"],
@@ -82,7 +84,7 @@ ARGUMENTS = {
     "chat.py": ["--max-tokens=8"],
     "prefix_caching_flexkv.py": ["--model=a/model"],
 }
-# Models of tests/data/encoders for examples that read texts; the others get models/demo.
+# Models of tests/data/encoders for examples of pooling models. The others use models/demo.
 MODELS = {
     "classify.py": "bert-classifier",
     "classification_with_lora_offline.py": "bert-classifier",
@@ -98,9 +100,9 @@ MODELS = {
     "token_reward_offline.py": "internlm2-reward",
     "using_template_offline.py": "bert-reranker",
 }
-# Runs first, in the same folder.
+# Example that runs first, in the same folder.
 BEFORE = {"decode_example.py": "prefill_example.py"}
-# vLLM's example and what it says of a machine that lacks it.
+# Errors that mean that the machine lacks something.
 MISSING = re.compile(r"No module named '(?!octavo)([\w.]+)'|(Connection|resolve|Max retries|NameResolution|offline mode)|(requests\.exceptions)")
 REFUSED = re.compile(r"(octavo\._library\.(?:InvalidInput|OctavoError)|NotImplementedError|ValueError|ModuleNotFoundError|ImportError|AttributeError): (.*)")
 OURS = re.compile(r"No module named 'octavo|octavo[/\\](?!_library)|bindings/python/octavo|cannot import name .* from 'vllm|"
@@ -108,7 +110,7 @@ OURS = re.compile(r"No module named 'octavo|octavo[/\\](?!_library)|bindings/pyt
 
 
 def offline_examples(checkout):
-    """Examples that make an engine in their process."""
+    """Yields the examples that make an engine in their process."""
     for path in sorted((checkout / "examples").rglob("*.py")):
         text = path.read_text(errors="replace")
         makes_engine = re.search(r"\bLLM\(|LLMEngine\.from|AsyncLLM\.from|AsyncLLMEngine\.from|AsyncEngineArgs\(", text)

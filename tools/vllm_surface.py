@@ -4,9 +4,9 @@
     pip download 'vllm==0.33.*' --no-deps
     vllm_surface.py vllm-0.33.0-*.whl [--program build/release/octavo] [--all]
 
-The wheel (or the folder that it was unpacked to) is parsed, never imported. Prints each flag and route that Octavo does not know, with
---all every one with its verdict, then the counts. Ends with 1 if one is unknown: add a row to src/local/vllm_flags.cc, a route, or a
-row to src/serve/routes/refused.cc.
+The wheel (or the folder into which it was unpacked) is parsed, but not imported. Prints each flag and route that
+Octavo does not know (with --all: every one, with its verdict), then the counts. The exit code is 1 if one is unknown.
+In that case, add a row to src/local/vllm_flags.cc, a route, or a row to src/serve/routes/refused.cc.
 """
 import argparse
 import ast
@@ -26,7 +26,7 @@ OTHER_PROGRAMS = ("vllm/entrypoints/cli/", "vllm/entrypoints/launchers/dp_superv
 
 
 def sources(path):
-    """(name, syntax tree) of the files that matter."""
+    """Yields (name, syntax tree) of the relevant files."""
     def matters(name):
         return name.endswith(".py") and (name == ENGINE or name.startswith("vllm/entrypoints/"))
 
@@ -43,7 +43,7 @@ def texts_of(nodes):
 
 
 def added_flags(tree):
-    """Flags of the calls of add_argument in the functions that make the parser of `vllm serve`."""
+    """Yields the flags in calls of add_argument in the functions that make the parser of `vllm serve`."""
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef) or function.name not in ("add_cli_args", "make_arg_parser"):
             continue
@@ -53,7 +53,7 @@ def added_flags(tree):
 
 
 def field_flags(tree):
-    """Flags that are the fields of the front end's classes."""
+    """Yields the flags that are fields of the front end's classes."""
     for found in ast.walk(tree):
         if isinstance(found, ast.ClassDef) and found.name.endswith("FrontendArgs"):
             yield from ("--" + field.target.id.replace("_", "-") for field in found.body
@@ -61,7 +61,7 @@ def field_flags(tree):
 
 
 def routes_of(tree):
-    """(method, path) of each route that a decorator or a call adds."""
+    """Yields (method, path) of each route that a decorator or a call adds."""
     for call in ast.walk(tree):
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
@@ -93,7 +93,7 @@ def text_of(program, *words):
 
 
 def known_flags(program):
-    """The verdict on each flag, from the page that the program prints."""
+    """Returns the verdict on each flag, from the page that the program prints."""
     page = text_of(program, "serve", "--list-flags")
     return dict(re.findall(r"(?m)^\| `(--[^`]+)`[^|]* \| ([^|]+?) \|", page))
 

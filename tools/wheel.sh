@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds the wheel, which contains its shared libraries, and checks its files. Then installs it into a fresh environment, and
-# runs the package and the program there.
+# Builds the wheel, which contains its shared libraries, and checks its files. Then installs it into a new
+# environment, and runs the package and the program there.
 #
 #   tools/wheel.sh [PRESET]
-#     PRESET: release (default), into build/dist; cuda, with the CUDA backend inside, into build/dist-cuda
+#
+# PRESET: release (default), into build/dist; cuda, with the CUDA backend, into build/dist-cuda
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-release} in

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks what is in a wheel of Octavo, and prints its sizes.
+"""Checks the content of an Octavo wheel, and prints its sizes.
 
     wheel_contents.py WHEEL
 
-Ends with 1 where something is missing, or is there that nobody needs who uses it.
+The exit code is 1 if a file is missing, or if there is a file that users do not need.
 """
 import re
 import sys
@@ -13,12 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings/python/octavo"
 MODEL = ROOT / "models/demo"
-# Libraries that auditwheel has taken along.
+# Libraries that auditwheel has added.
 BUNDLED = r"octavo\.libs/[^/]+\.so[.\d-]*"
 
 
 def expected() -> set[str]:
-    """The files that a wheel must hold, except its own records and bundled libraries."""
+    """Returns the files that a wheel must contain, except its own records and bundled libraries."""
     files = {"octavo/bin/octavo", "octavo/lib/liboctavo.so.1", "octavo/lib/liboctavo_grammar.so.1"}
     files |= {f"octavo/{path.relative_to(PACKAGE)}" for kind in ("*.py", "py.typed") for path in PACKAGE.rglob(kind)}
     files |= {f"octavo/share/octavo/models/demo/{path.name}" for path in MODEL.iterdir()}

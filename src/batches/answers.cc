@@ -17,12 +17,13 @@ namespace {
 
 constexpr int kAnswersAtOnce = 256;
 
-// The answers of a batch, by ascending line.
+// Reads the answers of a batch in ascending order of line numbers.
 class AnswerReader {
  public:
   AnswerReader(Store& store, std::string batch) : store_(store), batch_(std::move(batch)) {}
 
-  // The answer to this line. Lines must be requested in ascending order.
+  // Returns the answer to a line, or nullopt if the line has none. Callers request lines in ascending
+  // order.
   Result<std::optional<LineAnswer>> of_line(std::int64_t line) {
     if (next_ == answers_.size()) {
       TRY(answers_, store_.answers_after(batch_, line - 1, kAnswersAtOnce));
@@ -50,7 +51,7 @@ std::string unanswered(std::string_view status) {
   return error("batch_cancelled", "the batch was cancelled before this request ran");
 }
 
-// A line in Anthropic's format: {"custom_id", "result"}.
+// Returns a result line in Anthropic's format: {"custom_id", "result"}.
 std::string message_line(const LineAnswer& answer, std::string_view status) {
   json::object result;
   if (answer.status == 200) {
@@ -78,7 +79,7 @@ struct OutputFile {
   DurableFile content;
 };
 
-// Adds the file's record, unless the file is empty. Returns the id of the file; "": it is empty.
+// Adds the file's record and returns the file's id. Returns "" and adds nothing if the file is empty.
 Result<std::string> keep(OutputFile& file, const Batch& batch, std::vector<StoredFile>& files) {
   if (file.empty()) return "";
   TRY_VOID(file.content.commit());
@@ -89,7 +90,6 @@ Result<std::string> keep(OutputFile& file, const Batch& batch, std::vector<Store
   return file.record.id;
 }
 
-// The output files of a batch, and its counts.
 struct Output {
   Batch& batch;
   std::string_view status;
@@ -104,7 +104,7 @@ struct Output {
   }
 };
 
-// For a batch whose input file is missing.
+// Writes all stored answers. Used if the input file is missing.
 Result<> write_answers(Store& store, Output& out) {
   std::int64_t last = 0;
   while (true) {
@@ -115,7 +115,7 @@ Result<> write_answers(Store& store, Output& out) {
   }
 }
 
-// Writes all lines, and counts them.
+// Writes one output line for each input line, and counts completed and failed lines.
 Result<> write_lines(Store& store, Output out) {
   Batch& batch = out.batch;
   batch.completed = batch.failed = 0;

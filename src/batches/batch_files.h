@@ -11,7 +11,7 @@ namespace octavo::batches {
 
 class DurableFile {
  public:
-  // The file at `path` appears only with commit().
+  // commit() gives the file its name `path`.
   explicit DurableFile(std::string path);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
@@ -19,7 +19,7 @@ class DurableFile {
 
   void write(std::string_view bytes);
   std::int64_t bytes() const { return bytes_; }
-  // Errors: io, from this or any earlier call.
+  // Errors: io if this call or an earlier one has failed.
   Result<> commit();
 
  private:
@@ -28,7 +28,7 @@ class DurableFile {
 
   const std::string path_, partial_;
   int file_;
-  int error_ = 0;  // errno of the first failed call; 0: none failed
+  int error_ = 0;  // errno of the first failed call; 0: no call has failed
   std::int64_t bytes_ = 0;
   std::string buffer_;
 };

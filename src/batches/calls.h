@@ -1,4 +1,4 @@
-// Requests to the routes of files and batches: a table of methods and paths.
+// A request to a route of files or batches.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -22,15 +22,15 @@ struct Call {
   const HostPtr& host;
   const std::shared_ptr<http::Exchange>& exchange;
   std::string owner;
-  std::string id;  // id in the path; "": the path has no id
+  std::string id;  // "" if the path has no id
 };
 
-// Answers the request. A returned error becomes the answer.
+// Responds to the request. If it returns an error, the error is the response.
 using Act = Result<> (*)(Call&);
 
 struct Action {
   std::string_view method;
-  std::string_view path;  // "{id}" stands for Call::id
+  std::string_view path;  // "{id}" is a placeholder for Call::id
   Act act;
 };
 
@@ -53,19 +53,18 @@ Result<> delete_message_batch(Call&);
 Result<> cancel_message_batch(Call&);
 Result<> message_batch_results(Call&);
 
-// Selects the action by method and path, and runs it.
+// Calls the action for the request's method and path.
 void handle(Store& store, Worker& worker, const HostPtr& host,
             const std::shared_ptr<http::Exchange>& exchange);
 
-// --- Functions that several actions use ---
-
 void respond(const Call& call, const boost::json::object& body);
-// An integer parameter of the query; `fallback` if it is missing. Errors: not an integer in [1, max].
+// Returns an integer parameter of the query, or `fallback` if it is missing. Errors: the value is not an
+// integer in [1, max].
 Result<std::int64_t> limit_of(const Call& call, std::int64_t fallback, std::int64_t max);
-std::string query_of(const Call& call, std::string_view name);  // "" if the parameter is missing
-// The batch with current counts.
+std::string query_of(const Call& call, std::string_view name);  // returns "" if the parameter is missing
+// Returns the batch with current counts of lines.
 Result<Batch> counted(Store& store, Batch batch);
-// Tells the worker to end the batch. Errors: invalid_argument if the batch has already ended.
+// Requests the worker to end the batch. Errors: invalid_argument if the batch has already ended.
 Result<Batch> cancel(Call& call, std::string_view protocol, std::string_view field);
 
 }  // namespace octavo::batches

@@ -10,8 +10,8 @@
 
 namespace octavo::batches {
 
-// Sends the file piece by piece, as fast as the client reads. Errors: io if the file cannot be opened; then
-// nothing is sent.
+// Sends the file in pieces, at the speed of the client. Errors: io if the file cannot be opened; in this
+// case nothing is sent.
 Result<> send_file(const HostPtr& host, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& path, std::string content_type);
 

@@ -1,4 +1,4 @@
-// /v1/files: OpenAI's files.
+// Routes of OpenAI's files: /v1/files.
 #include <boost/json/array.hpp>
 #include <charconv>
 #include <utility>

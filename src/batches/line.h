@@ -1,4 +1,4 @@
-// Lines of a batch in OpenAI's format: {"custom_id", "method", "url", "body"}.
+// A line of a batch in OpenAI's format: {"custom_id", "method", "url", "body"}.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -19,14 +19,15 @@ struct Line {
   std::shared_ptr<const std::string> body;  // JSON object
 };
 
-// custom_id: set as soon as it is known, also if the line is refused. Errors (invalid_argument) name the
-// field.
+// Parses a line. Sets custom_id as soon as it is known, also if the line is refused. Errors:
+// invalid_argument, with the name of the field.
 Result<Line> read_line(const std::string& text, std::string& custom_id);
 
-// A line of the output file, in vLLM's format. status 0: there was no response, and `body` is the error.
+// Returns a line of the output file, in vLLM's format. If `status` is 0, no response was received and
+// `body` is the error.
 std::string output_line(const std::string& custom_id, std::int64_t status, const std::string& body);
 
-// 32 random hexadecimal digits.
+// Returns 32 random hexadecimal digits.
 std::string random_hex();
 
 // Parses a text as JSON. If it is not JSON, returns it as a string.
@@ -43,7 +44,7 @@ class LineReader {
 
   bool is_open() const { return file_.is_open(); }
   std::optional<NumberedText> next();
-  // After the last line. True: the file was read to its end, without an error.
+  // Called after the last line. Returns whether the whole file was read without an error.
   bool complete() const { return file_.eof(); }
 
  private:

@@ -1,4 +1,4 @@
-// Runs lines of batches as requests of this process. The server's batches and `octavo run-batch` use it.
+// Runs lines of batches as requests in this process. The server's batches and `octavo run-batch` use it.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace octavo::batches {
 
-// Used by one thread, except wake(), which any thread may call.
+// One thread calls all functions, except wake(), which any thread may call.
 class LineRunner {
  public:
   struct Job {
@@ -29,17 +29,17 @@ class LineRunner {
     http::Response response;
   };
 
-  // client: the tenant of the requests. A line that the full or unavailable server refuses (429, 503) is
-  // tried again, unless its own `timeout` is over: in the background until it is taken, less and less often
-  // after 503; otherwise 100 times while no other line runs.
+  // Starts a line. client: the tenant of the requests. If the server refuses the line (429 or 503), the
+  // runner retries it, except if its own `timeout` is over. A background origin retries without a limit,
+  // and at growing intervals after 503. Other origins retry 100 times while no other line runs.
   LineRunner(HostPtr host, http::Request::Origin origin);
   ~LineRunner();
 
   void start(Job job, std::string client);
-  // Returns the lines that have ended. Otherwise waits for the first of: an end of a line, wake(),
-  // `ms` milliseconds.
+  // Returns the lines that have ended. If there are none, it first waits for the end of a line, for wake(),
+  // or for `ms` milliseconds.
   std::vector<Ended> wait(int ms);
-  // Ends the running lines of one batch, or of all batches; they are not reported.
+  // Ends the running lines of one batch, or of all batches. wait() does not return these lines.
   void close(const std::string& batch);
   void close_all();
   void wake();
@@ -47,7 +47,7 @@ class LineRunner {
   int open() const { return static_cast<int>(open_.size()); }
 
  private:
-  // Ended lines. Callbacks of requests may use it after the runner is destroyed.
+  // Responses to ended lines. Shared, because callbacks may use it after the runner is destroyed.
   struct Arrivals {
     std::mutex mutex;
     std::condition_variable changed;
@@ -57,9 +57,9 @@ class LineRunner {
   struct Open {
     Job job;
     std::string client;
-    std::shared_ptr<http::LocalExchange> exchange;  // null: the line waits for its next try
+    std::shared_ptr<http::LocalExchange> exchange;  // null while the line waits for its next try
     std::int64_t next_try_us = 0;
-    int unavailable = 0;  // answers 503 so far
+    int unavailable = 0;  // number of 503 responses so far
   };
 
   void send(std::uint64_t id, Open& open);
@@ -72,7 +72,7 @@ class LineRunner {
   std::map<std::uint64_t, Open> open_;
   std::uint64_t last_id_ = 0;
   int retrying_ = 0;     // number of lines in open_ that wait for their next try
-  int tries_alone_ = 0;  // number of tries since a line has ended
+  int tries_alone_ = 0;  // number of tries since the last end of a line
 };
 
 }  // namespace octavo::batches

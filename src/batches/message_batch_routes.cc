@@ -1,4 +1,4 @@
-// /v1/messages/batches: Anthropic's batches.
+// Routes of Anthropic's message batches: /v1/messages/batches.
 #include <fmt/chrono.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ json::object message_batch_json(const Batch& batch) {
                    {"cancel_initiated_at", date_json(batch.cancelling_at)},
                    {"archived_at", nullptr},
                    {"results_url", nullptr}};
-  // The URL is relative to the client's base URL, because gateways change the server's address.
+  // The URL is relative to the client's base URL, because a gateway may change the server's address.
   if (batch.ended()) out["results_url"] = fmt::format("/v1/messages/batches/{}/results", batch.id);
   return out;
 }
@@ -58,7 +58,7 @@ bool is_custom_id(std::string_view id) {
   return !id.empty() && id.size() <= kIdMax && std::ranges::all_of(id, allowed);
 }
 
-// Converts the batch's requests to lines of an input file.
+// Converts the requests of a batch to the lines of an input file.
 Result<std::string> input_of(const json::array& requests) {
   std::string input;
   std::unordered_set<std::string> ids;
@@ -107,7 +107,7 @@ Result<> create_message_batch(Call& call) {
   batch.total = static_cast<std::int64_t>(count);
   auto added = call.store.add_batch(std::move(batch));
   if (!added) {
-    (void)call.store.discard_file(file.id);  // clients cannot: it is hidden
+    (void)call.store.discard_file(file.id);  // the file is hidden, so clients cannot delete it
     return std::unexpected(added.error());
   }
   batch = *std::move(added);

@@ -1,4 +1,4 @@
-// /v1/batches: OpenAI's batches.
+// Routes of OpenAI's batches: /v1/batches.
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -54,7 +54,7 @@ json::object batch_json(const Batch& batch) {
   return out;
 }
 
-// Accepts routes that take one JSON request and return one JSON reply.
+// Checks that the route takes one JSON request and returns one JSON response.
 Result<> check_endpoint(const std::string& endpoint) {
   std::string known;
   for (const openai::Route& route : openai::routes()) {

@@ -1,4 +1,4 @@
-// Records of the store. Their fields are the columns of the tables, in order (store.cc).
+// Records of the store. The fields of a struct are the columns of its table, in the same order (store.cc).
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace octavo::batches {
 
-// Times are in seconds since 1970; 0: not yet, or never.
+// Times are in seconds since 1970; 0 if the event has not happened.
 struct StoredFile {
   std::int64_t number = 0;  // index in the order of creation
   std::string id{};
-  std::string owner{};  // hash of the client; "": the server does not distinguish clients
+  std::string owner{};  // hash of the client; "" if the server does not distinguish clients
   std::string filename{};
   std::string purpose{};
   std::int64_t bytes = 0;
@@ -21,12 +21,12 @@ struct StoredFile {
 
 inline constexpr std::string_view kInput = "batch";
 inline constexpr std::string_view kOutput = "batch_output";
-inline constexpr std::string_view kMessages = "message_batch";  // hidden from /v1/files
+inline constexpr std::string_view kMessages = "message_batch";  // not listed by /v1/files
 
 inline constexpr std::string_view kOpenai = "openai";
 inline constexpr std::string_view kAnthropic = "anthropic";
 
-// Statuses of batches, as in OpenAI's API.
+// Statuses of a batch, as in OpenAI's API.
 inline constexpr std::string_view kValidating = "validating";
 inline constexpr std::string_view kInProgress = "in_progress";
 inline constexpr std::string_view kCancelling = "cancelling";
@@ -36,7 +36,7 @@ inline constexpr std::string_view kCancelled = "cancelled";
 inline constexpr std::string_view kExpired = "expired";
 inline constexpr std::string_view kFailed = "failed";
 
-// Maximum time from the creation of a batch to its end.
+// Maximum time from the creation of a batch to its end, in seconds.
 inline constexpr std::int64_t kWindowS = 24 * 3'600;
 
 struct Batch {
@@ -49,14 +49,14 @@ struct Batch {
   std::string input_file{};
   std::string output_file{};
   std::string error_file{};
-  std::string metadata{};          // JSON object; "": not given
-  std::string errors{};            // JSON array; "": no errors
+  std::string metadata{};          // JSON object, or "" if the client gave none
+  std::string errors{};            // JSON array, or "" if there are no errors
   std::int64_t output_keep_s = 0;  // lifetime of the output files in seconds; 0: no limit
   std::int64_t created_at = 0;
   std::int64_t in_progress_at = 0;
   std::int64_t cancelling_at = 0;
   std::int64_t finalizing_at = 0;
-  std::int64_t ended_at = 0;  // time of the last change to a final status
+  std::int64_t ended_at = 0;  // time at which the status became final
   std::int64_t total = 0;     // number of lines
   std::int64_t completed = 0;
   std::int64_t failed = 0;
@@ -67,12 +67,12 @@ struct Batch {
   }
 };
 
-// The answer to a line. A line has at most one answer.
+// The answer to a line. Each line has at most one.
 struct LineAnswer {
   std::string batch{};
   std::int64_t line = 0;  // line number in the input file, from 1
   std::string custom_id{};
-  std::int64_t status = 0;  // HTTP status; 0: the line is not a valid request, and `body` is the error
+  std::int64_t status = 0;  // HTTP status; 0 if the line is not a valid request: `body` is the error then
   std::string body{};       // JSON
 };
 

@@ -1,4 +1,3 @@
-// Runs lines of batches in this server.
 #include <algorithm>
 #include <utility>
 
@@ -20,13 +19,14 @@ class ServeHost final : public Host {
     exchange->respond({.status = 503, .body = R"({"error": {"message": "the server is stopping"}})"});
   }
 
-  // Running answers, including those of clients, use less than three quarters of the engine's sequences.
+  // A line may start while the running answers, including those of clients, use less than three quarters of
+  // the engine's sequences.
   bool has_room(int running, const std::string&) const override {
     const auto service = service_.lock();
     return service && running < most_ && service->admission.used().answers < most_;
   }
 
-  // Addresses are not used, because they change.
+  // The client's address does not identify a tenant, because addresses change.
   std::string tenant_of(const http::Request& request) const override {
     const auto service = service_.lock();
     if (!service) return "";
@@ -40,7 +40,7 @@ class ServeHost final : public Host {
   }
 
  private:
-  const std::weak_ptr<Service> service_;  // the service owns this object
+  const std::weak_ptr<Service> service_;  // weak, because the service owns this object
   const int most_;
 };
 

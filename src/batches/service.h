@@ -10,10 +10,10 @@
 
 namespace octavo::batches {
 
-// Continues the unfinished batches of the store.
+// Starts the worker, which continues the unfinished batches of the store.
 std::unique_ptr<BatchApi> start(std::unique_ptr<Store> store, HostPtr host);
 
-// A host that runs lines in this server.
+// Returns a host that runs lines in this server.
 HostPtr serve_host(const std::shared_ptr<Service>& service);
 
 }  // namespace octavo::batches

@@ -1,5 +1,5 @@
-// SQLite's interface as values and errors. A struct of texts and integers is a row: its fields are the
-// table's columns, in order.
+// Typed access to SQLite. A struct of strings and integers is a row: its fields are the table's columns, in
+// the same order.
 #pragma once
 
 #include <boost/pfr.hpp>
@@ -24,10 +24,10 @@ class Statement {
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
 
-  // index: from 1. Texts are copied.
+  // index: from 1. Strings are copied.
   void bind(int index, std::int64_t value);
   void bind(int index, std::string_view value);
-  // Moves to the next row; false: no more rows. Errors: io.
+  // Moves to the next row. Returns false after the last row. Errors: io.
   Result<bool> step();
   // column: from 0.
   void read(int column, std::int64_t& out) const;
@@ -38,16 +38,17 @@ class Statement {
   sqlite3_stmt* statement_;
 };
 
-// One thread at a time.
+// Used by one thread at a time.
 class Sqlite {
  public:
-  // Opens or creates the file with an exclusive lock. Errors: io, also if another process has the lock.
+  // Opens or creates the file with an exclusive lock. Errors: io, including a file that another process has
+  // locked.
   static Result<Sqlite> open(const std::string& path);
   ~Sqlite();
   Sqlite(Sqlite&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
   Sqlite& operator=(Sqlite&&) = delete;
 
-  // Statements without values, separated by ';'.
+  // Runs statements without parameters, separated by ';'.
   Result<> script(const char* sql);
 
   template <class... Values>
@@ -65,7 +66,7 @@ class Sqlite {
     return {};
   }
 
-  // The first column of the first row; 0: the result has no rows.
+  // Returns the first column of the first row, or 0 if the result has no rows.
   template <class... Values>
   Result<std::int64_t> number(const std::string& sql, const Values&... values) {
     TRY(Statement statement, prepare(sql, values...));
@@ -75,7 +76,7 @@ class Sqlite {
     return value;
   }
 
-  // All rows of "SELECT * FROM `rest`".
+  // Returns all rows of "SELECT * FROM `rest`".
   template <class Record, class... Values>
   Result<std::vector<Record>> select(const std::string& rest, const Values&... values) {
     TRY(Statement statement, prepare("SELECT * FROM " + rest, values...));
@@ -89,7 +90,7 @@ class Sqlite {
     }
   }
 
-  // how: "INSERT OR REPLACE" or "INSERT OR IGNORE".
+  // Inserts a row. how: "INSERT OR REPLACE" or "INSERT OR IGNORE".
   template <class Record>
   Result<> put(const std::string& how, const std::string& table, const Record& record) {
     std::string sql = how + " INTO " + table + " VALUES (?";
@@ -102,7 +103,7 @@ class Sqlite {
     return {};
   }
 
-  // Runs `work` in a transaction, which is rolled back if `work` fails.
+  // Runs `work` in a transaction, and rolls the transaction back if `work` fails.
   template <class Work>
   Result<> together(Work&& work) {
     TRY_VOID(script("BEGIN IMMEDIATE"));

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version of the tables, whose columns have the order of the structs' fields. A file with another
+// Version of the tables. A column's position is that of the struct's field. A file with another
 // user_version is refused.
 constexpr int kSchema = 1;
 constexpr const char* kTables = R"(
@@ -68,7 +68,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64
   return store;
 }
 
-// Deletes contents without a record, which a killed server has left.
+// Deletes content files without a record: a server that was killed can leave them.
 Result<> Store::remove_leftovers() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(files_, error)) {
@@ -157,7 +157,7 @@ Result<Page<Record>> Store::page(const std::string& table, const std::string& co
                                  const std::string& owner, const std::string& kind, const PageOf& page) {
   const bool back = !page.before.empty();
   const std::string& anchor = back ? page.before : page.after;
-  const bool ascending = page.oldest_first != back;  // the page before a record is read backwards
+  const bool ascending = page.oldest_first != back;  // the page before a record is read in reverse order
   std::string rest = table + " WHERE owner = ? AND " + condition;
   std::int64_t number = 0;
   if (!anchor.empty()) {
@@ -316,7 +316,7 @@ Result<> Store::add_answers(std::span<const LineAnswer> answers) {
     return {};
   });
   if (!done) return done;
-  std::map<std::string, std::int64_t> bytes;  // by batch
+  std::map<std::string, std::int64_t> bytes;  // bytes of answers, by batch
   for (const LineAnswer& answer : answers) bytes[answer.batch] += std::ssize(answer.body);
   for (const auto& [batch, more] : bytes) {
     TRY(const std::vector<Batch> found, database_.select<Batch>("batches WHERE id = ?", batch));

@@ -1,4 +1,4 @@
-// Files and batches in a folder: contents as files, everything else in a SQLite database.
+// Store of files and batches in a folder: file contents are files, everything else is in a SQLite database.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@
 namespace octavo::batches {
 
 inline constexpr std::int64_t kFilesMax = 10'000;
-inline constexpr std::int64_t kLinesMax = 50'000;      // maximum lines of a batch
-inline constexpr std::int64_t kUnfinishedMax = 1'000;  // maximum number of unfinished batches
-// With several clients, each has at most this part of every limit of the store.
+inline constexpr std::int64_t kLinesMax = 50'000;  // maximum number of lines of a batch
+inline constexpr std::int64_t kUnfinishedMax = 1'000;
+// If several clients share the store, each may use 1/kClientPart of every limit.
 inline constexpr std::int64_t kClientPart = 4;
 
 struct PageOf {
-  std::string after{};   // id of the last record before the page; "": from the start
-  std::string before{};  // id of the first record after the page; used instead of `after`
+  std::string after{};   // id of the last record before the page; "": the page starts with the first record
+  std::string before{};  // id of the first record after the page; if set, `after` is ignored
   std::int64_t limit = 20;
   bool oldest_first = false;
 };
@@ -41,50 +41,51 @@ struct AnswerCounts {
 
 std::int64_t unix_time();
 
-// Safe from any thread. All functions can also return the error io.
+// All functions may be called from any thread, and can also return the error io.
 class Store {
  public:
-  // Creates the folder. bytes_max: maximum bytes of all files and answers. clients: whether several clients
-  // share the store. Errors: io, also if another server uses the folder (field "batch-dir").
+  // Opens the store and creates its folder. bytes_max: maximum size of all files and answers in bytes.
+  // clients: whether several clients share the store. Errors: io, including a folder that another server
+  // uses (field "batch-dir").
   static Result<std::unique_ptr<Store>> open(const std::string& folder, std::int64_t bytes_max, bool clients);
 
   std::string path_of(const std::string& file_id) const { return files_ + "/" + file_id; }
 
-  // Errors: resource_exhausted if the owner has no space left for an answer.
+  // Checks that the owner may store another answer. Errors: resource_exhausted.
   Result<> check_space(const std::string& owner);
 
-  // Errors: resource_exhausted if there are kFilesMax files, or the content does not fit, or the owner has
-  // its part of either.
+  // Adds a file. Errors: resource_exhausted if the store has kFilesMax files, if the content does not fit,
+  // or if the owner's part of either limit is used.
   Result<StoredFile> add_file(StoredFile file, std::string_view content);
-  // Errors of the next functions: not_found.
+  // The functions below return not_found if the owner has no such record.
   Result<StoredFile> file(const std::string& owner, const std::string& id);
-  // Errors: also invalid_argument while an unfinished batch uses the file.
+  // Deletes a file. Errors: also invalid_argument while an unfinished batch uses the file.
   Result<> remove_file(const std::string& owner, const std::string& id);
-  // A file that no batch reads, hidden ones too.
+  // Deletes a file that no batch reads, including a hidden file.
   Result<> discard_file(const std::string& id);
-  // Without the hidden ones. purpose "": all.
+  // Lists files, except hidden ones. purpose: "" lists all purposes.
   Result<Page<StoredFile>> files(const std::string& owner, const std::string& purpose, const PageOf& page);
 
-  // Adds the batch and sets its number. Errors: resource_exhausted if kUnfinishedMax batches are unfinished,
-  // or the owner's part of them.
+  // Adds the batch and sets its number. Errors: resource_exhausted if kUnfinishedMax batches are
+  // unfinished, or if the owner's part of this limit is used.
   Result<Batch> add_batch(Batch batch);
   Result<Batch> batch(const std::string& owner, std::string_view protocol, const std::string& id);
   Result<Page<Batch>> batches(const std::string& owner, std::string_view protocol, const PageOf& page);
-  // Unfinished batches, oldest first.
+  // Returns the unfinished batches, oldest first.
   Result<std::vector<Batch>> unfinished();
-  // Changes a batch in one transaction, and returns the new record. Nothing changes if `change` fails.
+  // Changes a batch in one transaction, and returns the new record. If `change` fails, nothing changes.
   Result<Batch> change(const std::string& id, const std::function<Result<>(Batch&)>& change);
-  // Adds the records of the output files and ends the batch, whose answers are deleted: the files contain
-  // them.
+  // Adds the records of the output files, ends the batch, and deletes its answers, which are now in the
+  // files.
   Result<> finish(const Batch& batch, std::span<const StoredFile> files);
-  // Removes an ended batch and its files. Errors: invalid_argument if the batch is unfinished.
+  // Deletes an ended batch and its files. Errors: invalid_argument if the batch is unfinished.
   Result<> remove_batch(const Batch& batch);
 
-  // Adds answers. Ignores an answer to a line that already has one.
+  // Adds answers, except those to lines that already have one.
   Result<> add_answers(std::span<const LineAnswer> answers);
   Result<std::set<std::int64_t>> answered(const std::string& batch);
   Result<AnswerCounts> counts(const std::string& batch);
-  // At most `limit` answers to lines after `line`, in order.
+  // Returns at most `limit` answers to lines after `line`, in ascending order of line numbers.
   Result<std::vector<LineAnswer>> answers_after(const std::string& batch, std::int64_t line, int limit);
 
  private:
@@ -92,12 +93,12 @@ class Store {
       : database_(std::move(database)), files_(std::move(files)), bytes_max_(bytes_max), clients_(clients) {}
   Result<> has_space(const std::string& owner, std::int64_t more);
   struct Limit {
-    std::string_view what;    // "files", ..
-    std::string_view name;    // the limit's name
+    std::string_view what;  // the limited resource, such as "files"
+    std::string_view name;
     std::string_view remedy;  // what the client can do
     std::int64_t most;
   };
-  // used: by all, and by the owner, before `more` is added. Errors: resource_exhausted.
+  // Checks a limit before `more` is added. used: by all owners. Errors: resource_exhausted.
   Result<> within(const Limit& limit, std::int64_t used, std::int64_t used_by_owner, std::int64_t more) const;
   Result<> count_answers();
   Result<> remove_leftovers();
@@ -109,12 +110,12 @@ class Store {
   Result<Record> one(const std::string& table, const std::string& condition, const std::string& owner,
                      const std::string& kind, const std::string& id);
 
-  std::mutex mutex_;  // guards the database
+  std::mutex mutex_;
   Sqlite database_;
   const std::string files_;  // folder of the files' contents
   const std::int64_t bytes_max_;
   const bool clients_;
-  std::map<std::string, std::int64_t> answer_bytes_;  // size of the answers of unfinished batches, by owner
+  std::map<std::string, std::int64_t> answer_bytes_;  // bytes of the answers of unfinished batches, by owner
 };
 
 }  // namespace octavo::batches

@@ -17,13 +17,13 @@ namespace json = boost::json;
 namespace {
 
 constexpr int kIdleMs = 60'000;
-constexpr int kBusyMs = 100;             // time between two checks for free capacity
+constexpr int kBusyMs = 100;             // milliseconds between two checks for free capacity
 constexpr std::size_t kErrorsMax = 100;  // maximum number of entries in a batch's `errors`
 
 struct Checked {
   std::int64_t total = 0;
-  std::vector<LineAnswer> refused{};  // answers to lines that are not valid requests
-  json::array errors{};               // first errors, in the format of the batch's `errors`
+  std::vector<LineAnswer> refused{};  // answers to invalid lines
+  json::array errors{};               // first errors, as entries of the batch's `errors`
 
   void refuse(std::int64_t number, const std::string& custom_id, std::string_view code, const Error& error) {
     const std::string message = error.field.empty() ? error.message : error.field + ": " + error.message;
@@ -90,7 +90,7 @@ void Worker::run() {
   runner_.close_all();
 }
 
-// Reads new batches and cancellations from the store.
+// Reads new and cancelled batches from the store.
 Result<> Worker::refresh() {
   TRY(const std::vector<Batch> unfinished, store_->unfinished());
   for (const Batch& batch : unfinished) {
@@ -142,7 +142,7 @@ void Worker::fail(Active& active, std::string_view code, std::string message) {
   end_early(active, kFailed);
 }
 
-// Stores the answers to lines that are not valid requests. A batch without valid requests fails.
+// Stores answers to the invalid lines. A batch without a valid line fails.
 Result<> Worker::validate(Active& active) {
   const std::string& id = active.batch.id;
   const auto fail = [&](const std::string& errors) {
@@ -222,7 +222,7 @@ void Worker::take(std::vector<LineRunner::Ended> ended) {
   save_answers();
 }
 
-// While answers cannot be stored, no line starts and no batch ends.
+// Saves the answers. Until this succeeds, no line starts and no batch ends.
 void Worker::save_answers() {
   if (unsaved_.empty()) return;
   const auto saved = store_->add_answers(unsaved_);

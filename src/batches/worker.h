@@ -16,27 +16,27 @@
 
 namespace octavo::batches {
 
-// Batches start in the order of their creation. When a batch has no more lines to start, lines of the next
-// batch start. A line starts only while the host has room; one line may always run.
+// Starts batches in the order of their creation. When a batch has no more lines to start, it starts lines
+// of the next batch. A line starts only if the host has capacity; one line may always run.
 class Worker {
  public:
   Worker(std::shared_ptr<Store> store, HostPtr host);
   ~Worker() { stop(); }
 
-  // Call it after a batch was added or cancelled. Any thread.
+  // Called after a batch was added or cancelled, from any thread.
   void wake();
-  // Ends the running lines; they run again after the next start. Any thread.
+  // Ends the running lines; they run again after the next start. May be called from any thread.
   void stop();
 
  private:
   struct Active {
     Batch batch;
-    std::optional<LineReader> lines{};  // while lines may start: each is an open file
+    std::optional<LineReader> lines{};  // the open input file, while lines remain to be started
     std::set<std::int64_t> answered{};
     int open = 0;                       // number of running lines
-    bool exhausted = false;             // no more lines start
-    std::string_view end = kCompleted;  // status of the batch after its last line
-    std::string errors{};               // with kFailed: JSON array of errors
+    bool exhausted = false;             // no lines remain to be started
+    std::string_view end = kCompleted;  // status that the batch gets after its last line
+    std::string errors{};               // JSON array of errors, if `end` is kFailed
   };
 
   void run();

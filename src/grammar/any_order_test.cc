@@ -1,4 +1,4 @@
-// Tests members of objects, and listed values under uniqueItems, in any order.
+// Tests objects whose members may have any order, and uniqueItems with listed values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::uint32_t random_index(std::uint64_t& seed, std::size_t n) {
 
 // Compares every order of every selection of members with the meaning of the keywords.
 TEST(AnyOrder, EveryOrderOfMembers) {
-  const std::vector<std::string> names{"ab", "a", "abc", "zz"};  // the last one is not listed
+  const std::vector<std::string> names{"ab", "a", "abc", "zz"};  // the schema does not list the last one
   for (unsigned required = 0; required < 8; ++required)
     for (const auto& [min, max] : {std::pair(0, 9), {2, 9}, {0, 2}, {3, 3}, {0, 0}, {4, 9}})
       for (const bool open : {false, true}) {
@@ -81,7 +81,8 @@ TEST(AnyOrder, TheSchemasOrderOnRequest) {
   EXPECT_FALSE(accepts(grammar, R"({"b":1,"a":2})"));
 }
 
-// The maximum number of members in any order; then one more, so they have the schema's order.
+// The test has the maximum number of members in any order, then one more: then they must have the schema's
+// order.
 TEST(AnyOrder, ManyMembers) {
   for (const std::size_t count : {kAnyOrderMax, kAnyOrderMax + 1}) {
     std::string properties, required, reversed;
@@ -126,7 +127,7 @@ TEST(AnyOrder, MembersOfConstants) {
   EXPECT_FALSE(accepts(grammar, R"({"a":1,"b":[{"c":2,"d":3}]})"));
 }
 
-// Some tokens end one member and begin another. Each text that has begun can end.
+// Some tokens end one member and begin the next. From every reachable text, the end can be reached.
 TEST(AnyOrder, MasksAreWhatAcceptTakes) {
   const auto vocabulary =
       testing::byte_vocabulary({"{\"", "\"a\":", "a\":", "ab\":1", "\":1,\"", "1,\"b", ",\"", ", \"ab", "1}",
@@ -168,7 +169,7 @@ TEST(AnyOrder, TheLastMemberIsForced) {
   EXPECT_EQ(matcher.jump_forward(), R"(":2,"a":1})");
 }
 
-// A required member that no text matches, too many members, and too few members.
+// The cases are: a required member that no text matches, too many members, and too few members.
 TEST(AnyOrder, ObjectsThatCannotBe) {
   for (const std::string_view schema :
        {R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{}},"required":["a"]})",

@@ -135,7 +135,7 @@ bool matches(const Automaton& automaton, std::string_view text) {
 
 namespace {
 
-// Builds the automaton from sorted words. Only the states of the last word are not in the register yet.
+// Builds the automaton from sorted words. All states are in the register, except those of the last word.
 class WordAutomaton {
  public:
   WordAutomaton() { states_.push_back({}); }
@@ -161,7 +161,7 @@ class WordAutomaton {
   }
 
  private:
-  // Replaces the states of the last word below `depth` with equal states of the register.
+  // Replaces the states of the last word after its first `depth` bytes with equal states of the register.
   void close(std::size_t depth) {
     while (path_.size() - 1 > depth) {
       const StateId state = path_.back();
@@ -182,7 +182,7 @@ class WordAutomaton {
   std::vector<StateId> path_{0};
   std::string last_;
   KeyTable register_;                // signatures of registered states
-  std::vector<StateId> registered_;  // state of each signature's number
+  std::vector<StateId> registered_;  // state with each signature, by the signature's number
   std::vector<std::uint32_t> key_;
 };
 

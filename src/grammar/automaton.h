@@ -21,14 +21,14 @@ enum class Symbol : std::uint8_t { bytes, call, token };
 
 struct Edge {
   Symbol symbol = Symbol::bytes;
-  std::uint8_t low = 0;  // bytes low..high, inclusive
+  std::uint8_t low = 0;  // first and last byte, inclusive
   std::uint8_t high = 0;
-  std::uint32_t ref = 0;  // the called rule, or the index of the token atom
+  std::uint32_t ref = 0;  // called rule, or index of the token atom
   StateId target = 0;
   auto operator<=>(const Edge&) const = default;
 };
 
-// Most states of a grammar are inside literal text and have one edge.
+// Inline size 2, because most states of a grammar are inside literal text and have one edge.
 using Edges = boost::container::small_vector<Edge, 2>;
 
 struct State {
@@ -36,8 +36,8 @@ struct State {
   Edges edges;
 };
 
-// State 0 is the start. No edge is an epsilon edge. deterministic: the byte ranges of a state are disjoint,
-// and no symbol occurs twice.
+// An automaton whose state 0 is the start. It has no epsilon edges. deterministic: the byte ranges of a
+// state are disjoint, and no symbol occurs twice.
 struct Automaton {
   std::vector<State> states;
   bool deterministic = true;
@@ -56,19 +56,22 @@ struct Nfa {
   void bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to);
 };
 
-// Removes epsilon edges. The result is deterministic and minimal, unless this needs more than states_max
-// states or too much work; then it is nondeterministic. work: allowed number of visited nodes. It is reduced
-// by the number used. nullopt: the work does not suffice for a nondeterministic automaton either.
+// Removes epsilon edges. The result is deterministic and minimal, except if this needs more than states_max
+// states or too much work; then it is nondeterministic. work: maximum number of visited nodes, which the
+// call reduces by the number that it used. Returns nullopt if the work does not suffice for a
+// nondeterministic automaton.
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 
 // Merges states with the same continuations. The automaton must be deterministic.
 Automaton minimize(const Automaton& automaton);
 
-// Drops states that cannot be reached or from which no accepting state can be reached. The start state stays.
+// Drops states that cannot be reached, and states from which no accepting state can be reached. Keeps the
+// start state.
 Automaton trim(const Automaton& automaton);
 
-// For each state, the edges that lead to it, if wanted(from, edge). The states must outlive it.
+// For each state, its incoming edges for which wanted(from, edge) is true. The states must outlive this
+// object.
 class Incoming {
  public:
   struct Source {
@@ -94,26 +97,27 @@ class Incoming {
   }
 
  private:
-  std::vector<std::size_t> begin_;  // index in sources_; has one more entry than there are states
+  std::vector<std::size_t> begin_;  // index in sources_ for each state, and one entry for the end
   std::vector<Source> sources_;
 };
 
-// Orders the states so that every edge leads to an earlier state. Empty: the automaton has a cycle.
+// Orders the states so that every edge leads to an earlier state. Returns an empty list if the automaton
+// has a cycle.
 std::vector<StateId> reverse_topological(const Automaton& automaton);
 
 // --- Regular languages: deterministic automata that read only bytes ---
 
 enum class Combine : std::uint8_t { intersection, difference };
-// nullopt: the product has more than states_max states.
+// Returns nullopt if the product has more than states_max states.
 std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine how, std::size_t states_max);
 
 bool is_empty(const Automaton& automaton);
 bool matches(const Automaton& automaton, std::string_view text);
 
-// Sorts the strings and returns the number of bytes in their trie, which is the cost of automaton_of().
+// Sorts the strings and returns the number of bytes in their trie: the cost of automaton_of().
 std::size_t trie_bytes(std::vector<std::string>& strings);
 
-// The minimal automaton of a finite set of strings (Daciuk et al. 2000). Sorts the strings.
+// Returns the minimal automaton of a finite set of strings (Daciuk et al. 2000). Sorts the strings.
 Automaton automaton_of(std::vector<std::string> strings);
 
 }  // namespace octavo::grammar

@@ -24,7 +24,7 @@ Automaton random_automaton(std::mt19937& random, std::size_t states) {
   return automaton;
 }
 
-// All texts of up to `length` letters.
+// Returns all texts of up to `length` letters.
 std::vector<std::string> texts(std::size_t length) {
   std::vector<std::string> all{""};
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -33,8 +33,8 @@ std::vector<std::string> texts(std::size_t length) {
   return all;
 }
 
-// Number of states that some text distinguishes, by comparing all pairs. States that accept no text count as
-// one state, which is not included.
+// Counts the states that some text distinguishes, by a comparison of all pairs. States that accept no text
+// are not counted.
 std::size_t distinct_states(const Automaton& automaton) {
   const std::size_t n = automaton.states.size(), dead = n;
   const auto next = [&](std::size_t state, char letter) -> std::size_t {
@@ -77,7 +77,8 @@ TEST(Automaton, MinimizedIsSmallestAndTheSame) {
   }
 }
 
-// A chain that ends in a cycle. With one round of refinement for each state, it would take minutes.
+// The automaton is a chain that ends in a cycle. With one round of refinement per state, minimization would
+// take minutes.
 TEST(Automaton, LongChainsBehindACycleAreMinimized) {
   constexpr StateId kStates = 60'000;
   Automaton chain;
@@ -105,7 +106,7 @@ TEST(Automaton, LengthsAreThoseAskedFor) {
 }
 
 TEST(Automaton, CharactersOfSeveralBytesCountOnce) {
-  // "é" and "a", any number of times.
+  // The automaton accepts "é" and "a", any number of times.
   Automaton whole;
   whole.states = {{true, {{Symbol::bytes, 'a', 'a', 0, 0}, {Symbol::bytes, 0xC3, 0xC3, 0, 1}}},
                   {false, {{Symbol::bytes, 0xA9, 0xA9, 0, 0}}}};

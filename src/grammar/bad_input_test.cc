@@ -1,4 +1,4 @@
-// Deep, huge or contradictory inputs must give an error, or a grammar within the limits, on a small stack.
+// Deep, huge or contradictory inputs must give an error or a grammar within the limits, on a small stack.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -15,7 +15,7 @@
 namespace octavo::grammar {
 namespace {
 
-// AddressSanitizer pads every frame.
+// AddressSanitizer enlarges every stack frame.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kStackBytes = 2u << 20;
 #else
@@ -135,10 +135,10 @@ TEST(BadInput, Repetitions) {
   });
 }
 
-// Inputs whose size would grow exponentially stop at a limit.
+// Inputs whose size would grow exponentially reach a limit.
 TEST(BadInput, Explosions) {
   on_small_stack([] {
-    EXPECT_TRUE(compile(GrammarKind::regex, "(a|b)*a(a|b){30}"));  // followed as sets of states
+    EXPECT_TRUE(compile(GrammarKind::regex, "(a|b)*a(a|b){30}"));  // the parser follows sets of states
     std::string all = R"({"allOf":[)";
     for (int i = 0; i < 20; ++i)
       all +=
@@ -152,7 +152,7 @@ TEST(BadInput, Explosions) {
           R"("d{}":{{"type":"object","properties":{{"x":{{"$ref":"#/$defs/d{}"}},"y":{{"$ref":"#/$defs/d{}"}}}}}},)",
           i, (i * 7 + 1) % 60, (i * 11 + 3) % 60);
     EXPECT_TRUE(compile(GrammarKind::json_schema, mutual + R"("z":{}},"$ref":"#/$defs/d0"})"));
-    // Merging two recursive schemas visits every pair once.
+    // The merge of two recursive schemas visits every pair once.
     EXPECT_TRUE(compile(GrammarKind::json_schema,
                         R"({"$defs":{"a":{"type":"object","properties":{"x":{"$ref":"#/$defs/b"}}},
       "b":{"type":"object","properties":{"x":{"$ref":"#/$defs/c"}}},"c":{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}}},
@@ -161,7 +161,7 @@ TEST(BadInput, Explosions) {
   });
 }
 
-// Each part alone is accepted; together they take too long to read or to build.
+// Each part by itself is accepted. Together they take too long to read or to build.
 TEST(BadInput, ManyHardParts) {
   on_small_stack([] {
     const auto refused = [](GrammarKind kind, std::string text, std::string_view why) {
@@ -214,7 +214,7 @@ TEST(BadInput, BudgetsNameThePlace) {
           "at #/properties/n");
   refused(json,
           object(600, [](int) { return "{}"; }, R"(,"minProperties":300)"), "'properties' at #/properties");
-  // Reading long names is quick; their automaton is large.
+  // Long names are fast to read, but their automaton is large.
   std::string long_names;
   for (int i = 0; i < 100; ++i)
     long_names += fmt::format(R"({}"{}{}":{{}})", i ? "," : "", i, repeated("x", 5000));
@@ -227,7 +227,7 @@ TEST(BadInput, BudgetsNameThePlace) {
   refused(GrammarKind::ebnf, rules, "in rule ");
 }
 
-// Realistic schemas with many similar properties, or with many patterns and lengths, are within the limits.
+// Realistic schemas are within the limits: many similar properties, or many patterns and lengths.
 TEST(BadInput, HonestSchemasFitTheBudgets) {
   const auto fits = [](const std::string& schema) {
     const auto grammar = compile(GrammarKind::json_schema, schema);
@@ -270,7 +270,7 @@ TEST(BadInput, HonestSchemasFitTheBudgets) {
   fits(object(100, same(fmt::format(R"({{"allOf":[{{"enum":[{}]}},{{"pattern":"1"}}]}})", words))));
 }
 
-// An ambiguous grammar with a long text: the work is limited, and no wrong token is allowed.
+// A long text under an ambiguous grammar: the work is limited, and no wrong token is allowed.
 TEST(BadInput, Ambiguity) {
   on_small_stack([] {
     const auto grammar = compile(GrammarKind::ebnf, "root ::= root root root | \"a\" | \"\"");
@@ -282,7 +282,7 @@ TEST(BadInput, Ambiguity) {
   });
 }
 
-// Above the limit of work for a mask there is an error; after a rollback masks work again.
+// A mask that needs more than the maximum work is an error. After a rollback, masks work again.
 TEST(BadInput, TooManyReadings) {
   on_small_stack([] {
     const auto grammar =
@@ -307,10 +307,10 @@ TEST(BadInput, TooManyReadings) {
   });
 }
 
-// Stored tables with a valid hash but invalid indices.
+// The tables have a valid hash but invalid indices.
 TEST(BadInput, StoredTablesThatNoGrammarHas) {
-  constexpr std::size_t kHash = 32, kTables = 48;  // sizes of the header's last field, and of the bytes that
-                                                   // are hashed
+  constexpr std::size_t kHash = 32, kTables = 48;  // sizes of the header's last field, and of the hashed
+                                                   // bytes
   const auto vocabulary = testing::byte_vocabulary();
   const auto grammar = json_schema_grammar(R"({"type":"array","items":{"type":"object"}})");
   ASSERT_TRUE(grammar);

@@ -1,4 +1,4 @@
-// Grammar of a choice: one text of a list.
+// Returns the grammar of a choice: one text of a list.
 #pragma once
 
 #include <string>

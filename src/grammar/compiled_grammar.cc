@@ -36,7 +36,7 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::begin(
     Tables tables, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max) {
   std::shared_ptr<const CompiledGrammar> compiled(
       new CompiledGrammar(std::move(tables), std::move(vocabulary), parser_bytes_max));
-  // Checks the start: a grammar whose text cannot begin is refused here.
+  // Refuses a grammar whose text cannot begin.
   ParseStates& states = compiled->table_->states();
   states.accepting(states.start());
   if (states.exhausted())

@@ -1,4 +1,4 @@
-// Finds rules that match no text, and the rule that causes this.
+// Finds rules that match no text, and the rule that is the cause.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@ namespace octavo::grammar {
 
 class DeadEnds {
  public:
-  // Checks the rules from `first` on.
+  // Checks the rules from `first` to the last.
   DeadEnds(const Grammar& grammar, RuleId first);
 
   bool is_dead(RuleId rule) const { return !rule_lives_[rule]; }
 
-  // The dead rules from this one to the cause; each requires the next one. endless: the last rule requires an
-  // earlier one, so that a text would never end.
+  // The dead rules from this one to the cause. Each requires the next one. endless: the last rule requires
+  // an earlier one, so a text would never end.
   struct Chain {
     std::vector<RuleId> rules;
     bool endless = false;
@@ -28,11 +28,12 @@ class DeadEnds {
   bool lives(const Expr& expr) const;
   bool lives(const Graph& graph) const;
   bool lives(const AnyOrder& parts) const;
-  // Whether a node can be reached over living arcs, or can reach an accepting node.
+  // For each node: whether an accepting node can be reached from it over living arcs, or the node from the
+  // start.
   std::vector<bool> to_accepting(const Graph& graph) const;
   std::vector<bool> from_start(const Graph& graph) const;
   std::optional<ExprId> dead_arc(const Graph& graph) const;
-  // The dead part that makes a required part of the expression; nullopt: the expression itself is the cause.
+  // Returns the dead part that makes the expression dead, or nullopt if the expression itself is the cause.
   std::optional<ExprId> dead_part(const Expr& expr) const;
 
   const Grammar& g_;

@@ -10,19 +10,19 @@
 namespace octavo::grammar {
 
 struct Decimal {
-  bool negative = false;  // false for zero
-  std::string integer;    // digits without leading zeros; "" for 0
+  bool negative = false;  // false if the value is zero
+  std::string integer;    // digits without leading zeros; "" if it is 0
   std::string fraction;   // digits without trailing zeros
 
-  // nullopt: the number has more than kNumberDigitsMax digits when written out.
+  // Returns nullopt if the number has more than kNumberDigitsMax digits without an exponent.
   static std::optional<Decimal> parse(std::string_view json_number);
 
   bool is_integer() const { return fraction.empty(); }
   bool is_zero() const { return integer.empty() && fraction.empty(); }
   Decimal negated() const;
-  // The value if it is a non-negative integer; values above 10^9 become 10^9. nullopt: another number.
+  // Returns the value of a non-negative integer, at most 10^9; nullopt for other numbers.
   std::optional<std::uint32_t> count() const;
-  // The digits of value * 10^scale; nullopt if that is not an integer.
+  // Returns the digits of value * 10^scale, or nullopt if that is not an integer.
   std::optional<std::string> scaled(std::size_t scale) const;
 
   std::strong_ordering operator<=>(const Decimal& other) const;

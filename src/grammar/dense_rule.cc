@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 constexpr std::size_t kEntriesMax = 1u << 20;
-constexpr std::size_t kCopiedPerNode = 16;  // tokens that are copied in the time of visiting a node
+constexpr std::size_t kCopiedPerNode = 16;  // number of tokens that can be copied in the time of a node visit
 }
 
 std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, StateId end) {
@@ -49,7 +49,7 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
   std::vector<std::uint32_t> open;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> scratch;
   std::vector<std::optional<Onward>> onwards(bytes_.size());
-  // Whether all tokens below a node are accepted, and none is open.
+  // Whether all tokens below a node are accepted and none of them is open.
   const auto takes_all_below = [&](std::uint32_t i, std::uint32_t at) {
     const KindSet kinds = vocabulary.kinds_below()[i];
     const std::size_t bytes_max = std::min<std::size_t>(trie[i].end - i - 1, vocabulary.token_bytes_max());
@@ -87,7 +87,7 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
 
 DenseRule::Onward DenseRule::onward(const Tables& tables, std::uint32_t state) const {
   Onward found;
-  for (const char byte : {'e', ' ', '0', 'E', '-'})  // the state to which most characters lead
+  for (const char byte : {'e', ' ', '0', 'E', '-'})  // the state to which most of these bytes lead
     if (found.to == kNowhere) found.to = next(tables, state, static_cast<std::uint8_t>(byte));
   if (found.to == kNowhere) return found;
   const auto lives = [&](std::uint32_t at) { return at != kNowhere && !accepting_[at]; };
@@ -114,8 +114,8 @@ DenseRule::Onward DenseRule::onward(const Tables& tables, std::uint32_t state) c
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  // Thresholds for the 96 bytes of text (below 128, without control characters). If many names are excluded,
-  // their first letters are most letters; a few bytes later the two states are equal.
+  // Thresholds for the 96 bytes of text (below 128, without control characters). If a schema excludes many
+  // names, their first letters include most letters. A few bytes later the two states are equal.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
@@ -165,7 +165,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
   struct Place {
-    std::uint32_t node, here, there;  // trie node, and the states after it from both start states
+    std::uint32_t node, here, there;  // trie node, and the states that the two start states reach at it
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
     return at == kNowhere ? kNowhere : next(tables, at, byte);
@@ -183,7 +183,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::uint32_t n = nodes[i];
-      // Skips subtrees that have too few nodes for a long enough path.
+      // Skips subtrees in which no path can be longer than `alike`.
       if (trie[n].depth + (trie[n].end - n - 1) <= alike) continue;
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;
@@ -210,13 +210,13 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   const auto sorted = vocabulary.sorted_tokens();
   struct Place {
     std::uint32_t state, repeats;  // state, and number of complete repetitions
-    bool complete;                 // the last repetition ends here
+    bool complete;                 // the last repetition ends at this node
   };
   StateMask out;
   out.may_end = true;
   std::vector<std::uint32_t> open, open_repeats;
-  std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // tokens with the number of repetitions they
-                                                            // begin
+  std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // number of repetitions that the token begins,
+                                                            // and the token
   std::vector<std::pair<std::uint32_t, Place>> scratch;
   out.visited = walk_trie(
       vocabulary, scratch, 0, Place{start - first_, 0, false}, most,
@@ -239,7 +239,7 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
       });
   if (out.visited > most) return std::nullopt;
   out.set_open(trie, open, open_repeats);
-  // Counting sort.
+  // The lists are sorted by counting.
   out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);
   for (const auto& entry : accepted) ++out.repeats_begin[entry.first + 1];
   for (std::size_t r = 1; r < out.repeats_begin.size(); ++r) out.repeats_begin[r] += out.repeats_begin[r - 1];

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kLetters = "abc";
 constexpr std::size_t kAll = 1u << 20;  // more nodes than the trie has
 
-// The automaton of a random pattern over the letters with a length.
+// Returns the automaton of a random pattern with a length.
 Automaton random_pattern(std::mt19937& random) {
   for (;;) {
     Automaton pattern;
@@ -35,7 +35,7 @@ Automaton random_pattern(std::mt19937& random) {
   }
 }
 
-// Tables of a grammar with the automaton as its only rule.
+// Returns the tables of a grammar with the automaton as its only rule.
 Tables tables_of(const Automaton& automaton) {
   Tables tables;
   for (const State& state : automaton.states) {
@@ -110,7 +110,8 @@ TEST(DenseRule, MasksNearOthersAreThoseWalkedInFull) {
   EXPECT_GT(wholly, 0u);
 }
 
-// The largest length up to which both states accept the same continuations and ends, by trying all texts.
+// Tries all texts. Returns the largest length up to which both states accept the same continuations and
+// ends.
 std::size_t alike_by_trying(const Automaton& automaton, StateId a, StateId b, std::size_t bytes_max) {
   const auto next = [&](StateId state, char letter) {
     if (state != kNoState)
@@ -179,7 +180,8 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
   }
 }
 
-// Characters of several bytes, tokens that end or begin inside of them, and bytes that are no text.
+// The vocabulary has characters of several bytes, tokens that end or begin inside them, and bytes that are
+// not text.
 TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
   const auto vocabulary = testing::byte_vocabulary({"ab",
                                                     "abc",

@@ -54,7 +54,7 @@ class EbnfParser : NotationReader {
     while (is_name(peek())) ++at_;
     return text_.substr(start, at_ - start);
   }
-  // Whether a name and ::= follow, so that the current definition has ended.
+  // Returns whether a name and ::= follow: the current definition has ended.
   bool at_definition() {
     const std::size_t start = at_;
     const bool yes = !name().empty() && (skip(), text_.substr(at_).starts_with("::="));

@@ -43,7 +43,7 @@ void FactsBuilder::tighten(std::optional<NumberLimits::Bound>& bound, Decimal va
 
 Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
   TRY_VOID(find_whole(goals));
-  // The list is processed from its end.
+  // Reversed, because the list is processed from its end.
   open_.push_back({{}, Goals(goals.rbegin(), goals.rend()), {}});
   std::vector<Facts> out;
   while (!open_.empty()) {
@@ -239,7 +239,7 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
     TRY(const Json* target, reader_.resolve(&schema, keyword));
     branch.todo.push_back({target});
   } else if (keyword == "allOf") {
-    // Reversed, so that properties of the first part come first.
+    // Reversed, so that properties of the first part precede the others.
     for (const Json& part : std::views::reverse(value.items)) branch.todo.push_back({&part});
   } else if (keyword == "not") {
     after_others(branch, {&value, Kind::fails});
@@ -292,7 +292,7 @@ Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std:
   return choose(branch, schema, keyword, std::move(choices));
 }
 
-// oneOf: branch i holds and all others fail. Branches that cannot hold together with i are skipped.
+// oneOf: branch i holds and all others fail. Branches that cannot hold together with branch i need no goal.
 Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
   const std::size_t n = value.items.size();
   if (n > kAlternativesMax)
@@ -369,7 +369,7 @@ Result<unsigned> FactsBuilder::types(const Json& schema) const {
     bits |= bit;
     return bit != 0;
   };
-  const Json* nullable = schema.find("nullable");  // from OpenAPI 3.0
+  const Json* nullable = schema.find("nullable");  // keyword of OpenAPI 3.0
   if (nullable && nullable->boolean) bits |= kNull;
   bool ok = !value.is(Json::Kind::array) ? add(value) : !value.items.empty();
   for (const Json& name : value.items) ok = ok && add(name);

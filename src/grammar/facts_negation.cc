@@ -1,4 +1,4 @@
-// Facts for a schema, or for one of its keywords, that must fail.
+// Finds facts for a schema, or for one of its keywords, that must fail.
 #include <algorithm>
 #include <iterator>
 
@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Keywords whose failure can be expressed as facts, and the types of values that can fail them.
+// Keywords whose failure can be expressed as facts, and the types of values for which they can fail.
 struct Negatable {
   std::string_view keyword;
   unsigned types = kAnyType;
@@ -44,7 +44,7 @@ constexpr Negatable kNegatable[] = {{"type"},
                                     {"properties", kObject}};
 
 bool is_negatable(const Json& schema, std::string_view keyword) {
-  // If `items` is a list or follows one, it does not apply to all items.
+  // If `items` is a list, or follows one, it does not apply to all items.
   if (keyword == "items" && (schema.find("items")->is(Json::Kind::array) || schema.find("prefixItems")))
     return false;
   if (keyword == "contains" && (schema.find("minContains") || schema.find("maxContains"))) return false;
@@ -59,7 +59,7 @@ std::size_t parts_of(const Json& value, std::string_view keyword) {
 
 }  // namespace
 
-// Whether a value with these facts may fail the keyword (or its part). The check is shallow.
+// Returns whether a value with these facts may fail the keyword, or its part `index`. The check is shallow.
 Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                                     std::size_t index) const {
   const unsigned failing = std::ranges::find(kNegatable, keyword, &Negatable::keyword)->types;
@@ -81,14 +81,14 @@ Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std:
   });
 }
 
-// A member must exist that the schema does not list. Only members that the other schemas list can be written;
-// if these schemas allow no others, that is exact.
+// Requires a member that the schema does not list. Only members that the other schemas list can be written.
+// If those schemas allow no other members, this is exact.
 Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& schema,
                                             std::vector<Goals>& choices) {
   const Json* listed = schema.find("properties");
   const auto outside = [&](std::string_view name) { return !listed || !reader_.member(*listed, name); };
   if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
-    choices.emplace_back();  // needs no goal
+    choices.emplace_back();  // no goal is needed
     return true;
   }
   bool closed = false;
@@ -100,7 +100,7 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
     TRY_VOID(reader_.work(names->members.size() * (1 + facts.forbidden.size() / 32), &schema,
                           "additionalProperties"));
     for (const auto& [name, value] : names->members) {
-      if (choices.size() > kAlternativesMax) break;  // then fails() takes one choice only
+      if (choices.size() > kAlternativesMax) break;  // fails() then uses only one choice
       Goals choice{{&schema, Kind::has_property, name}};
       if (outside(name) && std::ranges::find(facts.forbidden, name) == facts.forbidden.end() &&
           std::ranges::find(choices, choice) == choices.end())
@@ -110,8 +110,8 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
   return closed;
 }
 
-// One of the keywords must fail. If the failure of a keyword cannot be expressed, the keyword is skipped if
-// there are others. This omits values, but never adds wrong ones.
+// Requires that a keyword fails. Skips keywords whose failure cannot be expressed, if there are others.
+// This omits values, but never adds wrong ones.
 Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   TRY_VOID(reader_.check(&schema));
   speaks(branch.facts, schema);
@@ -131,7 +131,7 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
         !schema.find("patternProperties")) {
       if (value.boolean || (branch.facts.types & kObject) == 0) continue;
       TRY(const bool exact, additional_fails(branch.facts, schema, choices));
-      if (!choices.empty() && choices.back().empty()) return {};  // fails in any case
+      if (!choices.empty() && choices.back().empty()) return {};  // the schema always fails
       if (!exact) left_out = keyword;
       negatable = negatable || exact || !choices.empty();
       continue;
@@ -150,7 +150,7 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     return reader_.refuse(
         &schema, *left_out,
         "cannot be negated by 'not', 'oneOf' or 'if'; remove it, or add 'required' or 'type' to its schema");
-  // If there are too many ways to fail, uses only the missing member, which needs the fewest facts.
+  // If there are too many ways to fail, it uses only the missing member, which needs the fewest facts.
   if (branches_ + choices.size() > kAlternativesMax / 2 && choices.size() > 1) {
     const auto missing =
         std::ranges::find_if(choices, [](const Goals& goals) { return goals[0].keyword == "required"; });
@@ -184,7 +184,7 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   return {};
 }
 
-// For keywords that apply to some types.
+// Handles keywords that apply to some types.
 Result<void> FactsBuilder::limit_fails(Branch& branch, const Json& schema, std::string_view keyword,
                                        std::size_t index) {
   Facts& facts = branch.facts;
@@ -242,7 +242,7 @@ Result<void> FactsBuilder::combinator_fails(Branch& branch, const Json& schema, 
   if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf") {
-    // Two schemas of a oneOf may also hold together; such values are omitted.
+    // Two schemas of a oneOf may also hold together. Such values are omitted.
     reader_.narrowed_ = reader_.narrowed_ || keyword == "oneOf";
     for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
   } else if (keyword == "not") {

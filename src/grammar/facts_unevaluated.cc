@@ -31,7 +31,7 @@ Json true_schema() {
 Result<void> FactsBuilder::find_whole(const Goals& goals) {
   if (goals.size() != 1 || goals[0].kind != Kind::holds) return {};
   for (const Json* schema = goals[0].schema;;) {
-    TRY_VOID(reader_.check(schema));  // checks for loops of references
+    TRY_VOID(reader_.check(schema));  // detects loops of references
     whole_.push_back(schema);
     const bool refers = schema->find("$ref") && std::ranges::all_of(schema->members, [&](const auto& member) {
                           return member.first == "$ref" || !reader_.counts(*schema, member.first);
@@ -48,7 +48,7 @@ void FactsBuilder::evaluates_all(Facts& facts, std::string_view keyword) {
   (items ? facts.arrays : facts.objects).push_back(reader_.made(std::move(all)));
 }
 
-// In 2020-12 `contains` evaluates the items that match it.
+// In 2020-12, `contains` evaluates the items that match it.
 Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   Json choices = empty_array();
   choices.items.push_back(*branch.facts.unevaluated.items->find("unevaluatedItems"));
@@ -58,12 +58,12 @@ Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   if (choices.items.size() == 1 || reader_.dialect_ < Dialect::draft2020) return std::move(choices.items[0]);
   Json item = empty_object();
   item.members.emplace_back("anyOf", std::move(choices));
-  return *reader_.made(std::move(item));  // with an offset of its own, by which equal schemas are found
+  return *reader_.made(std::move(item));  // the schema gets an offset, by which equal schemas are found
 }
 
 // Generates a schema for the unevaluated values. The schemas that hold in this branch evaluate some values.
-// Another branch of an anyOf may also hold and evaluate more; such values are omitted.
-// Schemas in a negation evaluate nothing.
+// Another branch of an anyOf may also hold and evaluate more; such values are omitted. Schemas in a
+// negation evaluate nothing.
 Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   Facts& facts = branch.facts;
   for (const auto& [schema, keyword] : {std::pair(facts.unevaluated.properties, "unevaluatedProperties"),

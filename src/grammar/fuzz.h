@@ -1,4 +1,3 @@
-// Functions that this module's fuzzers share.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +12,8 @@
 namespace octavo::grammar::testing {
 
 // Compiles the grammar from the fuzzer's input, and runs the remaining bytes as operations on a matcher.
-// Aborts if a mask differs from testing every token, a rollback differs from reading the text again, or
-// forced bytes are not forced.
+// Aborts if a mask differs from a test of every token, if a rollback differs from reading the text again,
+// or if the matcher refuses forced bytes.
 inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   static const auto vocabulary = byte_vocabulary({"\"a\"", "\":", "{\"", "\",", "ab", "abc", "  ", "12",
                                                   "\\n", "\xC3\xA9", "\xA9\"", "}}", "[]", "true,", "a\":1"},
@@ -35,7 +34,7 @@ inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
       taken.pop_back();
     }
     std::vector<std::int32_t> words(vocabulary->mask_words());
-    if (!matcher.fill_mask(words)) return;  // the text must end here, or is too ambiguous
+    if (!matcher.fill_mask(words)) return;  // the text must end, or is too ambiguous
     const auto mask = mask_of(matcher, *vocabulary);
     if (op % 8 == 0 && checks++ < 6) CHECK(mask == brute_force_mask(matcher, *vocabulary));
     if (op % 8 == 1) {
@@ -63,7 +62,7 @@ inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   }
 }
 
-// Splits the input at its last record separator (0x1E): source before it, operations after it.
+// Splits the input at its last record separator (0x1E) into source and operations.
 inline std::pair<std::string_view, std::string_view> split(const std::uint8_t* data, std::size_t size) {
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const auto end = all.rfind('\x1e');

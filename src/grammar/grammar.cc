@@ -52,7 +52,7 @@ std::array<unsigned, 4> utf8(std::uint32_t c, int length) {
   return out;
 }
 
-// Splits the range low..high (UTF-8 of equal length) into ranges whose bytes vary independently.
+// Splits the range [low, high] (UTF-8 of equal length) into ranges whose bytes vary independently.
 void utf8_runs(Grammar& g, std::uint32_t low, std::uint32_t high, int length, std::vector<ExprId>& out) {
   for (int i = 1; i < length; ++i) {
     const std::uint32_t mask = (1u << (6 * i)) - 1;
@@ -90,7 +90,7 @@ ExprId Grammar::code_points(std::uint32_t low, std::uint32_t high) {
 
 namespace {
 
-// The name of the rule to which an expression belongs. A rule's body comes after its parts.
+// Returns the name of the rule that contains an expression. A rule's body has a higher id than its parts.
 std::string rule_at(const Grammar& grammar, ExprId id) {
   const Rule* found = nullptr;
   for (const Rule& rule : grammar.rules)

@@ -1,7 +1,7 @@
-// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema, ...)
-// create it, passes/ rewrites it, and CompiledGrammar converts it to automata.
+// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema,
+// ...) create it, passes/ rewrites it, and CompiledGrammar converts it to automata.
 //
-//   Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
+// Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
 #pragma once
 
 #include <bit>
@@ -43,7 +43,7 @@ struct ByteSet {
     for (const std::uint64_t word : words) n += static_cast<std::size_t>(std::popcount(word));
     return n;
   }
-  // Calls visit(byte) for each byte in ascending order.
+  // Calls visit(byte) for each byte, in ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (unsigned i = 0; i < 4; ++i)
@@ -52,8 +52,8 @@ struct ByteSet {
   }
 };
 
-// A token that is not part of the byte text, such as <|eot_id|>. It is given by its text in the vocabulary or
-// by its id.
+// A token that is not part of the byte text, such as <|eot_id|>. It is identified by its text in the
+// vocabulary or by its id.
 struct TokenAtom {
   std::string text;
   std::int32_t id = -1;
@@ -67,7 +67,7 @@ struct Sequence {
   std::vector<ExprId> parts;
 };
 struct Choice {
-  std::vector<ExprId> branches;  // empty: no text matches
+  std::vector<ExprId> branches;  // if empty, no text matches
 };
 struct Repeat {
   ExprId body;
@@ -80,26 +80,26 @@ struct Token {
   TokenAtom atom;
 };
 struct Leaf {
-  std::shared_ptr<const Automaton> automaton;  // automaton that reads only bytes
+  std::shared_ptr<const Automaton> automaton;  // reads only bytes
 };
-// An automaton whose edges are expressions; node 0 is the start. It is smaller than sequences and choices,
-// for example for the members of an object if some are optional.
+// An automaton whose edges are expressions; node 0 is the start. In some cases it is smaller than sequences
+// and choices, for example for the members of an object if some are optional.
 struct Graph {
   struct Arc {
     std::uint32_t from, to;
-    std::optional<ExprId> label;  // nullopt: the empty string
+    std::optional<ExprId> label;  // nullopt: the arc reads no text
   };
   std::vector<Arc> arcs;
   std::vector<std::uint32_t> accepting;
   std::uint32_t nodes = 1;
 };
 
-// Parts with separators between them, in any order: each part at most once, and `others` any number of times
-// up to the maximum. It must be the whole body of a rule: the parser keeps the set of parts that were read.
-// All expressions are calls, and no part is empty.
+// Parts in any order, with separators between them: each part at most once, and `others` any number of
+// times up to the maximum. It must be the whole body of a rule, because the parser keeps the set of parts
+// that were read. All expressions are calls, and no part is empty.
 struct AnyOrder {
   std::vector<ExprId> parts;
-  std::vector<bool> required;  // whether each part is required
+  std::vector<bool> required;  // by part
   std::optional<ExprId> others;
   ExprId separator;
   std::uint32_t min, max;  // limits on the number of all parts; min >= 1, max may be kUnbounded
@@ -110,9 +110,9 @@ struct Expr {
   int depth = 1;  // number of levels of the expression tree
 };
 
-// A rule: its body, repeated min to max times.
+// A rule: its body, repeated `min` to `max` times.
 struct Rule {
-  std::string name;  // position in the source, for messages; empty: use the names of its callers
+  std::string name;  // position in the source, for messages; "": the names of the callers are used
   ExprId body = 0;
   std::uint32_t min = 1, max = 1;
   bool unique_items = false;  // the rule is a JSON array whose items must differ (unique_items.h)
@@ -137,12 +137,12 @@ struct Grammar {
   ExprId token(TokenAtom atom);
   ExprId leaf(Automaton automaton);
   ExprId graph(Graph graph);
-  // A call of a rule that reads these parts.
+  // Returns a call of a rule that reads these parts.
   ExprId any_order(AnyOrder parts);
   ExprId empty() { return literal(""); }
   ExprId nothing() { return choice({}); }
 
-  // Unicode code points low..high as UTF-8, without surrogates; low <= high <= 0x10FFFF.
+  // Returns the code points [low, high] as UTF-8, without surrogates; low <= high <= 0x10FFFF.
   ExprId code_points(std::uint32_t low, std::uint32_t high);
 
  private:
@@ -167,18 +167,18 @@ void for_children(const Expr& expr, Visit&& visit) {
   }
 }
 
-// Checks the limits of limits.h: expressions, rules, depth. Front ends call it last.
+// Checks the limits of limits.h: expressions, rules, depth. Every front end calls it at the end.
 Result<Grammar> within_limits(Grammar grammar);
 
-// Adds edges and states to an NFA that read an expression between two nodes.
+// Adds edges and states to an NFA, which read an expression between two nodes.
 struct NfaBuilder {
   const Grammar& grammar;
   Nfa nfa;
   std::size_t states_max;
-  std::vector<TokenAtom>* tokens = nullptr;  // token atoms found so far; nullptr: only regular languages are
+  std::vector<TokenAtom>* tokens = nullptr;  // token atoms found so far; null: only regular languages are
                                              // allowed
 
-  // False: the expression is too large, or (without `tokens`) not regular.
+  // Returns false if the expression is too large, or if it is not regular and `tokens` is null.
   bool build(ExprId expr, StateId from, StateId to);
 
  private:
@@ -186,8 +186,8 @@ struct NfaBuilder {
   void build_leaf(const Automaton& automaton, StateId from, StateId to);
 };
 
-// The deterministic automaton of a regular expression tree (no calls, no tokens). nullopt: a limit is
-// exceeded. Adds the number of visited nodes to `cost`.
+// Returns the deterministic automaton of a regular expression tree (no calls, no tokens), or nullopt above
+// a limit. Adds the number of visited nodes to `cost`.
 std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max,
                                            std::size_t* cost = nullptr);
 

@@ -71,7 +71,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     ++stats_.misses;
     under_way_.insert(key);
   }
-  // The destructor ends the wait of others for the same source, also if memory runs out.
+  // Ends the wait of other threads for the same source, even if memory is exhausted.
   struct UnderWay {
     GrammarCache& cache;
     const std::string& key;
@@ -122,7 +122,8 @@ void GrammarCache::warm_up() {
     Matcher matcher(*compiled);
     for (TokenId id = 0; id < vocabulary_->size(); ++id)
       if (vocabulary_->bytes(id) == "\"" && matcher.accept(id)) break;
-    // Only the cached masks are needed. A vocabulary without quotes has none.
+    // The result is not used: only the cached masks are needed. Without a token for quotes, there are no
+    // such masks.
     (void)matcher.fill_mask(mask);
   }
 }

@@ -1,4 +1,4 @@
-// Cache of compiled grammars, keyed by source. It is limited in bytes and shared by all requests.
+// A cache of compiled grammars by source, shared by all requests and limited in bytes.
 #pragma once
 
 #include <condition_variable>
@@ -20,17 +20,17 @@ namespace octavo::grammar {
 
 Result<Grammar> make_grammar(const GrammarSource& source);
 
-// Thread-safe. If two threads request the same source, it is compiled once.
+// Thread-safe. If several threads request the same source, it is compiled once.
 class GrammarCache {
  public:
-  // bytes_max is enforced whenever a grammar is added. In between, grammars in use can grow; each of them by
-  // at most parser_bytes_max.
+  // bytes_max: enforced when a grammar is added. Between additions, each grammar in use can grow by at most
+  // parser_bytes_max.
   GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
                std::size_t parser_bytes_max = 8u << 20);
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
 
-  // The compiled grammar; null if it is not in the cache.
+  // Returns the compiled grammar, or null if the cache does not contain it.
   std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
 
   // Computes the masks of JSON strings, which all schemas share, before the first request.
@@ -43,8 +43,8 @@ class GrammarCache {
   Stats stats() const;
 
  private:
-  std::shared_ptr<const CompiledGrammar> find(const std::string& key);  // Call it with the mutex locked.
-  // Sums the current sizes of the grammars. Drops the least recently used ones if the limit is exceeded.
+  std::shared_ptr<const CompiledGrammar> find(const std::string& key);  // called with the mutex locked
+  // Sums the current sizes of the grammars. Above the limit, drops the least recently used ones.
   void evict();
 
   using Compiled = Result<std::shared_ptr<const CompiledGrammar>>;

@@ -28,7 +28,7 @@ TEST(GrammarCache, HitsMissesAndErrors) {
   EXPECT_EQ(cache.stats().hits, 1u);
 }
 
-// If contradictory bounds leave no text, the error names them.
+// If contradictory bounds exclude every text, the error names them.
 TEST(GrammarCache, ContradictingBoundsAreNamed) {
   GrammarCache cache(testing::byte_vocabulary(), 64u << 20);
   const auto error = [&](std::string_view value) {
@@ -49,7 +49,7 @@ TEST(GrammarCache, ContradictingBoundsAreNamed) {
         R"({"type":"object","minProperties":2,"maxProperties":1})"})
     EXPECT_TRUE(error(value).contains("' at #/properties/a~1b/")) << error(value);
   EXPECT_EQ(error(R"({"type":"number","minimum":1,"maximum":1})"), "");
-  // The member is optional, so it is omitted.
+  // The member is optional, so the grammar omits it.
   EXPECT_TRUE(cache.compile({GrammarKind::json_schema,
                              R"({"properties":{"a":{"type":"string","minLength":5,"maxLength":2}}})",
                              {}}));
@@ -99,7 +99,7 @@ TEST(GrammarCache, ManyThreadsOneGrammar) {
   EXPECT_EQ(cache.stats().misses, 1u);
 }
 
-// The parser's memory is cleared again and again, and masks stay correct.
+// The parser's memory is cleared repeatedly. Masks stay correct.
 TEST(Matcher, ForgetsAndReplays) {
   const auto vocabulary = testing::byte_vocabulary();
   const auto grammar = *CompiledGrammar::compile(

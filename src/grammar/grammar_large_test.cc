@@ -1,4 +1,4 @@
-// Tests that are too long for every run: 100,000 schemas in one cache, and hostile texts of full size.
+// Tests that take too long for every run: 100,000 schemas in one cache, and hostile texts of full size.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ TEST(GrammarLarge, DistinctSchemasStayWithinTheCache) {
     if (i == 20'000) settled = resident_bytes();
   }
   EXPECT_GT(cache.stats().evictions, 90'000u);
-  // The cache was full long before, so memory does not grow any more.
+  // The cache has been full for a long time, so memory no longer grows.
   EXPECT_LT(resident_bytes(), settled + kLimit);
 }
 
@@ -49,7 +49,7 @@ std::string repeated(std::string_view text, std::size_t count) {
   return out;
 }
 
-// Each text is refused, or compiled and used for masks. Prints the times.
+// Each text is refused, or compiled and used for masks. The test prints the times.
 TEST(GrammarLarge, HostileTexts) {
   std::vector<std::pair<std::string, GrammarSource>> all;
   const auto add = [&](std::string name, GrammarKind kind, std::string text) {

@@ -1,29 +1,29 @@
-// For tests: runs grammars by commands. Each line on stdin is a JSON request, each line on stdout a JSON
-// answer.
+// Runs grammars by commands, for tests. Each line on stdin is a JSON request; each line on stdout is a JSON
+// response.
 //
 //   grammar_tool vocabulary.json
 //
 // The vocabulary is {"tokens": [hex bytes ...], "specials": [names ...]}; the first special token ends the
-// text. Each request is shown with its answer:
+// text. The requests, each with its response:
 //
 //   {"op":"new","kind":"regex","text":"a+","whitespace":0}
-//     {"ok":true,"us":..} or {"error":".."}
+//       {"ok":true,"us":..} or {"error":".."}
 //   {"op":"mask"}
-//     {"us":..,"mask":hex of little-endian words} or {"error":".."}
+//       {"us":..,"mask":hex of little-endian words} or {"error":".."}
 //   {"op":"accept","token":5}
-//     {"ok":true,"us":..,"end":false}
+//       {"ok":true,"us":..,"end":false}
 //   {"op":"matches","text":"aa"}
-//     {"ok":true}: a whole text, from the beginning
+//       {"ok":true}: a whole text, from the beginning
 //   {"op":"walk","tokens":[5,7]}
-//     {"masks":[us ..],"steps":[us ..],"late":1,"accepts":[us ..],"end":true}
+//       {"masks":[us ..],"steps":[us ..],"late":1,"accepts":[us ..],"end":true}
 //   {"op":"finish"}
-//     {"text":hex}: some bytes that end the text
+//       {"text":hex}: bytes that end the text
 //   {"op":"rollback","count":2}
 //   {"op":"jump"}
 //
 // `walk` stops at the first token that is not allowed. end: all tokens were allowed and the text may end.
 // steps: time that a step would spend on each mask. late: number of masks for which this was not enough.
-// Times are processor times.
+// Times are processor times in microseconds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::string to_hex(std::string_view bytes) {
 
 Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
   std::ifstream file(path);
-  // The list of tokens is long and flat, so the limits for schemas are not applied.
+  // The list of tokens is long and flat, so the limits for schemas do not apply.
   std::stringstream buffer;
   buffer << file.rdbuf();
   const std::string text = buffer.str();
@@ -177,7 +177,7 @@ class Session {
     return matcher.can_terminate();
   }
 
-  // Finds an end of the text on a copy, byte by byte. Prefers closing bytes, more and more often.
+  // Finds an end of the text on a copy, byte by byte. Prefers closing bytes, more often in each round.
   std::string finish() {
     constexpr std::string_view kClosing = "\"}]),10a-e";
     for (std::uint32_t round = 0; round < 8; ++round) {
@@ -244,7 +244,7 @@ int main(int count, char** arguments) {
     fmt::print(stderr, "{}\n", vocabulary.error().message);
     return 2;
   }
-  octavo::grammar::GrammarCache(*vocabulary, 1u << 20).warm_up();  // like the server
+  octavo::grammar::GrammarCache(*vocabulary, 1u << 20).warm_up();  // the server does the same
   octavo::grammar::Session session(*vocabulary);
   for (std::string line; std::getline(std::cin, line);) std::cout << session.answer(line) << std::endl;
 }

@@ -13,7 +13,7 @@ namespace {
 const std::vector<std::string> kMarks = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>",
                                          "<|end|>"};
 
-// Whether an answer (marks as text) is a complete text of the grammar.
+// Returns whether an answer, with its marks as text, is a complete text of the grammar.
 bool takes(const GrammarSource& source, std::string_view text) {
   const auto vocabulary = testing::byte_vocabulary({}, kMarks);
   auto grammar = make_grammar(source);

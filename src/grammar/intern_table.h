@@ -1,4 +1,4 @@
-// A hash set of ids, with open addressing. Equal values get the same id (hash-consing).
+// A hash table of ids, with open addressing. Equal values get the same id (hash-consing).
 #pragma once
 
 #include <cstddef>

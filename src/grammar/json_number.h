@@ -17,24 +17,24 @@ struct NumberLimits {
     bool exclusive = false;
   };
   std::optional<Bound> min, max;
-  std::vector<Decimal> multiples, non_multiples;  // the number is a multiple of all `multiples` and of none
-                                                  // of `non_multiples`; all are positive
+  std::vector<Decimal> multiples, non_multiples;  // The number must be a multiple of all `multiples` and of
+                                                  // none of `non_multiples`. All are positive.
   bool integers = true, fractions = true;
   bool has_divisors() const { return !multiples.empty() || !non_multiples.empty(); }
-  bool exponents = false;  // true: a bound is written with an exponent, so any exponent form is allowed
+  bool exponents = false;  // a bound has an exponent, so every exponent form is allowed
 };
 
 enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
-// The texts of numbers within the limits, in common spellings:
+// Returns the texts of numbers within the limits, in common spellings. If no number is allowed, no text
+// matches.
 // - Integers have no fraction and no exponent.
-// - With limits, the exponent form has one digit before the point. Its power of ten is within the limits for
-//   all values of the other digits.
-// - Unless `exponents` is set, the part before the exponent is also within the limits. So a text that has
-//   begun can end soon: "7" is not the beginning of 7e-1 between 0 and 1.
-// - Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions of
-//   more than 21 digits.
-// Empty automaton: no number is allowed.
+// - With limits, the exponent form has one digit before the point. Its power of ten is within the limits
+//   for all values of the other digits.
+// - Unless `exponents` is set, the part before the exponent is also within the limits. A text that has
+//   begun can therefore end soon: between 0 and 1, "7" is not the beginning of 7e-1.
+// - Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions
+//   of more than 21 digits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);
 

@@ -33,7 +33,7 @@ void shorten(std::string& pointer) {
 }  // namespace
 
 std::string pointer_to(const Json& document, const Json& value) {
-  // Values are sorted by offset, and each comes after its parent.
+  // Values are sorted by offset, and a parent precedes its children.
   std::string pointer = "#";
   for (const Json* node = &document; node->offset != value.offset && pointer.size() <= kPointerBytesMax;) {
     const auto item = std::ranges::upper_bound(node->items, value.offset, {}, &Json::offset);

@@ -1,4 +1,4 @@
-// JSON pointers (RFC 6901) as fragments of a URI: #/properties/a.
+// JSON pointers (RFC 6901) as fragments of a URI, such as #/properties/a.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ namespace octavo::grammar {
 
 std::string escaped_pointer(std::string_view key);
 
-// The pointer to a value of the document, which is identified by its offset. Long pointers are cut.
+// Returns the pointer to a value of the document, which its offset identifies. Shortens long pointers.
 std::string pointer_to(const Json& document, const Json& value);
 
-// The value at a pointer without '#'; nullptr if the document has no such value.
+// Returns the value at a pointer without '#', or null if the document has no such value.
 const Json* at_pointer(const Json& document, std::string_view pointer);
 
-// nullopt: invalid escape.
+// Returns nullopt for an invalid escape.
 std::optional<std::string> percent_decoded(std::string_view text);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// Tables of JSON Schemas, with texts that are valid and texts that are not.
+// Tables of JSON Schemas, each with texts that are valid and texts that are not.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -28,7 +28,7 @@ TEST(JsonSchema, Combinators) {
        {R"({"k":"a","x":1})", R"({"k":"b","y":"q"})"},
        {R"({"k":"a","y":"q"})", R"({"k":"c"})"}},
       {R"({"type":["integer","null"],"not":{"const":3}})", {"2", "null", "33"}, {"3"}},
-      // Without exponents, so that 1 is not written as 10e-1.
+      // No exponents, so that 1 is not written as 10e-1.
       {R"({"type":"number","not":{"const":1}})",
        {"2", "1.5", "10", "0.1", "-1"},
        {"1", "1.0", "1.00", "10e-1", "1e0"}},
@@ -48,7 +48,7 @@ TEST(JsonSchema, Combinators) {
       {R"({"oneOf":[{"type":"array","items":{"type":"string"}},{"type":"array","items":{"type":"integer"}}]})",
        {R"(["a"])", "[1,2]"},
        {"[]", R"(["a",1])"}},
-      // Branches that differ in the only members that they allow.
+      // Branches that differ in their only allowed members.
       {R"({"oneOf":[{"type":"object","properties":{"a":{}},"additionalProperties":false},
                     {"type":"object","properties":{"b":{}},"additionalProperties":false},{"type":"string"}]})",
        {R"({"a":1})", R"({"b":1})", R"("x")"},
@@ -63,7 +63,7 @@ TEST(JsonSchema, Combinators) {
       {R"({"required":["b"],"properties":{"b":{}},"not":{"additionalProperties":false}})",
        {R"({"b":1})"},
        {"{}", R"("x")", "1"}},
-      // The failure of a format cannot be expressed, but a missing property can.
+      // A format's failure cannot be expressed, but a missing property can.
       {R"({"oneOf":[{"properties":{"u":{"type":"string","format":"uri"},"a":{}},"required":["u","a"]},
                     {"properties":{"u":{"type":"string"},"a":{"type":"null"},"b":{}},"required":["u","b"]}],
            "type":"object"})",
@@ -117,14 +117,14 @@ TEST(JsonSchema, Unevaluated) {
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]}],"unevaluatedItems":false})",
        {"[]", "[1]"},
        {"[1,1]", "[null]"}},
-      // A part of true evaluates all that is left.
+      // A part `true` evaluates all items or properties that are left.
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]},{"unevaluatedItems":true}],"unevaluatedItems":false})",
        {"[1]", R"([1,"a",null])"},
        {"[null]"}},
       {R"({"type":"object","properties":{"a":{"type":"integer"}},"allOf":[{"unevaluatedProperties":true}],"unevaluatedProperties":false})",
        {R"({"a":1,"b":null})", R"({"b":1})"},
        {R"({"a":null})"}},
-      // `contains` evaluates the items that match it, since 2020-12.
+      // Since 2020-12, `contains` evaluates the items that match it.
       {R"({"type":"array","contains":{"type":"string"},"minContains":0,"unevaluatedItems":false})",
        {"[]", R"(["a","b"])"},
        {"[1]", R"(["a",1])"}},
@@ -158,7 +158,7 @@ TEST(JsonSchema, Unevaluated) {
   check(cases);
 }
 
-// A long pattern with a large length exceeds an automaton's limit; only the shorter texts are accepted.
+// A long pattern with a large length exceeds an automaton's limit, so only the shorter texts are accepted.
 TEST(JsonSchema, LengthsBesideAPatternAreNarrowed) {
   const std::string pattern = R"(^arn:[a-z]{0,20}:[a-z0-9]{0,20}:[^:]*:[a-z]+/[^/]*$)",
                     start = "\"arn:a:b:c:d/";

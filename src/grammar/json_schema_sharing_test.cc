@@ -1,4 +1,4 @@
-// Schemas with shared parts, and with counted repetitions, accept the same texts as without.
+// Schemas with shared parts or counted repetitions accept the same texts as without these optimizations.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -18,7 +18,7 @@ std::shared_ptr<const CompiledGrammar> compile(std::string_view schema) {
 
 // Compares every ordered selection of members with the meaning of the keywords.
 TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
-  // Names with common beginnings; one is the beginning of another.
+  // Names with common beginnings, including one that is the beginning of another.
   const std::vector<std::string> names{"ab", "a", "abc", "b", "a\\\"c", "é"};
   for (unsigned required = 0; required < 64; required += 7)
     for (const auto& [min, max] : {std::pair(0, 9), {1, 9}, {3, 9}, {0, 2}, {2, 4}, {3, 3}, {6, 6}, {0, 0}})
@@ -51,11 +51,11 @@ TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
       }
 }
 
-// Lengths together with a pattern, counted or unrolled: tests texts of all lengths near the bounds.
+// Tests patterns with lengths, counted or unrolled, with texts of all lengths near the bounds.
 TEST(JsonSchemaSharing, LengthsBesidePatterns) {
   struct Pattern {
     std::string_view pattern, begin, unit,
-        end;  // matches begin unit* end; a unit is one character
+        end;  // the pattern matches begin unit* end; a unit is one character
     int units_min;
   };
   const Pattern patterns[] = {{"^[a-z]*$", "", "q", "", 0},
@@ -87,8 +87,8 @@ TEST(JsonSchemaSharing, LengthsBesidePatterns) {
     }
 }
 
-// A pattern with a length has a state for each length, and masks are stored as differences between lengths.
-// Compares them with trying every token, along texts near the bounds.
+// A pattern with a length has a state for each length, and its masks are stored as differences between
+// lengths. The test compares them with a test of every token, for texts near the bounds.
 TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
   std::vector<std::string> words;
   std::uint32_t random = 7;
@@ -115,7 +115,7 @@ TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
     }
 }
 
-// Schemas with equal text are shared; those that differ in meaning are not.
+// Schemas with equal text share a rule. Schemas with different meanings do not.
 TEST(JsonSchemaSharing, EqualSubschemas) {
   struct Case {
     std::string_view schema;
@@ -125,7 +125,7 @@ TEST(JsonSchemaSharing, EqualSubschemas) {
       {R"({"properties":{"a":{"type":"string","title":"A"},"b":{"type":"string","title":"B"}}})",
        {R"({"a":"x","b":"y"})"},
        {R"({"a":1})", R"({"b":1})"}},
-      // Properties that have the names of annotations.
+      // Properties with the names of annotations.
       {R"({"properties":{"a":{"properties":{"title":{"const":1}}},"b":{"properties":{"title":{"const":2}}}}})",
        {R"({"a":{"title":1},"b":{"title":2}})"},
        {R"({"a":{"title":2}})", R"({"b":{"title":1}})"}},

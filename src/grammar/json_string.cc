@@ -27,7 +27,7 @@ ExprId byte_of(Grammar& g, std::string_view bytes) {
   return g.bytes(set);
 }
 
-// Whether the expression contains a repetition that is too large to unroll.
+// Returns whether the expression contains a repetition that is too large to unroll.
 bool has_large_repeat(const Grammar& grammar, const std::vector<std::size_t>& sizes, ExprId id) {
   if (sizes[id] <= kUnrollStatesMax) return false;
   if (std::holds_alternative<Repeat>(grammar.exprs[id].node)) return true;
@@ -49,7 +49,7 @@ CodePointSet plain_characters() {
 
 ExprId string_character(Grammar& g) {
   const ExprId hex = hex_digit(g), d = byte_of(g, "dD");
-  // \uXXXX below and above the surrogates, and pairs of surrogates.
+  // The escapes are \uXXXX below and above the surrogates, and pairs of surrogates.
   const ExprId not_d = g.choice({g.byte_range('0', '9'), byte_of(g, "abcefABCEF")});
   const ExprId low = g.byte_range('0', '7'), high = byte_of(g, "89abAB"), last = byte_of(g, "cdefCDEF");
   const ExprId unicode = g.choice(
@@ -67,7 +67,7 @@ ExprId content_character(Grammar& g) {
 
 namespace {
 
-// Converts an automaton of contents to an automaton of spellings; its first states have the same numbers.
+// Converts an automaton of contents to one of spellings. Its first states have the same numbers.
 class Spelling {
  public:
   explicit Spelling(const Automaton& contents) : contents_(contents) {
@@ -98,7 +98,7 @@ class Spelling {
   }
 
  private:
-  // States after characters that need an escape.
+  // The states after characters that need an escape.
   struct Escaped {
     StateId quote = kNoState, backslash = kNoState;
     std::array<StateId, 0x20> control = [] {
@@ -118,7 +118,8 @@ class Spelling {
         {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
   }
 
-  // The state that reads the rest of an escape. States whose escapes lead to the same states share it.
+  // Returns the state that reads the rest of an escape. States whose escapes lead to the same states share
+  // it.
   StateId behind_backslash(const Escaped& escaped) {
     const auto [known, fresh] = escapes_.try_emplace(escaped);
     if (!fresh) return known->second;

@@ -1,4 +1,3 @@
-// The texts of JSON strings as regular languages.
 #pragma once
 
 #include <optional>
@@ -7,18 +6,18 @@
 
 namespace octavo::grammar {
 
-// One character of a string in any spelling: unescaped, \n, \u000a, a surrogate pair.
+// Returns one character of a string in every spelling: unescaped, \n, \u000a, or a surrogate pair.
 ExprId string_character(Grammar& grammar);
-// One character of a string's content: any code point, unescaped.
+// Returns one character of a string's content: any code point, unescaped.
 ExprId content_character(Grammar& grammar);
 
 // Converts a language of contents to the language of their JSON spellings, without quotes. Characters that
-// need no escape are unchanged; the others may have every spelling that JSON allows. nullopt: too many
-// states.
+// need no escape are unchanged; the others may have every spelling that JSON allows. Returns nullopt if
+// this needs too many states.
 std::optional<Automaton> spelled(const Automaton& contents);
 
 Automaton between_quotes(const Automaton& spellings);
-// As spelled() above, for an expression of `contents`. Large repetitions remain repetitions.
+// Acts like spelled() above, for an expression of `contents`. Large repetitions stay repetitions.
 std::optional<ExprId> spelled(Grammar& grammar, const Grammar& contents, ExprId expr);
 
 }  // namespace octavo::grammar

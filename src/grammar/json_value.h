@@ -1,4 +1,4 @@
-// JSON values as they are written: members in order, numbers as text, the position of each value.
+// A JSON value as written: members in order, numbers as text, and the position of each value.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct Json {
   enum class Kind : std::uint8_t { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   bool boolean = false;
-  std::string text;  // content of a string, or a number as written
+  std::string text;  // content of a string, or number as written
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
-  std::size_t offset = 0;  // position in the source
+  std::size_t offset = 0;  // position in the source, in bytes
 
   // Defined in the .cc file, where the members' types are complete.
   Json();
@@ -32,13 +32,13 @@ struct Json {
   const Json* find(std::string_view key) const;
 };
 
-// Parses JSON. Errors: duplicate keys, more than kJsonDepthMax levels, invalid UTF-8, lone surrogates. They
-// name `field` and the offset.
+// Parses JSON. Errors: duplicate keys, more than kJsonDepthMax levels, invalid UTF-8, lone surrogates; with
+// `field` and the offset.
 Result<Json> parse_json(std::string_view text, std::string_view field);
 
-// Text for use inside quotes; escapes only the characters that need it.
+// Returns the text for use inside quotes. Escapes only the characters that need it.
 std::string json_escape(std::string_view content);
-// Compact JSON. Numbers are unchanged.
+// Returns compact JSON. Numbers are unchanged.
 std::string to_text(const Json& value);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// Numbers short lists of ids. Equal lists have equal numbers, which are given in the order of first use.
+// Numbers short lists of ids. Equal lists have equal numbers, which are assigned in the order of first use.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class KeyTable {
     begin_.assign(1, 0);
   }
 
-  // The number of a key; a new key gets size(). The key must not point into this table.
+  // Returns the number of a key. A new key gets size(). The key must not point into this table.
   std::uint32_t number(Key key) {
     return table_.find_or_add(
         hash(key), [&](std::uint32_t id) { return std::ranges::equal((*this)[id], key); },
@@ -34,7 +34,7 @@ class KeyTable {
           return static_cast<std::uint32_t>(size() - 1);
         });
   }
-  // The key of a number. Valid until the next new key.
+  // Returns the key of a number. It is valid until the next new key.
   Key operator[](std::uint32_t number) const {
     return Key(text_).subspan(begin_[number], begin_[number + 1] - begin_[number]);
   }

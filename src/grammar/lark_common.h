@@ -1,4 +1,3 @@
-// The terminals of Lark's library `common`.
 #pragma once
 
 #include <optional>
@@ -6,7 +5,8 @@
 
 namespace octavo::grammar {
 
-// The regular expression of a terminal; nullopt: the library has no terminal of this name.
+// Returns the regular expression of a terminal in Lark's library `common`, or nullopt if the name is
+// unknown.
 std::optional<std::string_view> lark_common(std::string_view name);
 
 }  // namespace octavo::grammar

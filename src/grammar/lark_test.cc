@@ -124,7 +124,7 @@ TEST(Lark, RefusesWithItsPlace) {
     EXPECT_NE(grammar.error().message.find(message), std::string::npos)
         << text << ": " << grammar.error().message;
   }
-  // A rule that never ends matches nothing.
+  // A rule that never ends matches no text.
   auto endless = ebnf_or_lark_grammar("start: \"a\" start");
   ASSERT_TRUE(endless);
   EXPECT_FALSE(CompiledGrammar::compile(*std::move(endless), testing::byte_vocabulary()));

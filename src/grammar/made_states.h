@@ -1,5 +1,5 @@
-// Parser states that belong to no automaton. They are made when a text reaches them, for counted rules
-// (remaining repetitions) and rules in any order (parts read so far). Equal states have equal numbers.
+// Parser states that belong to no automaton. They are made when a text reaches them: for counted rules
+// (remaining repetitions) and for rules in any order (parts read so far). Equal states have equal numbers.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@ namespace octavo::grammar {
 
 class MadeStates {
  public:
-  // Number of repetitions of a counted rule that are still required and still allowed.
+  // The numbers of repetitions of a counted rule that are still required and still allowed.
   struct Counter {
     RuleId rule;
     std::uint32_t min, max;
     auto operator<=>(const Counter&) const = default;
   };
-  // Progress in a rule in any order.
+  // The progress in a rule in any order.
   struct Parts {
     RuleId rule;
-    std::uint32_t count;  // number of parts read, up to the largest number that makes a difference
+    std::uint32_t count;  // parts read, up to the largest number that makes a difference
     bool separated;       // a separator was read, so a part must follow
     PartSet read;
   };
@@ -39,20 +39,20 @@ class MadeStates {
     return {words[0], words[1], words[2]};
   }
   Parts parts(StateId state) const;
-  // The key of a state; only equal states have equal keys.
+  // Returns the key of a state. Different states have different keys.
   KeyTable::Key key(StateId state) const { return keys_[state - first_]; }
   RuleId rule(StateId state) const { return key(state)[0]; }
 
   bool may_end(const Parts& parts) const;
   bool must_end(StateId state) const { return must_end_[state - first_]; }
-  // Calls visit(rule, state after it) for each part that can come next, or for the separator.
+  // Calls visit(rule, state after it) for each part that can follow, or for the separator.
   template <class Visit>
   void for_next(const Parts& parts, Visit&& visit);
 
   std::size_t byte_size() const { return keys_.byte_size() + must_end_.size() / 8; }
 
  private:
-  static constexpr std::size_t kCounterWords = 3;  // keys of parts are longer
+  static constexpr std::size_t kCounterWords = 3;  // keys of Parts are longer
 
   std::uint32_t missing(const Parts& parts) const;
   bool continues(const Parts& parts) const;
@@ -61,7 +61,7 @@ class MadeStates {
     if (number == must_end_.size()) must_end_.push_back(must_end);
     return first_ + number;
   }
-  // Whether one more part is allowed besides the missing required parts.
+  // Returns whether one more part is allowed in addition to the missing required parts.
   bool has_room(const Parts& parts, std::uint32_t missing) const {
     const Tables::AnyOrder& row = tables_.any_order(parts.rule);
     return row.max == kUnbounded || parts.count + missing < row.max;
@@ -70,7 +70,7 @@ class MadeStates {
   const Tables& tables_;
   const StateId first_;
   KeyTable keys_;
-  std::vector<bool> must_end_;  // indexed by state
+  std::vector<bool> must_end_;  // by state
 };
 
 template <class Visit>

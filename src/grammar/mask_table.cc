@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Masks that cost fewer trie nodes are not stored in the shared cache.
+// Minimum number of trie nodes of a mask in the shared cache.
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
 constexpr std::size_t kOpenAtATime = 64;
@@ -170,7 +170,7 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
     if (at == kDeadConfig) break;
   }
   if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
-  // A grammar may name a token by id although it is also text; then both readings continue.
+  // A grammar may name a token by id although the token is also text. Then both readings continue.
   std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
   both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
   return states_.config_of(std::move(both));
@@ -216,7 +216,8 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
           return entered != kDeadConfig && !states_.exhausted();
         },
         [&](std::uint32_t open) {
-          // Each token counts as two nodes, in one batch, because the work for one node would round to 0.
+          // Each token costs two nodes. They are counted in batches, because the work for one node would
+          // round to 0.
           if (states_.exhausted()) return;
           if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
           take(open);
@@ -405,7 +406,7 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
   const auto [it, fresh] = rule_keys_.try_emplace(root);
   RuleKey& key = it->second;
   if (!fresh) return key;
-  // All states that can be reached from the rule, numbered in the order of discovery, as bytes.
+  // Collects all states that can be reached from the rule, numbered in the order of discovery, as bytes.
   std::vector<RuleId> rules;
   std::vector<StateId> states;
   const auto number = [](std::vector<std::uint32_t>& numbers, auto& found, std::uint32_t id) {

@@ -1,4 +1,4 @@
-// One text under a grammar: the tokens accepted so far, and the tokens that can come next.
+// The state of one text under a grammar: the tokens accepted so far, and the tokens that can follow.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@
 
 namespace octavo::grammar {
 
-// A copy continues independently. Different threads may use different matchers, also of one grammar. If
-// memory runs out, a call throws std::bad_alloc and has no effect, except that the grammar's computed masks
-// are deleted; the next call computes them again.
+// A copy continues independently. Different threads may use different matchers, even of one grammar. If
+// memory is exhausted, a call throws std::bad_alloc and has no effect, except that the grammar's computed
+// masks are deleted; the next call computes them again.
 class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
-  // Sets bit i % 32 of word i / 32 exactly for the tokens i that accept() would accept. `mask` has at least
-  // vocabulary().mask_words() words; additional words are cleared. Error: no token can follow, or the grammar
-  // is so ambiguous that the check exceeds kWorkMax. After an error the request must end; nothing may be
-  // sampled.
+  // Sets bit i % 32 of word i / 32 for exactly those tokens i that accept() would accept. `mask` has at
+  // least vocabulary().mask_words() words; further words are cleared. Errors: no token can follow, or the
+  // grammar is so ambiguous that the check exceeds kWorkMax. After an error the request must end, without
+  // another sampled token.
   Result<void> fill_mask(std::span<std::int32_t> mask);
 
-  // Accepts the token. False: it is not allowed, or the check takes too long; then the matcher does not
-  // change. An end-of-text token is accepted if the text may end, and terminates the matcher.
+  // Accepts a token. Returns false, without a change, if the token is not allowed or the check takes too
+  // long. An end-of-text token is accepted if the text may end, and terminates the matcher.
   bool accept(TokenId token);
 
-  // fill_mask() for a thread that must not wait. nullopt: another matcher uses the grammar, more than
-  // kStepWork work is needed, or memory runs out. Then a call that can wait is needed; a later try can use
-  // its results.
+  // Variants for a thread that must not wait. They return nullopt if another matcher uses the grammar, if
+  // more than kStepWork work is needed, or if memory is exhausted. Then a call that can wait is needed; a
+  // later try can use its results.
   std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
@@ -44,11 +44,11 @@ class Matcher {
   // Removes the last `tokens` accepted tokens, or all if fewer were accepted.
   void rollback(std::size_t tokens);
 
-  // The bytes that must come next; "" if there is a choice or the text may end.
+  // Returns the bytes that must follow, or "" if there is a choice or the text may end.
   std::string jump_forward();
-  // The tokens of the bytes that must come next, as the tokenizer writes them. Tokens that later bytes could
-  // change are left out. They can be appended without forward passes (jump-forward decoding: Zheng et al.,
-  // SGLang, 2024).
+  // Returns the tokens of the bytes that must follow, as the tokenizer writes them, without tokens that
+  // later bytes could change. They need no forward passes (jump-forward decoding: Zheng et al., SGLang,
+  // 2024).
   std::vector<TokenId> forced_tokens();
 
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
@@ -78,13 +78,13 @@ class Matcher {
 
   // Locks the grammar, and renews this matcher's configurations if the epoch has changed.
   Result<Access> enter();
-  // As above, but without waiting.
+  // Acts like enter(), without waiting.
   std::optional<Access> try_enter();
   bool exhausted() const { return grammar_->table_->states().exhausted(); }
-  // These functions need the lock.
+  // The functions below need the lock.
   Result<void> fill(std::span<std::int32_t> mask);
   bool take(TokenId token);
-  // Whether items of some arrays must differ; then these functions check tokens and masks.
+  // Returns whether items of some arrays must differ. Then these functions check tokens and masks.
   bool watches_items() const { return grammar_->tables_.unique_items; }
   bool items_take(UniqueItems& items, ConfigId before, TokenId token) const;
   bool items_fit(TokenId token, std::span<const std::string> rests) const;
@@ -97,7 +97,7 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<TokenId> tokens_;
-  std::vector<ConfigId> configs_;  // configurations before the first token and after each token
+  std::vector<ConfigId> configs_;  // configuration before the first token and after each token
   UniqueItems items_;              // for grammars with arrays of unique items
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;

@@ -1,4 +1,5 @@
-// Compares masks under little memory, threads and calls that must not wait with those of single matchers.
+// Compares masks with little memory, on several threads and in calls that must not wait with masks of
+// single matchers.
 #include "grammar/matcher.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ class Random {
   std::uint64_t state_ = 11;
 };
 
-// A token that the mask allows, or sometimes any other token.
+// Draws a token that the mask allows, or sometimes any token.
 TokenId draw(const std::vector<bool>& mask, Random& random) {
   if (random.below(5) == 0) return static_cast<TokenId>(random.below(mask.size()));
   std::vector<TokenId> allowed;
@@ -58,7 +59,7 @@ TokenId draw(const std::vector<bool>& mask, Random& random) {
   return allowed.empty() ? 0 : allowed[random.below(allowed.size())];
 }
 
-// With little memory, the parser drops its configurations between calls, and their ids change.
+// With little memory, the parser drops its configurations between calls, so their ids change.
 TEST(Matcher, ForksOfAClearedParserHaveTheMasksOfALargeOne) {
   Random random;
   std::size_t taken = 0, ended = 0;
@@ -112,7 +113,7 @@ TEST(Matcher, ThreadsShareAGrammar) {
   }
 }
 
-// Calls that must not wait get the same masks or none. Calls that may wait compute the missing masks.
+// Calls that must not wait get the same mask or none. Calls that may wait compute the missing masks.
 TEST(Matcher, TriesSayTheSameOrNothing) {
   std::vector<std::string> pairs;
   for (char a = 'a'; a <= 'z'; ++a)

@@ -1,5 +1,5 @@
-// Functions that the readers of EBNF and Lark share: the position in the text, errors with the position, and
-// common tokens.
+// The parts that the readers of EBNF and Lark share: the position in the text, errors with the position,
+// and common tokens.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class NotationReader {
   Result<void> readable() const;
 
   std::unexpected<Error> fail_at(std::size_t offset, const std::string& message) const;
-  // An error that names what stands at the offset.
+  // Returns an error that names the character at the offset.
   std::unexpected<Error> expected_at(std::size_t offset, std::string_view expected) const;
   template <class... Args>
   std::unexpected<Error> error_at(std::size_t offset, fmt::format_string<Args...> text,
@@ -34,23 +34,23 @@ class NotationReader {
     return fail_at(at_, fmt::format(text, std::forward<Args>(args)...));
   }
 
-  // The same for the current position.
+  // Does this for the current position.
   std::unexpected<Error> expected(std::string_view what) const { return expected_at(at_, what); }
 
   bool done() const { return at_ >= text_.size(); }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
 
-  std::optional<std::uint32_t> number();  // large values saturate
-  // One character of a literal or class, possibly escaped.
+  std::optional<std::uint32_t> number();  // limits large values
+  // Reads one character of a literal or class, which may be escaped.
   Result<std::uint32_t> character();
-  // Reads the content of a literal after its opening quote, and its closing quote.
+  // Reads a literal after its opening quote, including the closing quote.
   Result<std::string> quoted(char quote);
   Result<ExprId> special_token();
-  // Errors of a quantifier without an expression before it, and of a second quantifier.
+  // Errors for a quantifier without an expression, and for a second quantifier.
   std::unexpected<Error> nothing_to_repeat() const;
   std::unexpected<Error> second_quantifier() const;
-  // A repetition of `part` with the bounds that were read.
+  // Returns the repetition of `part` with these bounds.
   Result<ExprId> repeated(ExprId part, std::optional<std::uint32_t> min, std::optional<std::uint32_t> max);
 
   Grammar& g_;

@@ -127,7 +127,7 @@ ConfigId ParseStates::new_step(ConfigId id, std::uint8_t byte) {
   return configs_[id].moves[tables_.byte_class[byte]] = next;
 }
 
-// Rows keep their addresses. One growing array would copy megabytes during a step.
+// Returns a row whose address stays valid. One growing array would copy megabytes during a step.
 ConfigId* ParseStates::new_row() {
   constexpr std::size_t kChunk = 4096;
   const auto classes = static_cast<std::size_t>(tables_.classes);
@@ -255,8 +255,8 @@ void ParseStates::expand_made(Item item) {
 }
 
 void ParseStates::leave(StackId stack) {
-  // A rule called in this closure has read nothing yet. If it can be empty, its caller has already continued
-  // without it.
+  // A rule that was called in this closure has read no byte yet. If it can be empty, its caller has already
+  // continued without it.
   if (stack & kFreshBit) return;
   for (std::size_t i = 0; i < stacks_[stack].count; ++i) push(items_[stacks_[stack].first + i]);
 }
@@ -303,11 +303,11 @@ std::vector<Item> ParseStates::full_returns(std::size_t index) {
   return out;
 }
 
-// Assigns ids to the fresh stacks. Stacks that return to themselves (through left recursion) cannot be found
-// by content. They are new, which is exact because a configuration is closed only once.
+// Assigns ids to the fresh stacks. Stacks that return to themselves (through left recursion) cannot be
+// found by content. They get new ids, which is exact, because a configuration is closed only once.
 void ParseStates::finish_stacks() {
-  // Chains of tail calls may be as long as the grammar. A stack that only returns to another stack is
-  // replaced with that one, which is older.
+  // Chains of tail calls may be as long as the grammar. A stack that only returns to another, older stack
+  // is replaced with it.
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < fresh_.size(); ++i) {
     FreshStack& fresh = fresh_[i];

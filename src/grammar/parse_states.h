@@ -1,7 +1,7 @@
 // The parser: a generalised pushdown automaton over rule automata, with graph-structured stacks (Tomita
 // 1985). It is equivalent to Earley's sets (1970), with stacks instead of origins. All data is interned:
-// equal situations have equal ids anywhere in the text. So the parser is an automaton that is determinized at
-// run time, and a known step is one table look-up.
+// equal situations have equal ids anywhere in the text. The parser is thus an automaton that is
+// determinized at run time, and a known step is one table look-up.
 //
 // A configuration is the set of readings of the text so far. A reading (Item) is an automaton state and a
 // stack. A stack is the set of items that called the current rule, in their states after the call.
@@ -37,7 +37,7 @@ class ParseStates {
 
   static constexpr ConfigId kStartConfig = 1;
   ConfigId start() const { return kStartConfig; }
-  // kDeadConfig: no reading continues with this byte.
+  // Returns the configuration after the byte, or kDeadConfig if no reading continues.
   ConfigId step(ConfigId config, std::uint8_t byte) {
     if (const ConfigId* row = configs_[config].moves) {
       const ConfigId known = row[tables_.byte_class[byte]];
@@ -48,11 +48,11 @@ class ParseStates {
   const ByteSet& bytes(ConfigId config) { return closed(config).bytes; }
   ConfigId step_token(ConfigId config, TokenId token);
   bool accepting(ConfigId config) { return closed(config).accepting; }
-  // Whether the text can have left the state in which `isolated` began.
+  // Returns whether the text can have left the state in which `isolated` began.
   bool escapes(ConfigId config) { return closed(config).escapes; }
   bool only_escapes(ConfigId config) const;
   std::vector<TokenId> tokens(ConfigId config);
-  // The only byte that can come next; -1: there is no single one.
+  // Returns the only byte that can follow, or -1.
   int forced_byte(ConfigId config);
 
   std::span<const Item> kernel(ConfigId config) const {
@@ -61,27 +61,27 @@ class ParseStates {
   std::span<const Item> returns(StackId stack) const {
     return std::span(items_).subspan(stacks_[stack].first, stacks_[stack].count);
   }
-  // Whether the last byte, a '[', can be the beginning of an array whose items must differ.
+  // Returns whether the last byte, a '[', can be the beginning of an array whose items must differ.
   bool opens_unique(ConfigId config) const {
     return std::ranges::any_of(kernel(config), [&](Item item) {
       return item.state < made_base_ && tables_.states[item.state].opens_unique;
     });
   }
   ConfigId config_of(std::vector<Item> items);
-  // The configuration with one state on an unknown stack. A return to this stack sets escapes().
+  // Returns the configuration with one state on an unknown stack. A return to this stack sets escapes().
   ConfigId isolated(StateId state) { return config_of({{state, kUnknownStack}}); }
 
-  // States that belong to no automaton.
+  // Returns whether the state belongs to no automaton (made_states.h).
   bool is_made(StateId state) const { return state >= made_base_ && state < kEscapeState; }
   bool is_counter(StateId state) const { return is_made(state) && made_.is_counter(state); }
   MadeStates& made() { return made_; }
 
-  static constexpr StateId kAcceptState = UINT32_MAX;  // the end of the text
+  static constexpr StateId kAcceptState = UINT32_MAX;  // end of the text
   static constexpr StateId kEscapeState = UINT32_MAX - 1;
 
-  // Limits the work of an operation; a followed reading costs about one unit, walk_share trie nodes cost one
-  // unit. When the limit is reached, every step leads to kDeadConfig, partial results are deleted, and the
-  // operation must fail.
+  // Limits the work of an operation. One reading that the parser follows costs about one unit; walk_share
+  // trie nodes cost one unit. At the limit, every step leads to kDeadConfig, partial results are deleted,
+  // and the operation must fail.
   void allow(std::int64_t work, std::size_t walk_share = kWalkShare) {
     work_left_ = work;
     walk_share_ = walk_share;
@@ -90,7 +90,7 @@ class ParseStates {
   bool exhausted() const { return work_left_ < 0; }
   void give_up() { work_left_ = -1; }
   void spend_nodes(std::size_t nodes) { spend(nodes / walk_share_); }
-  // Number of trie nodes that can be visited with the remaining work.
+  // Returns the number of trie nodes that the remaining work permits.
   std::size_t nodes_left() const {
     return static_cast<std::size_t>(std::max<std::int64_t>(work_left_, 0)) * walk_share_;
   }
@@ -110,9 +110,9 @@ class ParseStates {
   struct Config {
     std::uint32_t kernel, kernel_count;
     std::uint32_t scan = 0, scan_count = 0;  // items that read a byte or token next
-    ConfigId* moves = nullptr;               // in moves_, one entry for each byte class
-    ConfigId only_move = kUnknownMove;       // used instead of moves if only one byte can come next
-    ByteSet bytes;                           // bytes that some item can read next
+    ConfigId* moves = nullptr;               // row in moves_, with one entry per byte class
+    ConfigId only_move = kUnknownMove;       // used instead of `moves` if only one byte can follow
+    ByteSet bytes;                           // bytes that some item can read
     bool closed = false, accepting = false, escapes = false;
   };
   struct Stack {
@@ -128,7 +128,7 @@ class ParseStates {
   };
 
   ConfigId new_step(ConfigId config, std::uint8_t byte);
-  ConfigId* new_row();  // a row of unknown moves
+  ConfigId* new_row();  // returns a row of unknown moves
   const Config& closed(ConfigId config) {
     if (!configs_[config].closed) close(config);
     return configs_[config];
@@ -143,9 +143,9 @@ class ParseStates {
   StackId same_as(StackId stack) const { return stack & kFreshBit ? fresh_[stack & ~kFreshBit].same : stack; }
   std::vector<Item> full_returns(std::size_t fresh);
   StackId intern_stack(const std::vector<Item>& returns);
-  // Adds an item. If its rule has ended, adds the items to which it returns. If it can only call one rule,
-  // adds that rule. So a position inside a called rule has the id of that rule, whose masks are shared, and
-  // not of its caller.
+  // Adds an item. If its rule has ended, it adds the items to which the rule returns instead. If the state
+  // can only call one rule, it adds that rule. Positions inside a called rule thus have the ids of that
+  // rule, whose masks are shared, and not those of the caller.
   void arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left = 3);
   void expand_made(Item item);
   bool ends(StateId state) const;
@@ -157,19 +157,19 @@ class ParseStates {
   std::vector<Item> items_;  // storage of kernels, scans and stacks
   std::vector<Config> configs_;
   std::vector<Stack> stacks_;
-  std::vector<std::vector<ConfigId>> moves_;  // rows of moves, in chunks that keep their addresses
+  std::vector<std::vector<ConfigId>> moves_;  // rows of moves, in chunks whose addresses stay valid
   InternTable config_table_, stack_table_;
   std::int64_t work_left_ = kWorkMax;
   std::size_t walk_share_ = kWalkShare;
   std::size_t byte_size_ = 0;
 
-  // Temporary data of the current closure.
+  // The members below are data of the current closure.
   std::vector<Item> work_;
   InternTable seen_;
   std::vector<Item> seen_items_;
   std::vector<Item> scan_;
   std::vector<FreshStack> fresh_;
-  std::vector<std::uint32_t> fresh_of_rule_;  // index + 1; 0: none
+  std::vector<std::uint32_t> fresh_of_rule_;  // index + 1 in fresh_, by rule; 0: no stack
   bool accepting_ = false, escapes_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Regular expressions: the subset that has the same meaning in ECMA-262 (with the u flag) and in Python's re.
+// Regular expressions: the subset with the same meaning in ECMA-262 (with the u flag) and in Python's re.
 //
 // - Classes: . (no line terminators), [a-z^...], \d \w \s and their complements (as in ECMA-262: \d and \w
 //   are ASCII), \p{General_Category}.
@@ -20,7 +20,7 @@ namespace octavo::grammar {
 
 enum class RegexMatch : std::uint8_t {
   full,    // the pattern matches the whole text
-  search,  // the pattern matches somewhere in the text (JSON Schema's `pattern`)
+  search,  // the pattern matches a part of the text (JSON Schema's `pattern`)
 };
 
 // Adds the expression of all matching texts. Errors name `field`.

@@ -14,18 +14,18 @@ struct RegexNode {
   enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end, boundary, no_boundary };
   Kind kind;
   std::vector<std::uint32_t> children;
-  CodePointSet set;                // set: matches one code point of this set
-  std::uint32_t min = 0, max = 0;  // repeat: max may be kUnbounded
-  std::size_t position = 0;        // offset in the pattern
+  CodePointSet set;                // for Kind::set: matches one code point of this set
+  std::uint32_t min = 0, max = 0;  // for Kind::repeat; max may be kUnbounded
+  std::size_t position = 0;        // offset in the pattern, in bytes
 };
 
 struct RegexTree {
-  std::vector<RegexNode> nodes;  // children before parents
+  std::vector<RegexNode> nodes;  // children precede parents
   std::uint32_t root = 0;
 };
 
 struct RegexFlags {
-  bool ignore_case = false;  // case-insensitive for ASCII letters; characters beyond ASCII are refused
+  bool ignore_case = false;  // case-insensitive for ASCII letters; other characters are refused
   bool dot_all = false;      // . also matches line terminators
 };
 

@@ -1,4 +1,3 @@
-// Writes the arrays of a JSON Schema.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +9,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// The goal that holds exactly if the given goal does not.
+// Returns the goal that holds exactly if `goal` does not.
 Goal opposite(Goal goal) {
   goal.kind = goal.kind == Goal::Kind::fails ? Goal::Kind::holds : Goal::Kind::fails;
   return goal;
@@ -52,7 +51,7 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   TRY(const RuleId rest, rule_for(rest_goals));
   if (prefix == 0) return array_of(g_.call(rest), min, max);
 
-  // Node i: i items were written. After the prefix, one arc writes all other items.
+  // At node i, i items have been written. After the prefix, one arc writes all other items.
   Graph graph;
   const auto fixed = static_cast<std::uint32_t>(std::min<std::size_t>(prefix, max));
   const std::uint32_t end = fixed + 1;
@@ -70,11 +69,12 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Arrays with enough items for each `contains`. A node is the number of written items and, for each
-// condition, the number of items that satisfy it. With maxContains, the other items must fail the condition.
+// Returns the arrays with enough items for each `contains`. A node is the number of written items and, for
+// each condition, the number of items that satisfy it. With maxContains, the other items must fail the
+// condition.
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size();
-  // From `levels` items on the number makes no difference.
+  // Above `levels`, the number of items makes no difference.
   const auto levels = static_cast<std::uint32_t>(
       std::max<std::size_t>({reader_.prefix_size(facts) + 1, facts.item_count.min,
                              facts.item_count.max == kUnbounded ? 0 : facts.item_count.max}));
@@ -87,7 +87,7 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
         kCountedMax, kNodesMax);
   };
   if (wanted > 3 || levels > kCountedMax) return refuse();
-  // For each condition: the number from which more matching items make no difference, or are not allowed.
+  // For each condition: the number above which more matching items make no difference, or are forbidden.
   std::vector<std::uint32_t> most;
   for (const Facts::Contained& c : facts.contains) {
     most.push_back(c.max == UINT32_MAX ? c.min : c.max);
@@ -132,7 +132,8 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Arrays of listed values, each at most once. For other items the matcher ensures that they differ.
+// Returns the arrays of listed values, each at most once. For other items the matcher ensures that they
+// differ.
 Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
   const std::size_t prefix = reader_.prefix_size(facts);
   TRY(const auto values, known_values(reader_.item_goals(facts, prefix)));

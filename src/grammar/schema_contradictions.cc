@@ -1,4 +1,5 @@
-// Explains why no value satisfies a schema: the keywords that exclude one another, with their positions.
+// Explains why no value satisfies a schema: names the keywords that exclude one another, with their
+// positions.
 #include <algorithm>
 
 #include "grammar/dead_ends.h"
@@ -17,7 +18,7 @@ std::string cut(std::string text) {
   return text.substr(0, size) + "...";
 }
 
-// The last schema with this value of the keyword, or else the last schema with the keyword.
+// The last schema with this value of the keyword, or otherwise the last schema with the keyword.
 struct Said {
   const Json* schema = nullptr;
   std::string_view keyword;
@@ -57,7 +58,7 @@ std::string keywords_of(const Facts& facts) {
 
 }  // namespace
 
-// The error if a maximum is below the minimum.
+// Returns the error if a maximum is below the minimum.
 std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view thing) const {
   Said least, most;
   if (thing == "number") {
@@ -168,7 +169,7 @@ Result<Error> SchemaReader::contradiction(const Facts& facts) {
   return none({}, "value");
 }
 
-// The error for goals that no value satisfies.
+// Returns the error for goals that no value satisfies.
 Result<Error> SchemaReader::explain(const Goals& goals) {
   FactsBuilder builder(*this);
   TRY(const std::vector<Facts> alternatives, builder.build(goals));

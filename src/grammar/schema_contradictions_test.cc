@@ -1,4 +1,4 @@
-// For schemas that no value satisfies, the error names the keywords that exclude one another, and their
+// If no value satisfies a schema, the error names the keywords that exclude one another, and their
 // positions.
 #include <tuple>
 
@@ -60,7 +60,7 @@ TEST(JsonSchema, SaysWhyNoValueIsValid) {
     }
 }
 
-// An optional member that no value fits is omitted, and so is a branch that no value fits.
+// If no value satisfies an optional member or a branch, the grammar omits it.
 TEST(JsonSchema, DeadPartsAreLeftOut) {
   const Case cases[] = {
       {R"({"type":"object","properties":{"a":{"enum":[]},"b":{}}})", {R"({"b":1})", "{}"}, {R"({"a":1})"}},

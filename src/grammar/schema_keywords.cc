@@ -23,7 +23,8 @@ struct Keyword {
   KeywordRole role = constrains;
   Dialect since = draft4, until = draft2020;
 };
-// `dependencies`, `definitions` and `additionalItems` are read in all drafts, because people use them in all.
+// `dependencies`, `definitions` and `additionalItems` are read in all drafts, because schemas of all drafts
+// contain them.
 constexpr Keyword kKeywords[] = {
     {"type"},
     {"enum"},
@@ -76,7 +77,7 @@ constexpr Keyword kKeywords[] = {
     {"$dynamicAnchor", serves, draft2020},
     {"$defs", serves},
     {"definitions", serves},
-    {"nullable", serves},  // from OpenAPI 3.0, read with `type`
+    {"nullable", serves},  // from OpenAPI 3.0; read with `type`
     {"$vocabulary", annotates},
     {"$comment", annotates},
     {"title", annotates},
@@ -92,7 +93,7 @@ constexpr Keyword kKeywords[] = {
     {"contentSchema", annotates},
 };
 
-// Whether the texts differ in one letter (added, removed or changed), or in two swapped letters.
+// Returns whether the texts differ in one letter (added, removed or changed), or in two swapped letters.
 bool one_slip(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > 1) return false;
@@ -138,7 +139,7 @@ bool is_reference(std::string_view keyword) {
 }
 
 std::optional<std::string_view> likely_constraint(std::string_view unknown) {
-  constexpr std::size_t kShort = 3;  // too many words differ in one letter from `if` and `not`
+  constexpr std::size_t kShort = 3;  // many words differ in one letter from `if` and `not`
   if (unknown.starts_with('_') || unknown.starts_with('$')) return std::nullopt;  // probably intended
   for (const Keyword& keyword : kKeywords)
     if (keyword.role == constrains && unknown != keyword.name &&

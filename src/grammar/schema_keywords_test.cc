@@ -1,4 +1,4 @@
-// Tests which keywords are used, and which schemas references mean.
+// Tests which keywords are used, and to which schemas references lead.
 #include "grammar/schema_keywords.h"
 
 #include <gtest/gtest.h>
@@ -139,7 +139,7 @@ TEST(SchemaKeywords, References) {
     EXPECT_FALSE(json_schema_grammar(schema)) << schema;
 }
 
-// The order of goals must not depend on memory addresses, so that a schema always gives the same grammar.
+// The order of goals must not depend on memory addresses: a schema always gives the same grammar.
 TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
   constexpr std::string_view kSchema =
       R"({"type":"object","properties":{"v":{"type":"object"}},"required":["v"],
@@ -147,7 +147,7 @@ TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
           "$defs":{"b":{"properties":{"b":{"type":"integer"}},"required":["b"]},"a":{"properties":{"a":{"type":"integer"}},"required":["a"]}}})";
   std::vector<std::unique_ptr<char[]>> held;
   for (std::size_t round = 0; round < 60; ++round) {
-    // Makes free memory blocks of the sizes that parsing needs, in another order each time.
+    // Frees memory blocks of the sizes that parsing needs, in another order in each round.
     for (std::size_t i = 0; i < 40; ++i)
       held.push_back(std::make_unique<char[]>(32 + (i * 7 + round * 13) % 37 * 32));
     for (std::size_t i = held.size() % 3; i < held.size(); i += 3) held[i].reset();
@@ -189,7 +189,7 @@ TEST(SchemaKeywords, Formats) {
   }
 }
 
-// A web address with a length, as in pydantic's HttpUrl, is counted instead of unrolled.
+// A URL with a length, as in pydantic's HttpUrl, is counted instead of unrolled.
 TEST(SchemaKeywords, AddressesOfALength) {
   constexpr std::string_view kSchema = R"({"type":"string","format":"uri","minLength":1,"maxLength":2083})";
   const auto grammar = testing::compiled(json_schema_grammar(kSchema), kSchema);
@@ -209,7 +209,7 @@ TEST(SchemaKeywords, AddressesOfALength) {
   EXPECT_FALSE(accepts(reference, R"("a:b c")"));
 }
 
-// As one automaton these patterns would need more states than the limit; their repetitions are counted.
+// As one automaton, these patterns would need more states than the limit. Their repetitions are counted.
 TEST(JsonSchema, PatternsOfManyCategories) {
   const Case cases[] = {
       {R"({"type":"string","pattern":"^[\\p{L}\\p{M}\\p{Zs}.'-]{1,64}$"})",

@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// A trie of the written names (with quotes) of an object's properties.
+// A trie of the names of an object's properties, as written, with quotes.
 struct NameTree {
   struct Node {
     std::string text;                     // text after the parent's text
@@ -19,13 +19,13 @@ struct NameTree {
   };
   std::vector<Node> nodes;  // the first node is the root
 
-  bool complete = true;  // false: there were too many nodes
+  bool complete = true;  // false: the trie would have too many nodes
 
   explicit NameTree(const std::vector<std::string>& names) {
     std::vector<std::uint32_t> order(names.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& { return names[i]; });
-    // Sorted names that share a node. The path to the node has their first `depth` bytes.
+    // Sorted names that share a node. The path to the node is their first `depth` bytes.
     struct Open {
       std::uint32_t node;
       std::span<const std::uint32_t> sorted;
@@ -82,8 +82,8 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
 
 // A node is one of:
 // - (kBetween, i, count): the properties before i are decided, and `count` members are written.
-// - (name, i, count): part of a name was read, up to this node of the name tree. i: the first property that
-//   it can be, which determines the others. So each branch of the names has one node for each count.
+// - (name, i, count): a part of a name was read, up to this node of the name tree. i: first property that
+//   it can be, which determines the others. Each branch of the names thus has one node for each count.
 // - (name | kRead, ..): the whole name was read.
 class SchemaWriter::MembersInOrder {
  public:
@@ -99,7 +99,7 @@ class SchemaWriter::MembersInOrder {
       next_required_[i] = shape.properties[i].required ? i : next_required_[i + 1];
   }
 
-  // nullopt: more than kGraphNodesMax nodes.
+  // Returns nullopt if the graph has more than kGraphNodesMax nodes.
   std::optional<Graph> graph() {
     node(kBetween, 0, 0);
     for (std::uint32_t from = 0; from < nodes_.size(); ++from) {
@@ -165,9 +165,9 @@ class SchemaWriter::MembersInOrder {
   // Numbers of members above this value make no difference.
   const std::uint32_t top_ =
       std::min(n_, std::max<std::uint32_t>(1, bounded_ ? shape_.members_max : shape_.members_min));
-  std::vector<ExprId> begins_, tails_;        // the first byte of each node's text, and the rest
-  std::vector<std::uint32_t> next_required_;  // for each property, the first required property from it on; n:
-                                              // none
+  std::vector<ExprId> begins_, tails_;        // first byte of each node's text, and the rest
+  std::vector<std::uint32_t> next_required_;  // for each property: index of the next required property,
+                                              // itself included; n: no property
   const ExprId empty_ = g_.empty(), comma_before_ = writer_.comma();
   KeyTable nodes_;
   Graph graph_;

@@ -1,4 +1,3 @@
-// Writes the objects of a JSON Schema.
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +23,7 @@ std::vector<std::string_view> listed_names(const Facts& facts) {
   return names;
 }
 
-// The names that other members cannot have, sorted.
+// Returns the names that other members cannot have, sorted.
 std::vector<std::string> taken_names(const Facts& facts) {
   std::set<std::string_view> names(facts.forbidden.begin(), facts.forbidden.end());
   for (const std::string_view name : listed_names(facts)) names.insert(name);
@@ -41,7 +40,7 @@ Result<ExprId> SchemaWriter::object(const Facts& facts) {
   TRY(const bool possible, add_properties(facts, shape));
   if (!possible) return g_.nothing();
   TRY(shape.others, other_members(facts));
-  // Bounds that always hold need not be counted.
+  // Bounds that always hold are not counted.
   const auto required =
       static_cast<std::uint32_t>(std::ranges::count(shape.properties, true, &Property::required));
   if (shape.members_min <= required) shape.members_min = 0;
@@ -57,7 +56,7 @@ Result<ExprId> SchemaWriter::members(const Facts& facts, const ObjectShape& shap
   return members_in_any_order(shape);
 }
 
-// False: a required property cannot exist.
+// Returns false if a required property cannot exist.
 Result<bool> SchemaWriter::add_properties(const Facts& facts, ObjectShape& shape) {
   const std::set<std::string_view> all_required(facts.required.begin(), facts.required.end()),
       forbidden(facts.forbidden.begin(), facts.forbidden.end());
@@ -99,7 +98,7 @@ Result<std::vector<SchemaWriter::NamePattern>> SchemaWriter::name_patterns(const
 
 namespace {
 
-// The goals of an unlisted member whose name matches exactly these patterns.
+// Returns the goals of an unlisted member whose name matches exactly these patterns.
 template <class Patterns>
 Goals goals_of_others(const Facts& facts, const Patterns& patterns, std::uint32_t set) {
   Goals goals;
@@ -118,7 +117,7 @@ Goals goals_of_others(const Facts& facts, const Patterns& patterns, std::uint32_
 
 }  // namespace
 
-// Members with unlisted names. The names are divided by the patterns they match.
+// Returns the members with unlisted names. The names are divided by the patterns that they match.
 Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   TRY(const std::vector<NamePattern> patterns, name_patterns(facts));
   const auto says = [&](std::string_view keyword) {
@@ -175,7 +174,8 @@ Result<std::optional<RuleId>> SchemaWriter::names_matching(const Facts& facts,
   return std::optional(g_.rule("", quoted(g_.leaf(*std::move(text)))));
 }
 
-// The contents of all unlisted names; nullopt: no keyword constrains names, and no pattern needs them.
+// Returns the contents of all unlisted names, or nullopt if no keyword constrains names and no pattern
+// needs them.
 Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   std::vector<std::string> taken = taken_names(facts);
   const bool patterns =
@@ -204,7 +204,7 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   return keys;
 }
 
-// The contents that a propertyNames schema allows.
+// Returns the contents that a propertyNames schema allows.
 Result<Automaton> SchemaWriter::key_contents(const Json* names) {
   TRY(const std::vector<Facts> alternatives, reader_.read(Goals{{names}}));
   Grammar grammar;

@@ -134,7 +134,7 @@ Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, st
 }
 
 Result<void> SchemaReader::check_loops(const Json* root) {
-  // A depth-first search of subschemas that apply in place. A schema that is still open shows a loop.
+  // Searches the subschemas that apply in place, depth first. A schema that is still open shows a loop.
   struct Frame {
     const Json* schema;
     std::vector<const Json*> next;
@@ -210,7 +210,7 @@ Goals SchemaReader::item_goals(const Facts& facts, std::size_t index) const {
   for (const Json* schema : facts.arrays) {
     const Json *prefix = schema->find("prefixItems"), *items = schema->find("items");
     const Json* rest = items;
-    if (items && items->is(Json::Kind::array)) {  // draft-7
+    if (items && items->is(Json::Kind::array)) {  // form of draft-7
       prefix = items;
       rest = schema->find("additionalItems");
     }
@@ -264,7 +264,7 @@ const Json* SchemaReader::made(Json schema) {
   schema.offset = kMadeOffset + made_.size();
   const std::string text = to_text(schema);
   const auto [entry, added] = made_.try_emplace(text, std::move(schema));
-  steps_ += added ? text.size() : text.size() / 16;  // the next work() compares them with the limit
+  steps_ += added ? text.size() : text.size() / 16;  // the next work() compares the sum with the limit
   return &entry->second;
 }
 
@@ -272,7 +272,7 @@ const Json* SchemaReader::made(Json schema) {
 
 namespace {
 
-// Whether the keyword constrains nothing, unlike keywords that are read with another one.
+// Returns whether the keyword constrains nothing, also not together with another keyword.
 bool is_annotation(std::string_view keyword) {
   constexpr std::string_view kAnnotations[] = {"title",    "description", "default",  "examples",
                                                "$comment", "deprecated",  "readOnly", "writeOnly"};
@@ -284,7 +284,7 @@ bool is_annotation(std::string_view keyword) {
 const Json* SchemaReader::first_like(const Json* schema) {
   if (!schema->is(Json::Kind::object)) return schema;
   if (const auto known = like_.find(schema); known != like_.end()) return known->second;
-  std::string text;  // text in which subschemas are replaced with the first equal ones
+  std::string text;  // text in which the first equal schemas replace the subschemas
   const auto name = [&](const Json& sub) {
     if (sub.is(Json::Kind::object))
       text += fmt::format("@{}", first_like(&sub)->offset);

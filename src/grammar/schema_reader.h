@@ -1,5 +1,5 @@
-// Reads a JSON Schema by type. Distributes combinators and follows references, which converts a schema to a
-// list of alternatives (Facts); each is a plain conjunction.
+// Reads a JSON Schema by type. Distributes combinators and follows references. The result is a list of
+// alternatives (Facts), each of which is a plain conjunction.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ struct Goal {
   enum class Kind : std::uint8_t {
     holds,
     fails,
-    keyword_holds,   // a keyword that leaves a choice holds, or its part `index`
-    keyword_fails,   // `keyword` of the schema does not hold (for keywords with several parts: part `index`)
+    keyword_holds,   // a keyword with a choice holds, or its part `index`
+    keyword_fails,   // `keyword` of the schema does not hold, or its part `index`
     lacks_property,  // the value is not an object, or has no property `keyword`
     has_property,    // the value is an object with the property `keyword`
   };
@@ -39,7 +39,7 @@ struct Goal {
   Kind kind = Kind::holds;
   std::string_view keyword = {};
   std::size_t index = 0;
-  // Compares positions in the document, not addresses, so goals are sorted in the document's order.
+  // Compares positions in the document, not addresses, so that goals have the document's order.
   auto operator<=>(const Goal& other) const {
     return std::tie(schema->offset, kind, keyword, index) <=>
            std::tie(other.schema->offset, other.kind, other.keyword, other.index);
@@ -64,13 +64,13 @@ struct CountRange {
 };
 
 struct Facts {
-  const Json* about = nullptr;  // the first schema that contributes facts, for error messages
+  const Json* about = nullptr;  // first schema that contributes facts, for error messages
   std::vector<std::pair<std::string_view, const Json*>>
       said;                   // keywords with their schemas, for error messages
   unsigned types = kAnyType;  // set of types; integers are separate from other numbers
 
-  std::optional<std::vector<const Json*>> values;  // from enum and const: the allowed values
-  std::vector<const Json*> excluded;               // values that are not allowed
+  std::optional<std::vector<const Json*>> values;  // values that enum and const allow
+  std::vector<const Json*> excluded;               // forbidden values
 
   NumberLimits number;
 
@@ -84,7 +84,7 @@ struct Facts {
 
   std::vector<const Json*> arrays;  // schemas with prefixItems or items
   CountRange item_count;
-  // From `contains`: at least min and at most max items satisfy the goal.
+  // From `contains`: `min` to `max` items satisfy the goal.
   struct Contained {
     Goal goal;
     std::uint32_t min = 1, max = UINT32_MAX;
@@ -94,18 +94,19 @@ struct Facts {
 
   std::vector<const Json*> objects;  // schemas with properties, patternProperties or additionalProperties
   std::vector<std::string_view> required, forbidden;
-  std::vector<std::pair<std::string_view, Goal>> properties;  // additional goals of single properties
+  std::vector<std::pair<std::string_view, Goal>> properties;  // further goals of single properties
   std::vector<const Json*> property_names;
   CountRange property_count;
 
-  // Schemas with unevaluatedProperties and unevaluatedItems. The reader moves them to `objects` and `arrays`.
+  // Schemas with unevaluatedProperties and unevaluatedItems. The reader moves them to `objects` and
+  // `arrays`.
   struct Unevaluated {
     const Json* properties = nullptr;
     const Json* items = nullptr;
   };
   Unevaluated unevaluated;
 
-  // The last schema with this keyword, for error messages.
+  // Returns the last schema with this keyword, for error messages.
   const Json* says(std::string_view keyword) const {
     const auto it =
         std::find_if(said.rbegin(), said.rend(), [&](const auto& entry) { return entry.first == keyword; });
@@ -115,44 +116,44 @@ struct Facts {
 
 class SchemaReader {
  public:
-  // The document must outlive the reader. refuse_unknown: unknown keywords and formats are errors instead of
+  // The document must outlive the reader. refuse_unknown: unknown keywords and formats are errors, not
   // annotations.
   SchemaReader(const Json& document, std::string_view field, bool refuse_unknown);
 
-  // The alternatives; a value must satisfy one of them. Empty: no value is valid.
+  // Returns the alternatives: a value must satisfy one of them. An empty list means that no value is valid.
   Result<std::vector<Facts>> read(const Goals& goals);
 
-  // Goals for the item at this index, or for the value of this property.
+  // Returns the goals for the item at this index, or for the value of this property.
   Goals item_goals(const Facts& facts, std::size_t index) const;
   Result<Goals> property_goals(const Facts& facts, std::string_view name);
-  // Number of items that have separate schemas.
+  // Returns the number of items with separate schemas.
   std::size_t prefix_size(const Facts& facts) const;
 
-  // The contents (unescaped) that a pattern matches. The pattern is that of `pattern`, or a key of
-  // patternProperties.
+  // Returns the contents (unescaped) that a pattern matches. The pattern is the value of `pattern`, or a
+  // key of patternProperties.
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
-  // The contents that satisfy all conditions on strings except their length; null without
+  // Returns the contents that satisfy all conditions on strings except their length; null without
   // conditions.
   Result<const Automaton*> contents(const Facts& facts);
-  // The contents with the allowed lengths; nullopt: the schema limits only the length.
+  // Returns the contents with the allowed lengths, or nullopt if the schema limits only the length.
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);
-  // The error if contents_of_length() needs too many states.
+  // Returns the error if contents_of_length() needs too many states.
   std::unexpected<Error> too_many_lengths(const Facts& facts) const;
-  // The only pattern (or that of the only format), if the schema has no other conditions on strings except
-  // lengths.
+  // Returns the only pattern (or that of the only format) if the schema has no other conditions on strings
+  // except lengths.
   std::optional<std::string> only_pattern(const Facts& facts) const;
 
   Result<bool> satisfies(const Json& value, const Facts& facts);
   Result<bool> satisfies(const Json& value, const Goals& goals);
 
-  // The first schema in the document that is equal except for annotations.
+  // Returns the first schema in the document that is equal except for annotations.
   const Json* first_like(const Json* schema);
 
-  // Counts steps (about 0.1 us each) against kSchemaWorkMax, the limit for a whole schema. The error names
-  // the keyword at which the limit was reached.
+  // Counts steps (about 0.1 us each) against kSchemaWorkMax, the limit for a whole schema. Errors: the
+  // limit is exceeded, with the keyword at which this happened.
   Result<void> work(std::size_t steps, const Json* schema, std::string_view keyword);
 
-  // Errors: for a keyword that cannot be enforced, and for a meaningless one.
+  // Returns the error for a keyword that cannot be enforced, or for a meaningless one.
   template <class... Args>
   std::unexpected<Error> refuse(const Json* schema, std::string_view keyword,
                                 fmt::format_string<Args...> text, Args&&... args) const {
@@ -161,20 +162,21 @@ class SchemaReader {
                    fmt::format(text, std::forward<Args>(args)...));
   }
 
-  // The reason why no value satisfies the goals.
+  // Returns the reason why no value satisfies the goals.
   Result<Error> explain(const Goals& goals);
 
   static bool is_false(const Goals& goals);
-  // JSON pointer to a keyword of a schema in the document.
+  // Returns the JSON pointer to a keyword of a schema in the document.
   std::string path(const Json* schema, std::string_view keyword) const;
 
  private:
   friend class FactsBuilder;
 
   Result<const Json*> resolve(const Json* schema, std::string_view keyword);
-  // Whether the keyword constrains values, in this dialect and together with the schema's other keywords.
+  // Returns whether the keyword constrains values, in this dialect and together with the schema's other
+  // keywords.
   bool counts(const Json& schema, std::string_view keyword) const;
-  // Refuses malformed keywords, and references that lead to themselves without descending into the value.
+  // Refuses malformed keywords, and references that lead to themselves without a step into the value.
   Result<void> check(const Json* schema);
   Result<void> check_loops(const Json* schema);
   // Handles an unknown keyword or format: returns an error, or logs it.
@@ -197,20 +199,20 @@ class SchemaReader {
   std::set<const Json*> checked_, loop_free_;
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
   std::unordered_map<std::string, std::unique_ptr<const Automaton>> contents_;
-  // Generated schemas for unevaluatedProperties and unevaluatedItems, by text, so that a recursive schema is
+  // Generated schemas for unevaluatedProperties and unevaluatedItems, by text. A recursive schema is thus
   // generated only once.
   std::map<std::string, Json> made_;
   static constexpr std::size_t kMadeOffset = SIZE_MAX / 2;  // offset of generated schemas
-  bool narrowed_ = false;  // some facts do not cover all values, so no conclusion may be drawn from values
-                           // they exclude
+  bool narrowed_ = false;  // some facts omit valid values, so nothing follows from the values that they
+                           // exclude
   std::unordered_map<const Json*, std::unordered_map<std::string_view, const Json*>> members_;
-  std::unordered_map<const Json*, const Json*> like_;      // known results of first_like
-  std::unordered_map<std::string, const Json*> first_of_;  // the first schema of each text
+  std::unordered_map<const Json*, const Json*> like_;      // known results of first_like()
+  std::unordered_map<std::string, const Json*> first_of_;  // first schema with each text
   std::size_t steps_ = 0;                                  // number of steps so far
   int depth_ = 0;                                          // depth of nested calls of read()
 };
 
-// Adds a schema that must hold; `true` adds nothing.
+// Adds a schema that must hold. `true` adds nothing.
 void add_goal(Goals& goals, const Json& schema);
 
 bool equal(const Json& a, const Json& b);

@@ -16,7 +16,7 @@ std::string_view text_of(const Json& schema, std::string_view keyword) {
   return value && value->is(Json::Kind::string) ? std::string_view(value->text) : "";
 }
 
-// Whether the keyword's value is data instead of a schema.
+// Returns whether the keyword's value is data and not a schema.
 bool holds_data(std::string_view keyword) {
   return keyword == "enum" || keyword == "const" || keyword == "default" || keyword == "examples" ||
          keyword == "example";
@@ -26,7 +26,7 @@ bool holds_named(std::string_view keyword) {
          keyword == "definitions" || keyword == "dependentSchemas" || keyword == "dependencies";
 }
 
-// Position of the path in a URI, after scheme and authority.
+// Returns the position of the path in a URI, after scheme and authority.
 std::size_t path_begin(std::string_view uri) {
   const auto colon = uri.find(':');
   std::size_t at = colon != std::string_view::npos && colon < uri.find('/') ? colon + 1 : 0;
@@ -123,7 +123,7 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
   }
   if (fragment->starts_with('/')) {
     found = at_pointer(*found, *fragment);
-    // In generated schemas every part has an `id`, but references mean the document.
+    // Every part of a generated schema has an `id`, but references are relative to the document.
     if (!found) found = at_pointer(document_, *fragment);
     if (!found) return std::unexpected(fmt::format("'{}' points nowhere", text));
   } else if (!fragment->empty()) {

@@ -17,8 +17,8 @@ class References {
   // The document must outlive this object.
   References(const Json& document, Dialect dialect);
 
-  // The schema to which `keyword` ($ref, $dynamicRef or $recursiveRef) refers, or the error. A dynamic
-  // reference is resolved only if it has a single possible target in the document.
+  // Returns the schema to which `keyword` ($ref, $dynamicRef or $recursiveRef) refers, or the error. A
+  // dynamic reference is resolved only if the document has a single possible target.
   std::expected<const Json*, std::string> target(const Json& schema, std::string_view keyword) const;
 
  private:
@@ -31,11 +31,12 @@ class References {
   std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by URI#name
   std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by name
   int recursive_anchors_ = 0;
-  // Base URIs of schemas with a reference, by their offset in the document: a copy of a schema has the same.
+  // Base URIs of schemas with a reference, by their offset in the document. A copy of a schema has the same
+  // offset.
   std::unordered_map<std::size_t, const std::string*> base_of_;
 };
 
-// Resolves a reference against its base (RFC 3986, 5.2), for the forms that occur in schemas.
+// Resolves a reference against its base (RFC 3986, section 5.2), for the forms that occur in schemas.
 std::string resolved_uri(std::string_view base, std::string_view reference);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,3 @@
-// Compares facts with values and with other facts.
 #include <algorithm>
 #include <utility>
 
@@ -138,7 +137,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
   return true;
 }
 
-// Whether no value satisfies both. False also if this is unknown.
+// Returns whether it is known that no value satisfies both.
 Result<bool> SchemaReader::disjoint(const Goals& a, const Goals& b, int depth) {
   const bool before = std::exchange(narrowed_, false);
   TRY(const std::vector<Facts> left, read(a));
@@ -176,8 +175,8 @@ Result<bool> SchemaReader::disjoint(const Facts& a, const Facts& b, int depth) {
     if (!below(a.number, b.number) && !below(b.number, a.number)) return false;
   }
   if (!(common & kObject)) return true;
-  // Objects are disjoint if both require a property with disjoint values, or if one requires a property that
-  // the other excludes.
+  // Objects are disjoint if both require a property with disjoint values, or if one requires a property
+  // that the other excludes.
   if (depth >= 3) return false;
   for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)})
     for (const std::string_view name : x->required) {

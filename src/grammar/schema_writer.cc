@@ -24,7 +24,8 @@ std::size_t value_size(const Json& value) {
   return size;
 }
 
-// The value as the schema writes it. A number also without exponent and trailing zeros.
+// Returns the value as the schema writes it. For a number, also returns the form without exponent and
+// trailing zeros.
 std::vector<std::string> spellings(const Json& value) {
   constexpr std::size_t kPlainMax = 40;
   std::vector<std::string> texts{to_text(value)};
@@ -37,7 +38,7 @@ std::vector<std::string> spellings(const Json& value) {
   return texts;
 }
 
-// Number of repetitions that are counted instead of unrolled, or unbounded.
+// Counts the repetitions that are counted instead of unrolled, or unbounded.
 std::size_t long_repeats(const Grammar& grammar) {
   return static_cast<std::size_t>(std::ranges::count_if(grammar.exprs, [](const Expr& expr) {
     const auto* repeat = std::get_if<Repeat>(&expr.node);
@@ -88,7 +89,7 @@ Result<ExprId> SchemaWriter::values(const Goals& goals) {
 
 Result<ExprId> SchemaWriter::values(const Facts& facts) {
   if (facts.values) return listed(facts);
-  // An excluded value is relevant only if the other facts allow it.
+  // An excluded value matters only if the other facts allow it.
   Facts rest = facts;
   rest.excluded.clear();
   std::vector<const Json*> excluded;
@@ -160,7 +161,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   return g_.choice(std::move(branches));
 }
 
-// The text of a value, with white space between its parts like in a document.
+// Returns the text of a value, with white space between its parts as in a document.
 ExprId SchemaWriter::value_text(const Json& value) {
   if (value.is(Json::Kind::array) && !value.items.empty()) {
     std::vector<ExprId> parts{g_.literal("["), space()};
@@ -194,7 +195,7 @@ ExprId SchemaWriter::in_turn(const std::vector<ExprId>& parts) {
   return g_.sequence(std::move(all));
 }
 
-// min to max different parts with commas between them, and the space after the last one.
+// Returns `min` to `max` different parts with commas between them, and the space after the last one.
 ExprId SchemaWriter::each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max) {
   if (min > max || min > parts.size()) return g_.nothing();
   if (max == 0 || parts.empty()) return g_.empty();
@@ -213,7 +214,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   NumberLimits limits = facts.number;
   limits.integers = facts.types & kInteger;
   limits.fractions = facts.types & kFraction;
-  // The size of a bound's automaton depends on its digits and on those that are not trailing zeros.
+  // The size of a bound's automaton depends on its digits, and on those that are not trailing zeros.
   for (const auto* bound : {&limits.min, &limits.max}) {
     if (!*bound) continue;
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
@@ -240,7 +241,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   return without_numbers(*text, excluded, limits.fractions);
 }
 
-// Removes the excluded values from a text of numbers; the result has no exponents if any were excluded.
+// Removes the excluded values from a text of numbers. If values were excluded, the result has no exponents.
 Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<const Json*>& excluded,
                                              bool fractions) {
   Grammar scratch;
@@ -305,7 +306,7 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   return g_.call(known->second);
 }
 
-// A string whose pattern needs too many states as one automaton: its repetitions are counted.
+// Returns a string whose pattern needs too many states as one automaton. Its repetitions are counted.
 Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
   const auto pattern = reader_.only_pattern(facts);
   if (!pattern) return std::nullopt;
@@ -320,8 +321,8 @@ Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted = facts.length;
-  // One repetition that fills the remaining length is not unrolled. A long repetition without other parts has
-  // the same masks everywhere if it is counted.
+  // A single repetition that fills the remaining length is not unrolled. A long repetition without other
+  // parts has the same masks everywhere if it is counted.
   const bool fits = wanted.contains(lengths_of(contents));
   if (const auto pattern = reader_.only_pattern(facts);
       pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {
@@ -341,7 +342,8 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
       if (const auto written = spelled(g_, counted, all)) return quoted(*written);
     }
   }
-  // Uses texts of all allowed lengths; if their automaton is too large, only the shorter ones.
+  // The result contains texts of all allowed lengths or, if that automaton is too large, only the shorter
+  // ones.
   constexpr std::uint32_t kLengthsMin = 100;
   const auto room = static_cast<std::uint32_t>(kDfaStatesMax / contents.states.size());
   for (const std::uint32_t more : {kUnbounded, room, room / 2, room / 4}) {
@@ -361,8 +363,8 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
 
 // --- Shared parts ---
 
-// The white space before a part of an array or object, and before its end: none, a space, or an indented line
-// break. It is limited, so that a model cannot write white space for ever.
+// Returns the white space before a part of an array or object, and before its end: none, a space, or an
+// indented line break. It is limited, because a model could otherwise write white space without end.
 ExprId SchemaWriter::space() {
   constexpr std::uint32_t kSpacesMax = 40, kTabsMax = 16;
   if (options_.whitespace == JsonOptions::Whitespace::none) return g_.empty();

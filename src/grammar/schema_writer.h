@@ -1,5 +1,6 @@
-// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule. Rules are written
-// one after another from a queue, so recursive schemas become recursive rules without recursion in this code.
+// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule. Rules are
+// written one after another from a queue, so recursive schemas become recursive rules without recursion in
+// this code.
 #pragma once
 
 #include <deque>
@@ -22,14 +23,14 @@ class SchemaWriter {
   SchemaWriter(Grammar& grammar, SchemaReader& reader, const JsonOptions& options)
       : g_(grammar), reader_(reader), options_(options) {}
 
-  // Writes the rule of all values that satisfy the goals, and all rules it needs.
+  // Writes the rule of all values that satisfy the goals, and all rules that it needs.
   Result<RuleId> write(const Goals& goals);
   RuleId any_object();
-  // If no text matches the rule that write() returned: an error with the reason.
+  // Returns an error with the reason if no text matches the rule that write() returned.
   Result<void> refuse_if_empty(RuleId root);
 
  private:
-  // A property of an object; properties are in the order of the schema.
+  // A property of an object, in the order of the schema.
   struct Property {
     std::string_view name;
     RuleId value;
@@ -62,15 +63,15 @@ class SchemaWriter {
   Result<ExprId> array_of_any(const Facts& facts);
   Result<ExprId> array_containing(const Facts& facts);
   Result<ExprId> array_of_different(const Facts& facts);
-  // The list of all values that satisfy the goals; nullopt: no such list is known.
+  // Returns all values that satisfy the goals, or nullopt if no such list is known.
   Result<std::optional<std::vector<const Json*>>> known_values(const Goals& goals);
 
   Result<ExprId> object(const Facts& facts);
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);
   Result<std::optional<ExprId>> other_members(const Facts& facts);
   Result<std::vector<NamePattern>> name_patterns(const Facts& facts);
-  // The rule of unlisted names that match exactly these patterns (bit i: patterns[i]); nullopt: there is no
-  // such name. keys: the facts' other_keys().
+  // Returns the rule of unlisted names that match exactly these patterns (bit i: patterns[i]), or nullopt
+  // if there is no such name. keys: the result of other_keys().
   Result<std::optional<RuleId>> names_matching(const Facts& facts, const std::vector<NamePattern>& patterns,
                                                std::uint32_t set, const std::optional<Automaton>& keys);
   Result<std::optional<Automaton>> other_keys(const Facts& facts);
@@ -78,10 +79,10 @@ class SchemaWriter {
   Result<ExprId> members(const Facts& facts, const ObjectShape& shape);
   Result<ExprId> members_in_order(const Facts& facts, const ObjectShape& shape);
   ExprId members_in_any_order(const ObjectShape& shape);
-  // The text after `count` listed members, up to the closing brace.
+  // Returns the text after `count` listed members, up to the closing brace.
   std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
   static std::string written_name(std::string_view name);
-  // The text after a member's name, up to the next name.
+  // Returns the text after a member's name, up to the next name.
   ExprId value_of(RuleId value);
 
   ExprId value_text(const Json& value);
@@ -90,7 +91,7 @@ class SchemaWriter {
   ExprId space();
   ExprId colon();
   ExprId comma() { return g_.sequence({g_.literal(","), space()}); }
-  RuleId separator();  // a rule that reads comma()
+  RuleId separator();  // returns a rule that reads comma()
   ExprId quoted(ExprId content) { return g_.sequence({g_.literal("\""), content, g_.literal("\"")}); }
   RuleId any_string();
   RuleId any_value();

@@ -11,8 +11,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Copies in blocks of a cache line. On Zen 4, memcpy takes two to three times as long if source and target
-// have similar offsets in their pages, as large allocations have.
+// Copies blocks of the size of a cache line. On Zen 4, memcpy takes two to three times as long if source
+// and target have similar offsets in their pages, as is usual for large allocations.
 constexpr std::size_t kBlockWords = 16;
 
 OCTAVO_CLONES void copy_words(const std::int32_t* from, std::size_t count, std::int32_t* to) {

@@ -31,8 +31,8 @@ Hash128 hash_of(const Vocabulary& vocabulary) {
   return hash_of(text);
 }
 
-// Whether the automata and their states' edges are stored one after another. The edges of a state are sorted
-// by symbol and lead to states of the same automaton.
+// Returns whether the automata and their states' edges are stored one after another. A state's edges must
+// be sorted by symbol and lead to states of the same automaton.
 bool is_in_order(const Tables& t) {
   std::vector<StateId> begins;
   for (const Tables::RuleRow& rule : t.rules)

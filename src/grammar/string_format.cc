@@ -17,7 +17,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Days are checked against their month, and February 29 against leap years. Seconds are at most 59: leap
+// Days are checked against their month, and February 29 against leap years. Seconds are at most 59, so leap
 // seconds are not included.
 #define OCTAVO_DATE                                                                              \
   "(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)" \
@@ -25,7 +25,8 @@ namespace {
   "|(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
 #define OCTAVO_TIME \
   "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-// At least one component; after T at least one part of a time; weeks only alone.
+// A duration has at least one component, and at least one part of a time after T. Weeks occur only without
+// other components.
 #define OCTAVO_TIME_PARTS "T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S)"
 #define OCTAVO_DAYS "(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)"
 #define OCTAVO_BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
@@ -40,8 +41,8 @@ namespace {
   ":){0,4}" OCTAVO_H16 ")?::" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,5}" OCTAVO_H16 ")?::" OCTAVO_H16     \
   "|(?:(?:" OCTAVO_H16 ":){0,6}" OCTAVO_H16 ")?::)"
 
-// RFC 3986. With X, the additional characters of an IRI: RFC 3987. Addresses of future versions (v1.x) are
-// not included.
+// URIs by RFC 3986. X: the additional characters of an IRI (RFC 3987). Addresses of future versions (v1.x)
+// are not included.
 #define OCTAVO_PERCENT "%[0-9A-Fa-f]{2}"
 #define OCTAVO_UNRESERVED "A-Za-z0-9._~!$&'()*+,;="
 #define OCTAVO_PCHAR(X) "(?:[" OCTAVO_UNRESERVED X ":@-]|" OCTAVO_PERCENT ")"
@@ -63,16 +64,16 @@ namespace {
 #define OCTAVO_VARIABLE \
   "(?:[A-Za-z0-9_]|" OCTAVO_PERCENT ")(?:\\.?(?:[A-Za-z0-9_]|" OCTAVO_PERCENT "))*(?::[1-9]\\d{0,3}|\\*)?"
 
-// Simple regular expressions, which have the same meaning in all dialects: groups nested up to three levels,
-// without lookaround, names or references; classes of single characters, \d \w \s and the usual ranges; {n},
-// {n,}, {m,n}.
+// Simple regular expressions, which have the same meaning in all dialects: groups with up to three levels,
+// without lookaround, names or references; classes of single characters, \d \w \s and the usual ranges;
+// {n}, {n,}, {m,n}.
 #define OCTAVO_ESCAPE "\\\\[dDwWsSbnrtfv\\\\/^$*+?.()\\[\\]{}|-]"
 #define OCTAVO_CLASS                                                  \
   "\\[\\^?(?:[^\\u0000-\\u001f\\\\\\[\\]^&~|-]|\\\\[dDwWsSnrtfv\\\\/" \
   "^$*+?.()\\[\\]{}|-]|a-z|A-Z|0-9|a-f|A-F)+-?\\]"
 #define OCTAVO_ATOM "(?:[^\\u0000-\\u001f\\\\()\\[\\]{}*+?^$|]|" OCTAVO_ESCAPE "|" OCTAVO_CLASS
-// {m,n} with m <= n: both with one digit; with different numbers of digits; both with two digits and
-// different tens, or between 10 and 19, or from a multiple of ten on.
+// {m,n} with m <= n, as one of: both with one digit; different numbers of digits; both with two digits and
+// different tens, or in 10 to 19, or from a multiple of ten.
 #define OCTAVO_RANGE                                                                                       \
   "0,\\d|1,[1-9]|2,[2-9]|3,[3-9]|4,[4-9]|5,[5-9]|6,[6-9]|7,[7-9]|8,[89]|9,9|\\d,[1-9]\\d{1,2}"             \
   "|[1-9]\\d,[1-9]\\d\\d|1\\d,[2-9]\\d|2\\d,[3-9]\\d|3\\d,[4-9]\\d|4\\d,[5-9]\\d|5\\d,[6-9]\\d|6\\d,[7-9]" \
@@ -141,7 +142,8 @@ ExprId names(Grammar& g, std::string_view label, std::uint32_t labels, std::uint
 }
 
 ExprId made_of_labels(Grammar& g, std::string_view format) {
-  // Limits of the encoded form: 63 characters for a label, 253 for a name, 254 for an address.
+  // The numbers follow from limits on the encoded form: 63 characters for a label, 253 for a name, 254 for
+  // an address.
   if (format == "hostname") return names(g, kLabel, 6, 40);
   if (format == "idn-hostname") return names(g, kWideLabel, 4, 12);
   const std::string_view atom = format == "email" ? kAtom : kWideAtom;
@@ -186,7 +188,7 @@ std::optional<std::string> format_pattern_within(std::string_view format, std::u
   if ((!wide && !format.starts_with("uri")) || format == "uri-template") return std::nullopt;
   if (min > 1 || max < kLeast) return std::nullopt;
   const std::string more = wide ? OCTAVO_IRI_MORE : "";
-  // One character, or three characters that encode one.
+  // Returns one character, or three characters that encode one.
   const auto unit = [&](const std::string& also) {
     return "(?:[" OCTAVO_UNRESERVED + more + also + "-]|" OCTAVO_PERCENT ")";
   };

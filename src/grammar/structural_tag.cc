@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kField = "structural_tag";
 
-// Automaton that finds the first of several words in a text (Aho and Corasick 1975): the next state for each
-// byte, and the word found in each state.
+// An automaton that finds the first of several words in a text (Aho and Corasick 1975): the next state for
+// each byte, and the word found in each state.
 struct WordFinder {
   struct Node {
     std::array<std::uint32_t, 256> next{};
@@ -65,7 +65,7 @@ class Writer {
  public:
   Writer(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
 
-  // An error about the value at this JSON pointer; "": the whole structural tag.
+  // Returns an error about the value at this JSON pointer; "": the whole structural tag.
   template <class... Args>
   static std::unexpected<Error> refuse(std::string_view path, fmt::format_string<Args...> text,
                                        Args&&... args) {
@@ -89,7 +89,7 @@ class Writer {
     return triggered(tags, triggers, false, false, "");
   }
 
-  // end: the text after the format, before which free text stops.
+  // end: text after the format, before which free text stops.
   Result<ExprId> format(const Json& f, const std::string& path, const std::string& end, int depth) {
     if (depth > kNestingMax)
       return refuse(path, "formats are nested more than {} deep; flatten them", kNestingMax);
@@ -170,8 +170,8 @@ class Writer {
     return g_.sequence({t.begin_token ? g_.token(*t.begin_token) : g_.literal(t.begin), t.rest});
   }
 
-  // Refuses unknown members, which would otherwise be ignored constraints. Members without effect are
-  // accepted.
+  // Refuses unknown members, which would otherwise be ignored constraints. Accepts members without an
+  // effect.
   Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
     const auto known = members_by_type().find(name);
     if (known == members_by_type().end()) return {};  // the error is reported for its name
@@ -227,7 +227,7 @@ class Writer {
     return g_.token(found);
   }
 
-  // Free text in which a special token begins a tag.
+  // Returns free text in which a special token begins a tag.
   Result<ExprId> token_triggered(const Json& f, const std::vector<Tag>& tags, const std::string& path) {
     TRY(const Json* triggers, member(f, "trigger_tokens", Json::Kind::array, path));
     std::vector<ExprId> branches;
@@ -310,14 +310,14 @@ class Writer {
     return out;
   }
 
-  // Text that does not contain `end`; any text if `end` is empty. A part of `end` is also text.
+  // Returns text that does not contain `end`, or any text if `end` is empty. A part of `end` is also text.
   ExprId free_text(const std::string& end) {
     if (end.empty()) return g_.call(g_.rule("", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
     return g_.call(g_.rule("", g_.graph(text_graph(WordFinder({end})))));
   }
 
-  // A graph with all text states and an arc for each set of bytes. States that have found a word have no arcs
-  // yet.
+  // Returns a graph with all text states and an arc for each set of bytes. States that have found a word
+  // have no arcs yet.
   Graph text_graph(const WordFinder& finder) {
     Graph graph;
     graph.nodes = static_cast<std::uint32_t>(finder.nodes.size());
@@ -340,7 +340,7 @@ class Writer {
     if (stop_after_first) {
       after = graph.nodes++;
     } else if (at_least_one) {
-      // The same text again, but the text may end in it.
+      // The same text again, in which the text may end.
       Graph second = text_graph(finder);
       after = graph.nodes;
       for (Graph::Arc arc : second.arcs) {

@@ -82,8 +82,8 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
 }
 
 // Finds the states that can reach the end of their rule, and the rules that can end. An edge counts if
-// passes(edge); a call also requires that the called rule can end. Computes the least solution backwards from
-// the accepting states.
+// passes(edge); a call also requires that the called rule can end. The least solution is computed backwards
+// from the accepting states.
 class ReachesEnd {
  public:
   template <class Passes>

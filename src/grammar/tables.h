@@ -20,7 +20,8 @@ inline void add_part(PartSet& set, std::size_t part) { set[part / 32] |= 1u << (
 
 struct Tables {
   struct StateRow {
-    std::uint32_t edges;  // index of the first edge in `edges`: byte ranges, then calls, then tokens
+    std::uint32_t edges;  // index of the first edge in `edges`; byte ranges precede calls, which precede
+                          // tokens
     std::uint32_t bytes_end, calls_end, tokens_end;
     bool accepting;
     bool opens_unique = false;  // the state is after the '[' of a rule with unique_items
@@ -30,7 +31,8 @@ struct Tables {
     Kind kind;
     bool nullable;
     StateId start;       // first state of the automaton
-    std::uint32_t body;  // counted: the rule that is repeated min..max times; any_order: index in any_orders
+    std::uint32_t body;  // counted: rule that is repeated `min` to `max` times; any_order: index in
+                         // any_orders
     std::uint32_t min, max;
   };
   struct AnyOrder {
@@ -40,7 +42,7 @@ struct Tables {
     RuleId separator;
     std::uint32_t min, max;
     PartSet no_parts() const { return PartSet(parts.size() / 32 + 1, 0); }
-    // Numbers of parts above this value make no difference.
+    // Returns the number of parts above which more parts make no difference.
     std::uint32_t count_max() const { return max == kUnbounded ? min : max; }
   };
 
@@ -48,9 +50,9 @@ struct Tables {
   std::vector<Edge> edges;
   std::vector<RuleRow> rules;
   std::vector<AnyOrder> any_orders;
-  std::vector<TokenId> tokens;  // token ids, indexed by the `ref` of a token edge
+  std::vector<TokenId> tokens;  // token ids, by the `ref` of a token edge
   RuleId root = 0;
-  bool unique_items = false;  // some rule has unique_items
+  bool unique_items = false;  // a rule has unique_items
 
   // Two bytes have the same class if all edges treat them alike.
   std::array<std::uint8_t, 256> byte_class{};
@@ -64,9 +66,9 @@ struct Tables {
   std::span<const Edge> token_edges(StateId s) const {
     return between(states[s].calls_end, states[s].tokens_end);
   }
-  // Whether the state is accepting and has no edges: a parser that reaches it has left the rule.
+  // Returns whether the state is accepting and has no edges. A parser that reaches it has left the rule.
   bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
-  // Whether the state can only call a small number of rules.
+  // Returns whether the state can only call rules, and only a few.
   bool only_calls(StateId s) const {
     const StateRow& row = states[s];
     return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end &&

@@ -1,4 +1,3 @@
-// For tests of front ends: compiles a text to a grammar.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +10,7 @@
 
 namespace octavo::grammar::testing {
 
-// If the text is not a grammar or cannot be compiled: fails the test and returns nullptr.
+// Compiles a grammar for a test. If this fails, the test fails and the result is null.
 inline std::shared_ptr<const CompiledGrammar> compiled(
     Result<Grammar> grammar, std::string_view text,
     std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {

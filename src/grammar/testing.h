@@ -1,4 +1,4 @@
-// Helpers for this module's tests: small vocabularies, and masks computed by testing every token.
+// Helpers for this module's tests: small vocabularies, and masks from a test of every token.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace octavo::grammar::testing {
 
-// Tokens 0..255 are the single bytes. Then follow `words`, <eos>, and the special tokens.
+// Returns a vocabulary. Tokens 0 to 255 are the single bytes, followed by `words`, <eos>, and the special
+// tokens.
 inline std::shared_ptr<const Vocabulary> byte_vocabulary(std::vector<std::string> words = {},
                                                          std::vector<std::string> special = {}) {
   std::vector<std::string> tokens;
@@ -26,7 +27,7 @@ inline std::shared_ptr<const Vocabulary> byte_vocabulary(std::vector<std::string
   return *Vocabulary::make(std::move(tokens), std::move(special_ids), {eos});
 }
 
-// Whether the matcher accepts all these bytes, one by one. Accepted bytes are kept.
+// Returns whether the matcher accepts all these bytes. The accepted bytes stay in the matcher.
 inline bool feed(Matcher& matcher, std::string_view text) {
   for (const char c : text)
     if (!matcher.accept(static_cast<std::uint8_t>(c))) return false;
@@ -47,7 +48,7 @@ inline std::vector<bool> mask_of(Matcher& matcher, const Vocabulary& vocabulary)
   return out;
 }
 
-// The expected mask: tests each token on a copy of the matcher.
+// Returns the expected mask, from a test of each token on a copy of the matcher.
 inline std::vector<bool> brute_force_mask(const Matcher& matcher, const Vocabulary& vocabulary) {
   std::vector<bool> out(static_cast<std::size_t>(vocabulary.size()), false);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {

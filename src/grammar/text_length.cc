@@ -22,7 +22,7 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
 LengthRange lengths_of(const Automaton& automaton) {
   const std::size_t n = automaton.states.size();
   LengthRange range{kUnbounded, 0};
-  // Shortest lengths: states that are reached without another code point are visited first.
+  // Finds the shortest lengths. States that are reached without another code point are visited first.
   std::vector<std::uint32_t> least(n, kUnbounded);
   std::deque<std::pair<StateId, std::uint32_t>> queue{{0, 0}};
   while (!queue.empty()) {
@@ -38,7 +38,7 @@ LengthRange lengths_of(const Automaton& automaton) {
         queue.emplace_front(edge.target, length);
     }
   }
-  // Longest lengths: unbounded if there is a cycle, since every state leads to an end.
+  // Finds the longest lengths. They are unbounded if there is a cycle, because every state leads to an end.
   const std::vector<StateId> order = reverse_topological(automaton);
   if (order.empty()) return {range.min, kUnbounded};
   std::vector<std::uint32_t> most(n, 0);
@@ -50,7 +50,7 @@ LengthRange lengths_of(const Automaton& automaton) {
 
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max) {
   const bool bounded = wanted.max != kUnbounded;
-  // All states of one length are found before those of the next, so only two lengths are kept.
+  // All states of one length are found before those of the next length, so only two lengths are kept.
   std::vector<StateId> here(automaton.states.size(), kNoState), next = here;
   std::vector<StateId> of_here, of_next;
   Automaton out;
@@ -87,7 +87,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
 
 namespace {
 
-// Lengths of each expression, children before parents; nullopt: unknown.
+// Returns the lengths of each expression, children before parents; nullopt: unknown.
 std::vector<std::optional<LengthRange>> lengths_of(const Grammar& grammar) {
   std::vector<std::optional<LengthRange>> all(grammar.exprs.size());
   for (ExprId id = 0; id < all.size(); ++id) {
@@ -158,7 +158,8 @@ class LengthCut {
 
   std::optional<ExprId> cut_sequence(std::vector<ExprId> parts, std::vector<LengthRange> lengths,
                                      LengthRange wanted) {
-    // Finds the two parts with the widest ranges. The widest gets the length that all other parts leave.
+    // Finds the two parts with the widest ranges. The widest part gets the length that all other parts
+    // leave.
     const auto width = [&](std::size_t i) { return lengths[i].max - lengths[i].min; };
     std::size_t most = 0, next = 0;
     std::uint32_t fixed = 0;

@@ -326,7 +326,7 @@ TEST(ToolCalls, Refuses) {
   EXPECT_NE(error({{"a\"b", "", false}}, "hermes").find("tools[0]: the name"), std::string::npos);
   EXPECT_NE(error({{"a", "[]", false}}, "hermes").find("must be a JSON Schema object"), std::string::npos);
   EXPECT_NE(error({{"a", "false", false}}, "hermes").find("must be a JSON Schema object"), std::string::npos);
-  EXPECT_EQ(error({{"a", "true", false}}, "hermes"), "");  // any object
+  EXPECT_EQ(error({{"a", "true", false}}, "hermes"), "");  // permits any object
   EXPECT_NE(error({{"a", R"({"type":"array"})", false}}, "hermes").find("must be of type object"),
             std::string::npos);
   EXPECT_NE(error({{"a", R"({"properties":{"p":{"type":"string","pattern":"a"}}})", false}}, "qwen3_coder")

@@ -11,7 +11,7 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
-// Dialects that models of this dialect also write: other versions of the family, or dialects with the same
+// Dialects that models of this dialect also write: those of other versions of the family, or with the same
 // mark.
 constexpr std::string_view kCoder[] = {"qwen3_coder"};
 constexpr std::string_view kMistral[] = {"mistral"}, kMistralV11[] = {"mistral_v11"};
@@ -22,7 +22,7 @@ constexpr std::string_view kDeepseekV32[] = {"deepseek_v32"}, kDeepseekV4[] = {"
 constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_call>"}, {"", ","}, {"", ""}};
 constexpr Opening kLongcatOpenings[] = {
     {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
-// Granite 3.1 and later write <tool_call>.
+// Granite 3.1 and later versions write <tool_call>.
 constexpr Opening kGraniteOpenings[] = {{"<tool_call>", "<tool_call>[", "</tool_call>"},
                                         {"<tool_call>", "<tool_call>"},
                                         {"<|tool_call|>", "<|tool_call|>"},
@@ -341,7 +341,7 @@ constexpr ToolDialect kDialects[] = {
      .trigger = "<tool_call>"},
 };
 
-// Parsers of vLLM that read the same format as another one.
+// Parsers of vLLM that read the format of another one.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"granite4", "hermes"},          {"ernie45", "hermes"},
     {"qwen3_json", "hermes"},        {"llama4_json", "llama3_json"},

@@ -26,15 +26,15 @@ namespace octavo::grammar {
 //   harmony      messages of gpt-oss (grammar/harmony.h)
 //                serve/openai/output_processor.cc converts them to the form `named`
 //
-// ARGUMENTS is a JSON object. BLOCK is `parameter.begin NAME parameter.name_end VALUE parameter.end`; strings
-// are unquoted, other values are JSON.
+// ARGUMENTS is a JSON object. BLOCK is `parameter.begin NAME parameter.name_end VALUE parameter.end`;
+// strings are unquoted, other values are JSON.
 struct ToolDialect {
   enum class Form : std::uint8_t { object, named, parameters, python, gemma, harmony };
 
   struct CallMarks {
     std::string_view begin = {}, end = {}, separator = {};
   };
-  // Members of the object of a call.
+  // Names of the members in a call's object.
   struct CallKeys {
     std::string_view id = {}, name = "name", arguments = "arguments";
   };
@@ -44,7 +44,7 @@ struct ToolDialect {
     bool xml = false;        // values contain XML's entities, or are between "<![CDATA[" and "]]>"
   };
 
-  std::string_view name;  // name in vLLM's --tool-call-parser
+  std::string_view name;  // as in vLLM's --tool-call-parser
   Form form = Form::object;
   std::string_view begin = {}, end = {};
   bool list = false;
@@ -52,27 +52,27 @@ struct ToolDialect {
   CallKeys keys = {};
   std::string_view name_end = {};
   std::string_view id_mark = {};  // text between name and name_end, followed by an id; models may write both
-  // A name is followed by ':' and a number. The call's id is name_prefix, name and number.
+  // The name is followed by ':' and a number. The call's id is name_prefix, name and number.
   bool numbered = false;
   std::string_view name_prefix = {};
   ParameterMarks parameter = {};
   std::string_view quote = {};
   bool nested_quotes = false;  // models do not escape quotes inside strings
-  // Text that begins calls and occurs nowhere else. Empty: calls cannot be distinguished from text, so calls
-  // of strict tools cannot be enforced.
+  // Text that begins calls and occurs nowhere else. If it is empty, calls cannot be distinguished from
+  // text, so calls of strict tools cannot be enforced.
   std::string_view trigger = {};
-  // mark: the text that a reader searches for, if shorter than the trigger. at_beginning: it counts only at
-  // the beginning of an answer.
+  // mark: text that a reader searches for, if it is shorter than the trigger. at_beginning: the mark counts
+  // only at the beginning of an answer.
   std::string_view mark = {};
   bool at_beginning = false;
   // Another text that can begin a call, up to the call's name or object. mark: the part that a reader
-  // searches for; empty: this opening occurs only between calls. end: used instead of the dialect's end.
-  // words: the reader skips other text before the first object.
+  // searches for; empty: this opening occurs only between calls. end: replaces the dialect's end. words:
+  // the reader skips other text before the first object.
   struct Opening {
     std::string_view mark, text, end = {};
     bool words = false;
   };
-  // Forms that models write in addition to the template's form. The reader accepts them for known tools; no
+  // Forms that models write in addition to the template's form. The reader accepts them for known tools. No
   // grammar enforces them.
   struct Habits {
     std::span<const Opening> openings = {};
@@ -80,11 +80,11 @@ struct ToolDialect {
     bool open_end = false;                          // models may omit the closing marks of the call
   };
   Habits habits = {};
-  bool short_ids = false;  // ids of calls have only nine letters and digits, as the models' templates require
+  bool short_ids = false;  // ids of calls have nine letters and digits, as the models' templates require
 };
 
 std::span<const ToolDialect> tool_dialects();
-// Finds a dialect by its name, or by the name of vLLM's parser for it. Null: not found.
+// Finds a dialect by its name, or by the name of vLLM's parser for it. Returns null if the name is unknown.
 const ToolDialect* tool_dialect(std::string_view name);
 std::vector<std::string_view> tool_dialect_names();
 

@@ -1,4 +1,4 @@
-// The walk through the vocabulary's trie, which computes all masks.
+// The walk through the vocabulary's trie, from which all masks are computed.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace octavo::grammar {
 
-// As walk_trie(), but examines every child of a reached node, in the order of the trie.
-// - path: temporary data; element i is the node i bytes below `from` on the current path, and its state.
+// Acts like walk_trie(), but examines every child of a reached node, in the order of the trie. path: reused
+// memory; element i is the node that is i bytes below `from` on the current path, and its state.
 template <class State, class Live, class Step, class Visit>
 std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& path,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,
@@ -38,16 +38,16 @@ std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::u
 }
 
 // Follows all paths below trie node `from`, which was reached in `state`. Returns the number of examined
-// nodes; if it exceeds `most`, the walk was stopped.
-// - live(state): the bytes that can come next.
-// - step(state, byte): the state after one of these bytes.
+// nodes. If it exceeds `most`, the walk has stopped early.
+// - live(state): returns the bytes that can follow.
+// - step(state, byte): returns the state after one of these bytes.
 // - visit(node, state): called for each reached node; returns false to skip the nodes below.
-// - open: temporary data.
+// - open: reused memory.
 template <class State, class Live, class Step, class Visit>
 std::size_t walk_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& open,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,
                       Visit&& visit) {
-  // If most bytes can come next, nearly all nodes are reached: their order in memory is fastest.
+  // If most bytes can follow, nearly all nodes are reached, and the order in memory is the fastest.
   constexpr int kMostBytes = 96;
   if (live(state).count() >= kMostBytes)
     return scan_trie(vocabulary, open, from, state, most, live, step, visit);

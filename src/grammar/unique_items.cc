@@ -73,7 +73,7 @@ bool UniqueItems::end_item(Place& place, std::size_t end) const {
 bool UniqueItems::close(Place& place) const {
   if (!end_item(place, place.text.size() - (place.text.empty() ? 0 : 1))) return false;
   place.frames.pop_back();
-  // the array or object itself was an item
+  // The array or object itself was an item.
   if (!place.frames.empty()) return end_item(place, place.text.size());
   place.text.clear();
   return true;

@@ -1,6 +1,6 @@
-// Arrays whose items must differ (uniqueItems). A context-free grammar cannot express this, so the text of
-// such arrays is tracked in parallel to the parser. An item may not end if it would equal an earlier item of
-// its array.
+// Arrays whose items must differ (uniqueItems). A context-free grammar cannot express this, so this class
+// reads the text of such arrays in parallel with the parser. An item may not end if it would equal an
+// earlier item of its array.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace octavo::grammar {
 
 class UniqueItems {
  public:
-  // Whether the text is inside such an array; whether it is also inside a string.
+  // Returns whether the text is inside such an array, and whether it is also inside a string.
   bool active() const { return !now_.frames.empty(); }
   bool in_string() const { return now_.in_string; }
 
-  // Appends the bytes of a token. False: an item repeats in its array, or the items exceed kUniqueBytesMax;
-  // then nothing changes. opens(i): whether bytes[i], a '[', begins an array with unique items.
+  // Appends the bytes of a token. Returns false, without a change, if an item repeats in its array or the
+  // items exceed kUniqueBytesMax. opens(i): whether bytes[i], a '[', begins an array with unique items.
   template <class Opens>
   bool take(std::string_view bytes, Opens&& opens) {
     Place next = now_;
@@ -32,21 +32,21 @@ class UniqueItems {
     now_ = std::move(next);
     return true;
   }
-  // Whether take() would return true.
+  // Returns whether take() would return true.
   template <class Opens>
   bool fits(std::string_view bytes, Opens&& opens) const {
     Place next = now_;
     return follow(next, bytes, opens);
   }
-  // Whether the text after the bytes is inside a string item that would equal another item of its array if it
+  // Returns whether the bytes end inside a string item that would equal another item of its array if it
   // ended there.
   template <class Opens>
   bool repeats(std::string_view bytes, Opens&& opens) const {
     Place next = now_;
     return follow(next, bytes, opens) && repeats(next);
   }
-  // For each earlier item of the array that begins like the current string item: the missing bytes, without
-  // the closing quote.
+  // For each earlier item of the array that begins like the current string item, returns the missing bytes,
+  // without the closing quote.
   std::vector<std::string> rests() const;
 
  private:
@@ -58,7 +58,7 @@ class UniqueItems {
     std::size_t item = kNone;  // start of the current item in `text`
   };
   struct Place {
-    std::vector<Frame> frames;        // the first frame is an array whose items must differ
+    std::vector<Frame> frames;        // the first one is an array whose items must differ
     std::string text;                 // text of the current item
     std::vector<std::string> ended;   // keys of items that are not in seen_ yet
     std::uint32_t arrays = 0;
@@ -84,7 +84,7 @@ class UniqueItems {
   std::size_t bytes_ = 0;
 };
 
-// A canonical text: equal for JSON texts of equal values.
+// Returns a canonical text, which is equal for all JSON texts of a value.
 std::string canonical_json(std::string_view text);
 
 }  // namespace octavo::grammar

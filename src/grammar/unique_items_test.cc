@@ -23,7 +23,8 @@ TEST(UniqueItems, CanonicalTextsAreEqualForEqualValues) {
 
 constexpr std::string_view kStrings = R"({"type":"array","uniqueItems":true,"items":{"type":"string","maxLength":2}})";
 
-// Tokens of several bytes: an item may end anywhere in a token. Masks equal the tokens that accept() accepts.
+// Tokens of several bytes: an item may end anywhere in a token. Masks contain exactly the tokens that
+// accept() accepts.
 TEST(UniqueItems, MasksAreWhatAcceptTakes) {
   const auto vocabulary = testing::byte_vocabulary(
       {"[\"a\"", "\"a\",", "\"a\",\"a\"", "a\"", "\",\"", "a\",\"b\"]", "\"]", "[\"a\",\"a\"]", "\",\"a", "[1,1]", "[1,2]", "1]"});

@@ -20,11 +20,11 @@ using TokenId = std::int32_t;
 
 class StateMaskCache;
 
-// A node of the trie in preorder: the subtree of node i ends before nodes[i].end.
+// A node of the trie in preorder. The subtree of node i ends before nodes[i].end.
 struct TrieNode {
   std::uint32_t end;
-  std::uint32_t first_token;  // tokens with exactly the bytes of this path: sorted_tokens[first_token,
-                              // first_token + token_count)
+  std::uint32_t first_token;  // The tokens with exactly the bytes of this path are
+                              // sorted_tokens[first_token, first_token + token_count).
   std::uint32_t token_count;
   std::uint16_t depth;  // number of bytes from the root
   std::uint8_t byte;    // last byte of the path
@@ -32,15 +32,15 @@ struct TrieNode {
 
 class Vocabulary {
  public:
-  // Tokenizes a UTF-8 text. Empty: impossible.
+  // Tokenizes a UTF-8 text. Returns an empty list if that is impossible.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
   // Arguments:
-  // - tokens[id]: the bytes that the token adds to the text; "" if none.
+  // - tokens[id]: the bytes that the token adds to the text; "" if it adds none.
   // - special: tokens that text never produces. Grammars can name them only by text or id.
   // - eos: tokens that end a generation.
   // - cache_bytes_max: limit on the masks that all grammars of this vocabulary share.
-  // - encode: without it, settled_tokens() returns nothing.
+  // - encode: without it, settled_tokens() returns no tokens.
   static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
                                                         std::vector<TokenId> special,
                                                         std::vector<TokenId> eos,
@@ -57,18 +57,18 @@ class Vocabulary {
   std::span<const TokenId> eos() const { return eos_; }
   std::size_t token_bytes_max() const { return token_bytes_max_; }
   std::span<const TokenId> special() const { return special_ids_; }  // includes the end tokens
-  // The special token with this text; -1: none.
+  // Returns the special token with this text, or -1.
   TokenId special_named(std::string_view text) const;
 
-  // The tokens of this text that do not depend on later text: all except the last one, which could become
-  // part of a longer token. Empty if the tokens do not spell the text.
+  // Returns the tokens of this text that do not depend on later text: all except the last one, which could
+  // become part of a longer token. Returns an empty list if the tokens do not spell the text.
   std::vector<TokenId> settled_tokens(std::string_view text) const;
-  // The result of an earlier settled_tokens() with this text; nullopt: there was none.
+  // Returns the result of an earlier settled_tokens() with this text, or nullopt.
   std::optional<std::vector<TokenId>> known_settled_tokens(std::string_view text) const;
 
-  // Node 0 is the root (the empty path, no tokens).
+  // Returns the trie. Node 0 is the root (the empty path, without tokens).
   std::span<const TrieNode> trie() const { return trie_; }
-  // The children of a node, in ascending order of their bytes.
+  // Return the children of a node, in ascending order of their bytes.
   std::span<const std::uint8_t> child_bytes(std::uint32_t node) const {
     return std::span(child_bytes_).subspan(children_[node], children_[node + 1] - children_[node]);
   }
@@ -76,13 +76,13 @@ class Vocabulary {
     return std::span(child_nodes_).subspan(children_[node], children_[node + 1] - children_[node]);
   }
   std::span<const TokenId> sorted_tokens() const { return sorted_; }
-  // The tokens below a node.
+  // Returns the tokens below a node.
   std::span<const TokenId> tokens_below(std::uint32_t node) const {
     const std::uint32_t first = trie_[node].first_token + trie_[node].token_count, end = trie_[node].end;
     return sorted_tokens().subspan(first,
                                    (end < trie_.size() ? trie_[end].first_token : sorted_.size()) - first);
   }
-  // kinds_below() of the trie (character_kinds.h).
+  // Returns kinds_below() of the trie (character_kinds.h).
   std::span<const std::uint64_t> kinds_below() const { return kinds_below_; }
 
   StateMaskCache& cache() const { return *cache_; }

@@ -9,9 +9,9 @@ namespace octavo::grammar {
 
 namespace {
 
-// All texts whose marks are correct: between a word character (an ASCII letter, a digit, _) and another
-// character, or not. A state is: whether the last character is a word character, and what the marks since
-// then require of the next character.
+// Returns the automaton of all texts whose marks are correct. A mark \b is correct between a word character
+// (an ASCII letter, a digit, _) and another character; a mark \B is correct elsewhere. A state says whether
+// the last character is a word character, and what the marks since then require of the next character.
 Automaton right_marks() {
   enum Asked : StateId { nothing, boundary, no_boundary };
   constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 4> kWord = {{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}};
@@ -61,7 +61,7 @@ std::optional<Automaton> without_marks(Grammar& grammar, ExprId expr) {
   for (StateId s = 0; s < right->states.size(); ++s) {
     if (right->states[s].accepting) nfa.epsilon(s, end);
     for (const Edge& edge : right->states[s].edges) {
-      // A range never contains both marks and other bytes, since no UTF-8 character contains marks.
+      // A range never contains both marks and other bytes, because no UTF-8 character contains marks.
       if (edge.low >= kNoBoundaryMark)
         nfa.epsilon(s, edge.target);
       else

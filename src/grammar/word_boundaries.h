@@ -15,7 +15,7 @@ inline constexpr std::uint8_t kBoundaryMark = 0xFF, kNoBoundaryMark = 0xFE;
 
 bool has_boundaries(const RegexTree& tree);
 
-// The automaton of an expression, without its marks. nullopt: more than kDfaStatesMax states.
+// Returns the automaton of an expression without its marks; nullopt above kDfaStatesMax states.
 std::optional<Automaton> without_marks(Grammar& grammar, ExprId expr);
 
 }  // namespace octavo::grammar

@@ -36,11 +36,11 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr int kPauseMs = 2;
-constexpr std::size_t kReadBytes = 16 << 10;  // maximum number of bytes in one read
+constexpr std::size_t kReadBytes = 16 << 10;
 constexpr int kSweepMs = 1000;
 
-// Sets the connection's timeouts. The kernel closes the connection about a minute after the peer's host
-// disappears. If only the peer's process is frozen, the connection stays open.
+// Sets timeouts of the connection. The kernel closes it about a minute after the peer's host has become
+// unreachable. If only the peer's process is frozen, the connection stays open.
 void notice_lost_peer(int socket) {
   constexpr std::pair<int, int> kOptions[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
   constexpr int kOn = 1, kUnacknowledgedMs = 60'000;
@@ -55,7 +55,7 @@ class Loop;
 // A connection to a peer.
 struct Link {
   tcp::socket socket;
-  std::unique_ptr<TlsSession> tls = {};  // null: plain HTTP
+  std::unique_ptr<TlsSession> tls = {};  // null for plain HTTP
 };
 
 class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
@@ -85,7 +85,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   CallEvents events_;
   std::string head_;
   Link link_;
-  std::string sending_;  // encrypted bytes that are being sent; only for TLS
+  std::string sending_;  // encrypted bytes that are being sent (TLS only)
   tcp::resolver resolver_;
   asio::steady_timer deadline_;
   asio::steady_timer pause_;
@@ -94,9 +94,9 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::unique_ptr<char[]> received_;  // receive buffer
   std::string unread_;
   int connection_ = 0;    // number of connections that this call has used so far
-  bool writing_ = false;  // whether a write on the current connection is running
-  bool reused_ = false;   // whether the connection has served another call before
-  bool heard_ = false;    // whether a byte of the response has arrived
+  bool writing_ = false;  // a write on the current connection is running
+  bool reused_ = false;   // the connection has served an earlier call
+  bool heard_ = false;    // a byte of the response has arrived
   bool head_delivered_ = false;
   bool over_ = false;
 };
@@ -155,7 +155,7 @@ class Loop : public ClientLoop {
     auto& kept = idle_[peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // Returns a kept connection that, as far as known, the peer has not closed.
+  // Returns a kept connection that is open as far as is known, or nullopt.
   std::optional<Link> take(const CallRequest& request) {
     auto& kept = idle_[peer(request)];
     while (!kept.empty()) {
@@ -175,7 +175,7 @@ class Loop : public ClientLoop {
     std::int64_t since_us;
   };
 
-  // Returns the key of kept connections. Calls with different TLS contexts share no connection.
+  // Returns the key of a peer's kept connections. Calls with different TLS contexts share no connection.
   static std::string peer(const CallRequest& request) {
     const std::string url = request.address.url();
     return request.tls ? fmt::format("{} {}", url, fmt::ptr(request.tls.get())) : url;
@@ -196,7 +196,7 @@ class Loop : public ClientLoop {
   std::shared_ptr<EventLoop> loop_;
   asio::steady_timer sweep_timer_{loop_->io()};
   std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
-  std::unordered_set<OneCall*> calls_;  // running calls
+  std::unordered_set<OneCall*> calls_;
   std::unordered_map<std::string, std::deque<Idle>> idle_;
   bool ending_ = false;
 };
@@ -263,8 +263,8 @@ void OneCall::connect() {
                           });
 }
 
-// Reads while it writes, because a peer that rejects a request may respond before it has read the complete
-// request.
+// Sends the request and reads at the same time, because a peer that rejects a request may respond before it
+// has read the complete request.
 void OneCall::send() {
   ++connection_;
   arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer",
@@ -288,7 +288,7 @@ void OneCall::send_sealed(std::string plain) {
   asio::async_write(link_.socket, asio::buffer(sending_), written());
 }
 
-// Ignores write errors: the read reports the cause, or receives the response.
+// Write errors are ignored, because the read reports the cause or receives the response.
 std::function<void(const error_code&, std::size_t)> OneCall::written() {
   return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
     if (self->over_ || connection != self->connection_) return;
@@ -304,13 +304,14 @@ void OneCall::read() {
       if (!self->over_) self->read();
     });
   }
-  // Each call has a separate read buffer. To use the loop's buffer, the call would have to wait for data
-  // first, which costs a system call for each piece.
+  // Each call has a read buffer. With a shared buffer, the call would first wait until the socket is
+  // readable, which costs one more system call for each piece.
   if (!received_) received_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
   link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
                                [self = shared_from_this()](const error_code& error, std::size_t count) {
                                  if (self->over_) return;
-                                 // TLS has a closing message for the end of a connection.
+                                 // With TLS, a closing message marks the end, so a bare end of the
+                                 // connection is an error.
                                  if (error)
                                    return self->on_peer_gone(error.message(),
                                                              error == asio::error::eof && !self->link_.tls);
@@ -331,16 +332,16 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   read();
 }
 
-// Called when the peer has closed the connection. in_order: whether HTTP or TLS allows the peer to close
-// here.
+// Called when the peer has closed the connection. in_order: whether HTTP or TLS permits the end at this
+// point.
 void OneCall::on_peer_gone(std::string_view why, bool in_order) {
-  // The peer closed the kept connection while the request was sent, so it did not read the request.
+  // The peer closed the kept connection while the request was sent, so it has not read the request.
   if (reused_ && !heard_) {
     error_code ignored;
     link_.socket.close(ignored);
     return connect();
   }
-  if (in_order && !response_->end_of_stream()) {  // end of a response without a length
+  if (in_order && !response_->end_of_stream()) {  // the response has no length and ends with the connection
     if (deliver()) complete();
     return;
   }
@@ -395,8 +396,8 @@ void OneCall::close() {
   resolver_.cancel();
   deadline_.cancel();
   pause_.cancel();
-  asio::post(loop_.io(), [events = std::move(events_)] {});  // destroys the callbacks later, because they may
-                                                             // own their caller
+  // the callbacks are destroyed later, because they may own their caller
+  asio::post(loop_.io(), [events = std::move(events_)] {});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// An HTTP/1.1 client on event loops, for proxies and pollers. A few threads run many calls at the same time.
-// Answers arrive piece by piece; connections are kept alive and reused.
+// An HTTP/1.1 client on event loops, for proxies and pollers. A few threads run many calls at the same
+// time. Responses arrive in pieces. Connections are kept and reused.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +20,33 @@ struct Address {
   std::uint16_t port = 80;
   bool tls = false;
 
-  std::string text() const;  // "host:port", an IPv6 host in brackets
-  std::string url() const;   // "http://host:port", or https
+  std::string text() const;  // "host:port"; an IPv6 host is in brackets
+  std::string url() const;   // "http://host:port" or "https://host:port"
 };
 
-// "http://host[:port]" or "https://...", without a path. Errors: invalid_argument (field "url").
+// Parses "http://host[:port]" or "https://...", without a path. Errors: invalid_argument (field "url").
 Result<Address> parse_base_url(std::string_view url);
 
 struct CallRequest {
   Address address;
   std::string method = "GET";
   std::string target = "/";
-  Headers headers = {};  // without Host, Content-Length, Connection: the client adds those
+  Headers headers = {};  // without Host, Content-Length and Connection, which the client adds
   std::shared_ptr<const std::string> body = {};
   int connect_ms = 5'000;
-  int timeout_ms = 60'000;            // time limit in ms of the complete call, including connecting
-  std::shared_ptr<SSL_CTX> tls = {};  // for https; null: use the client's context
+  int timeout_ms = 60'000;            // limit for the complete call, including connecting
+  std::shared_ptr<SSL_CTX> tls = {};  // context for https; null: the client's context
 };
 
-// Callbacks, on the loop's thread. `end` is called exactly once, as the last one; a cancelled call gets no
-// more callbacks. `end` gets `unavailable` if no connection was made (the peer has received nothing), and
-// `io` after other failures.
+// Callbacks, on the loop's thread. `end` is called exactly once, after the others. A cancelled call gets no
+// further callbacks. The error of `end` is `unavailable` if no connection was made (the peer has received
+// nothing), and `io` after other failures.
 struct CallEvents {
-  std::function<void(Response head)> head;           // called with the response's head (empty body)
-  std::function<void(std::string_view piece)> body;  // called with decoded bytes as they arrive
+  std::function<void(Response head)> head;           // receives the head of the response (empty body)
+  std::function<void(std::string_view piece)> body;  // receives decoded bytes as they arrive
   std::function<void(Result<> result)> end;
-  // Optional. Returns whether to read more. After false, the client calls it again a few milliseconds later;
-  // meanwhile received bytes stay in the kernel.
+  // Optional. Returns whether to read more. After false, the client calls it again a few milliseconds
+  // later; received bytes stay in the kernel until then.
   std::function<bool()> ready = {};
 };
 
@@ -56,18 +56,18 @@ class ClientLoop;
 class Call {
  public:
   virtual ~Call() = default;
-  // Closes the connection, which is all that the peer sees. It has no effect after the end. On the loop's
-  // thread.
+  // Closes the connection. The peer receives no other notice. After the end it has no effect. Called on the
+  // loop's thread.
   virtual void cancel() = 0;
 };
 
 struct AsyncClientOptions {
   int threads = 1;
-  std::size_t idle_connections_max = 256;  // maximum number of idle connections per address and loop
-  int idle_keep_ms = 4'000;  // time in ms for which idle connections are kept; less than 5 s, after which
-                             // common servers close them
+  std::size_t idle_connections_max = 256;  // maximum number per address and loop
+  int idle_keep_ms = 4'000;  // time for which idle connections are kept; below 5 s, after which common
+                             // servers close them
   std::uint32_t header_bytes_max = 64 << 10;
-  std::shared_ptr<SSL_CTX> tls = {};  // client_tls_context() for https; null: trust the system's certificates
+  std::shared_ptr<SSL_CTX> tls = {};  // from client_tls_context(); null: trust the system's certificates
 };
 
 class EventLoop;
@@ -76,15 +76,15 @@ class Exchange;
 class AsyncClient {
  public:
   explicit AsyncClient(AsyncClientOptions options);
-  // Ends the threads. Running calls end without callbacks. Servers on these loops must have ended before.
+  // Ends the threads. Running calls end without callbacks. Servers on these loops must have ended.
   ~AsyncClient();
 
-  // Returns the next loop, round robin. Loops live as long as the client.
+  // Returns the next loop, in round-robin order. Loops live as long as the client.
   ClientLoop& next_loop();
-  // For servers on this client's loops: returns the loop of the exchange's connection. Calls on this loop
+  // Returns the loop of the exchange's connection, for servers on this client's loops. Calls on this loop
   // deliver their data to the exchange's client without a change of threads.
   ClientLoop& loop_of(const Exchange& exchange);
-  // For Server::start().
+  // Returns the loops for Server::start().
   std::span<const std::shared_ptr<EventLoop>> event_loops() const;
 
  private:
@@ -92,7 +92,7 @@ class AsyncClient {
   std::unique_ptr<State> state_;
 };
 
-// An event loop with one thread. post() is safe from any thread; the other functions are called on the loop's
+// An event loop with one thread. post() may be called from any thread, the other functions on the loop's
 // thread.
 class ClientLoop {
  public:

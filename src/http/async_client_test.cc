@@ -152,7 +152,7 @@ TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
 TEST_F(AsyncClientTest, AnAnswerCutShortIsAFailure) {
   serve([](std::shared_ptr<Exchange> e) {
     e->start_stream({});
-    e->write("half");  // drops the exchange without finish()
+    e->write("half");  // the exchange is destroyed without finish()
   });
   const Reply answer = call("/");
   EXPECT_EQ(answer.body, "half");

@@ -29,7 +29,7 @@ class AsyncClientTlsTest : public testing::Test {
     server_ = *std::move(started);
   }
 
-  // Returns the body of the answer, or the error.
+  // Returns the body of the response, or the error.
   std::string call(AsyncClient& client, const std::string& target, std::string body = {},
                    std::shared_ptr<SSL_CTX> tls = {}) {
     std::string answer;

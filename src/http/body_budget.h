@@ -1,4 +1,4 @@
-// Limits the total bytes of all request bodies in a server. A body that exceeds the limit is rejected.
+// Limits the total size of all request bodies in a server.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ class BodyBudget {
  public:
   explicit BodyBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Takes bytes from the budget. If fewer bytes are left, it takes nothing and returns false.
+  // Takes bytes from the budget. Returns false, and takes nothing, if too few bytes are left.
   bool take(std::uint64_t bytes) {
     if (used_.fetch_add(bytes) + bytes <= bytes_max_) return true;
     used_.fetch_sub(bytes);
@@ -26,7 +26,7 @@ class BodyBudget {
   std::uint64_t bytes_max_;
 };
 
-// Bytes that one body has taken from the budget. The destructor returns them.
+// The bytes that one body has taken from the budget. The destructor returns them.
 class BodyShare {
  public:
   BodyShare() = default;
@@ -42,7 +42,7 @@ class BodyShare {
     if (budget_) budget_->give_back(bytes_);
   }
 
-  // Returns false if the budget does not have enough bytes left.
+  // Returns false if the budget has too few bytes left.
   bool grow_to(std::uint64_t bytes) {
     if (bytes <= bytes_) return true;
     if (!budget_->take(bytes - bytes_)) return false;

@@ -1,5 +1,5 @@
-// A small blocking HTTP/1.1 client: for benchmarks, the command line and tests. One connection, one request
-// at a time.
+// A small blocking HTTP/1.1 client for benchmarks, the command line and tests. It has one connection and
+// sends one request at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,20 @@ struct ClientOptions {
   std::uint16_t port = 80;
   bool tls = false;
   std::shared_ptr<SSL_CTX> tls_context = {};  // null: trusts the system's certificates
-  int timeout_ms = 60'000;   // for connecting, and for each wait for bytes
-  std::int64_t deadline_us = 0;  // time (now_us) at which every wait for bytes ends; 0: none
+  int timeout_ms = 60'000;                    // limit for connecting, and for each wait for bytes
+  std::int64_t deadline_us = 0;  // time (now_us) at which every wait for bytes ends; 0: no deadline
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
 };
 
 class Client {
  public:
-  // Errors: io (field "host" or "port"); with TLS, invalid_argument (field "host") if the server's
+  // Errors: io (field "host" or "port"). With TLS, also invalid_argument (field "host") if the server's
   // certificate is not valid for the host.
   static Result<Client> connect(ClientOptions options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
 
-  // Sends a request and reads the whole response.
   Result<Response> request(std::string_view method, std::string_view target, std::string body = {},
                            Headers headers = {});
   Result<Response> get(std::string_view target) { return request("GET", target); }
@@ -41,17 +40,17 @@ class Client {
     return request("POST", target, std::move(body), {{"Content-Type", "application/json"}});
   }
 
-  // Does the same in steps: open() returns the head of the response (empty body). Then read() returns the
-  // body piece by piece as it arrives, and nullopt at the end.
+  // Sends a request and reads the response in steps. open() returns the head (empty body). Each read()
+  // returns a piece of the body as it arrives, and nullopt at the end.
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
-  // Like read(), with a timeout: returns an empty piece if nothing arrived.
+  // Acts like read(), but returns an empty piece if none arrives within `ms` milliseconds.
   Result<std::optional<std::string>> read_for(int ms);
 
-  // Sends raw bytes: for tests with malformed input and clients that disconnect.
+  // Sends bytes without a change, for tests with malformed input or with clients that disconnect.
   Result<> send_raw(std::string_view bytes);
-  Result<std::string> receive_raw();  // available bytes, at least one; "" at the end of the stream
+  Result<std::string> receive_raw();  // returns available bytes, at least one; "" at the end of the stream
   void shutdown_send();
   void close();
 

@@ -26,7 +26,7 @@ namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int kLingerMs = 1000;
-constexpr int kFirstRequestMs = 3000;  // limit for a new connection when the server stops
+constexpr int kFirstRequestMs = 3000;  // limit for a new connection while the server stops
 constexpr std::size_t kLingerBytesMax = 16 << 20;
 
 int refusal_status(const error_code& error) {
@@ -35,7 +35,7 @@ int refusal_status(const error_code& error) {
   return error == beast_http::error::bad_version ? 505 : 400;
 }
 
-// The client's address; "" for a Unix socket.
+// Returns the client's address, or "" for a Unix socket.
 std::string address_of(const asio::generic::stream_protocol::endpoint& peer) {
   const bool v4 = peer.protocol().family() == AF_INET, v6 = peer.protocol().family() == AF_INET6;
   if (!v4 && !v6) return "";
@@ -50,12 +50,13 @@ Headers copied(const beast_http::fields& fields) {
   return headers;
 }
 
-// Whether the header has obsolete line folding (RFC 9112, section 5.2), which programs interpret differently.
+// Returns whether the header has obsolete line folding (RFC 9112, section 5.2), which programs interpret
+// differently.
 bool has_folded_line(std::string_view header) {
   return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
 }
 
-// Returns false for user info, paths and lists, which programs could interpret differently.
+// Returns false for user info, paths and lists, because programs could interpret them differently.
 bool is_host(std::string_view text) {
   return !text.empty() && text.find_first_of("@/\\?#, \t\"<>") == std::string_view::npos;
 }
@@ -96,7 +97,7 @@ void Connection::sweep(std::int64_t now) {
 
 void Connection::stop_when_idle() {
   stopping_ = true;
-  // Before it stops, the connection responds to a request that has begun to arrive, and a new connection
+  // Before the connection stops, it responds to a request that has begun to arrive. A new connection first
   // waits for its first request.
   error_code ignored;
   if (phase_ != Phase::idle || socket_.available(ignored) > 0) return;
@@ -153,11 +154,11 @@ void Connection::on_readable() {
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
-  // Pipelined requests wait in `unread`. If there are too many, they wait in the kernel.
+  // Pipelined requests wait in `unread`; the rest waits in the kernel.
   if (in_.unread.size() < context_->options.header_bytes_max) wait_readable();
 }
 
-// Appends received bytes to in_.unread. Returns false if there is nothing new to parse.
+// Appends received bytes to in_.unread. Returns false if there are no new bytes to parse.
 bool Connection::take_in(std::span<const char> received) {
   if (!tls_) {
     in_.unread.append(received.data(), received.size());
@@ -280,7 +281,7 @@ bool Connection::read_head() {
   return true;
 }
 
-// Counts received bytes instead of the announced length, because a client can announce any length.
+// Counts the received bytes, not the announced length, because a client can announce any length.
 bool Connection::hold_body() {
   if (phase_ == Phase::header) in_.body_share = BodyShare(context_->bodies);
   if (in_.body_share.grow_to(in_.parser->get().body().size())) return true;
@@ -303,7 +304,7 @@ void Connection::dispatch() {
   context_->handler(std::move(exchange));
 }
 
-// After this call, only the response of this request may be written.
+// Starts a response. After this call, only this response may be written.
 std::uint64_t Connection::begin_answer() {
   enter(Phase::answering, 0);
   const std::lock_guard lock(mutex_);
@@ -326,8 +327,8 @@ void Connection::refuse(Response response) {
   respond(begin_answer(), std::move(response));
 }
 
-// Reads and drops input before closing. Closing with unread input would reset the connection, and the client
-// could lose the response.
+// Reads and drops input before it closes. If unread input were left, the close would reset the connection,
+// and the client could lose the response.
 void Connection::linger() {
   if (tls_) {
     tls_->close();
@@ -340,7 +341,7 @@ void Connection::linger() {
   wait_readable();
 }
 
-// Sends a TLS alert if the socket accepts it at once.
+// Sends a TLS alert, if the socket accepts it immediately.
 void Connection::send_last_record() {
   std::string record;
   tls_->seal(record);

@@ -1,9 +1,9 @@
 // One client connection of the server. Private to this module.
 //
-// All socket operations run on the connection's event loop. respond, start_stream, write, finish, on_close
-// and abandon are safe from any thread: they append to outgoing_ under a mutex and post a flush. An idle
-// connection has no read buffer: it waits until the socket is readable, then reads into the loop's scratch
-// buffer.
+// All socket operations run on the connection's event loop. These functions may be called from any thread:
+// respond, start_stream, write, finish, on_close and abandon. They append to outgoing_ under a mutex and
+// post a flush. An idle connection has no read buffer: it waits until the socket is readable, then reads
+// into the loop's scratch buffer.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -33,18 +33,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Socket socket, std::shared_ptr<ServerLoop> loop, std::shared_ptr<const ServerContext> context);
   ~Connection();
 
-  // On the loop's thread.
+  // The functions below are called on the loop's thread.
   void start();
   void refuse_busy();
-  void sweep(std::int64_t now);  // closes the connection or refuses the request after a missed deadline
+  void sweep(std::int64_t now);  // after a missed deadline, closes the connection or refuses the request
   void stop_when_idle();
   void close(CloseReason reason);
 
   const ServerOptions& options() const { return context_->options; }
   std::size_t loop_number() const { return loop_->loop().number(); }
 
-  // Safe from any thread, see Exchange. `serial` identifies the request; calls for a finished request are
-  // ignored.
+  // The functions below may be called from any thread (see Exchange). serial: identifies the request; calls
+  // for a finished request are ignored.
   void respond(std::uint64_t serial, Response response);
   void start_stream(std::uint64_t serial, Response response);
   bool write(std::uint64_t serial, std::string_view piece);
@@ -61,11 +61,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Parser = boost::beast::http::request_parser<GrowingBody>;
 
   struct Incoming {
-    bool waits = false;            // waits until the socket is readable
+    bool waits = false;            // waiting until the socket is readable
     std::int64_t deadline_us = 0;  // 0: no deadline
-    std::string unread;            // bytes received, not yet parsed
+    std::string unread;            // bytes that are not parsed yet
     std::unique_ptr<Parser> parser;
-    Request request;  // without its body while the body is being read
+    Request request;  // has no body while the body is being read
     BodyShare body_share;
     std::size_t lingered_bytes = 0;
   };
@@ -104,17 +104,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<ServerLoop> loop_;
   std::shared_ptr<const ServerContext> context_;
 
-  // On the loop's thread only.
+  // The members below belong to the loop's thread.
   Phase phase_ = Phase::idle;
-  std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
+  std::unique_ptr<TlsSession> tls_;  // null for plain HTTP
   bool stopping_ = false;
-  bool fresh_ = true;  // the client has sent no request yet
+  bool fresh_ = true;  // the client has sent no request
   Incoming in_;
   Sending sending_;
 
-  AnswerForm form_;  // set before the handler is called; constant until the response is complete
+  AnswerForm form_;  // set before the handler is called, then constant until the response is complete
 
-  mutable std::mutex mutex_;  // guards all members below
+  mutable std::mutex mutex_;  // guards the members below
   std::uint64_t serial_ = 0;
   AnswerState answer_ = AnswerState::none;
   bool close_after_answer_ = false;

@@ -17,10 +17,10 @@ class EventLoop {
 
   boost::asio::io_context& io() { return io_; }
   std::size_t number() const { return number_; }           // index among its owner's loops
-  std::array<char, 65536>& scratch() { return scratch_; }  // buffer for input that is processed at once
+  std::array<char, 65536>& scratch() { return scratch_; }  // buffer for input that is processed immediately
 
   void start();
-  // From another thread: runs `work` on the loop and waits for it.
+  // Runs `work` on the loop and waits for it. Called from another thread.
   void run(const std::function<void()>& work);
   // Waits until no work is left and the thread has ended.
   void join();

@@ -1,5 +1,5 @@
-// A request body. Its memory grows with the received bytes and does not depend on Content-Length. Private to
-// this module.
+// A request body. Its memory grows with the received bytes, whatever Content-Length says. Private to this
+// module.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -12,7 +12,7 @@
 
 namespace octavo::http {
 
-// Beast's Body concept, for reading.
+// Implements Beast's Body concept for reading.
 struct GrowingBody {
   using value_type = std::string;
 

@@ -1,6 +1,6 @@
-// Passes arbitrary bytes to the parsers of targets, addresses, forms, event streams and compressed bodies;
-// each must return a value or an error. A server that reads the bytes from a socket must answer or close, and
-// continue to serve.
+// Passes arbitrary bytes to the parsers of targets, addresses, forms, event streams and compressed bodies.
+// Each must return a value or an error. A server that reads the bytes from a socket must respond or close,
+// and continue to serve.
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
@@ -46,7 +46,7 @@ void read_form(std::string_view text) {
     CHECK(part.data.data() >= text.data() && part.data.end() <= text.end());
 }
 
-// The events must not depend on how the bytes are split.
+// Checks that the events do not depend on how the bytes are split.
 void read_events(std::string_view text, std::size_t step) {
   http::SseReader at_once, in_pieces;
   const auto whole = at_once.push(text);
@@ -63,7 +63,7 @@ void inflate_body(std::string_view text) {
   CHECK(out.size() <= kMost);
 }
 
-// The server's reply to these bytes, until it closes.
+// Returns the server's response to these bytes, up to the end of the connection.
 std::string answer_to(const http::Server& server, std::string_view bytes) {
   asio::io_context context;
   asio::ip::tcp::socket socket(context);
@@ -75,7 +75,7 @@ std::string answer_to(const http::Server& server, std::string_view bytes) {
   boost::system::error_code error;
   do {
     asio::read(socket, asio::dynamic_buffer(answer), error);
-  } while (error == asio::error::interrupted);  // the alarm signal of libFuzzer interrupts reads
+  } while (error == asio::error::interrupted);  // libFuzzer's alarm signal interrupts reads
   return answer;
 }
 

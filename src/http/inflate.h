@@ -14,7 +14,7 @@ enum class Inflated : std::uint8_t {
   too_large,  // more than `bytes_max`, or grow() returned false
 };
 
-// Appends the decompressed bytes to `out` piece by piece; calls grow(size) before `out` grows.
+// Appends the decompressed bytes to `out` in pieces. Calls grow(size) before `out` grows.
 Inflated inflate(std::string_view bytes, std::uint64_t bytes_max, std::string& out,
                  const std::function<bool(std::uint64_t size)>& grow);
 

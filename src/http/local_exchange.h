@@ -15,12 +15,11 @@ class LocalExchange final : public Exchange {
  public:
   using Answered = std::function<void(Response)>;
 
-  // answered: called once, on any thread. If the handler drops the exchange, the response is 500.
+  // answered: called once, on any thread. If the handler drops the exchange, the status is 500.
   LocalExchange(Request request, Answered answered);
   ~LocalExchange() override;
 
-  // Acts like a client that disconnects: the handler's on_close is called, and `answered` is no longer
-  // called.
+  // Acts like a client that disconnects: calls the handler's on_close, and never calls `answered`.
   void close();
 
   std::size_t loop_number() const override { return 0; }
@@ -34,8 +33,8 @@ class LocalExchange final : public Exchange {
   void on_close(std::function<void(CloseReason)> callback) override;
 
  private:
-  std::mutex mutex_;   // guards all members below
-  Answered answered_;  // empty after the answer or close()
+  std::mutex mutex_;   // guards the members below
+  Answered answered_;  // empty after the response or close()
   bool closed_ = false;
   Response stream_;
   std::vector<std::function<void(CloseReason)>> on_close_;

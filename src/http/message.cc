@@ -1,7 +1,7 @@
 #include "http/message.h"
 
 #include <algorithm>
-#include <ostream>  // Boost.StringView 1.81 uses it without including it
+#include <ostream>  // Boost.StringView 1.81 needs it and does not include it
 
 #include <boost/beast/http/status.hpp>
 

@@ -1,4 +1,3 @@
-// HTTP messages as plain data.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +16,9 @@ class Headers {
   Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
 
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
-  // Replaces all fields of that name.
+  // Replaces all fields with this name.
   void set(std::string name, std::string value);
-  // Returns the first value of that name, or nullopt if the field is missing.
+  // Returns the first value with this name, or nullopt.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return fields_.size(); }
@@ -32,15 +31,14 @@ class Headers {
 
 struct Request {
   std::string method;  // as sent: "GET", "POST", ...
-  std::string path;    // percent-decoded; begins with '/', and has no dot segments ("*" for OPTIONS *)
-  std::string query;   // the part after '?', still encoded
-  std::string encoded_path = {};  // the path as sent; a percent-encoded slash in it does not separate
-                                  // segments
+  std::string path;    // percent-decoded; begins with '/' and has no dot segments ("*" for OPTIONS *)
+  std::string query;   // part after '?', percent-encoded
+  std::string encoded_path = {};  // path as sent; a percent-encoded slash in it does not separate segments
   Headers headers;
   std::string body;
   std::string peer;  // the client's address
-  // Source of a request: a client; this process (LocalExchange, with a chosen name as `peer`); or a
-  // background task of this process, whose requests yield to all others.
+  // Source of a request: a client, this process (a LocalExchange with a chosen `peer`), or a background
+  // task of this process, whose requests have a lower priority than all others.
   enum class Origin : std::uint8_t { client, process, background };
   Origin origin = Origin::client;
 };
@@ -48,11 +46,11 @@ struct Request {
 struct Response {
   int status = 200;
   std::string content_type = "application/json";
-  Headers headers{};  // without Content-Type, Content-Length, Date, Connection: the server adds those
+  Headers headers{};  // without Content-Type, Content-Length, Date and Connection, which the server adds
   std::string body{};
 };
 
-// The reason for a status, such as "Not Found" for 404.
+// Returns the reason phrase of a status, such as "Not Found" for 404.
 std::string_view reason_phrase(int status);
 
 bool equal_ignoring_case(std::string_view a, std::string_view b);

@@ -1,4 +1,4 @@
-// Reads one response from the bytes of a connection. Both clients use it. Private to this module.
+// Reads one response from the bytes of a connection, for both clients. Private to this module.
 #pragma once
 
 #include <boost/beast/http/parser.hpp>
@@ -13,19 +13,20 @@
 
 namespace octavo::http {
 
-// The head of a request, with the empty line. body: null or empty for a request without Content-Length.
+// Returns the head of a request, including the empty line. body: null or empty for a request without
+// Content-Length.
 std::string request_head(std::string_view method, std::string_view target, std::string_view host,
                          const Headers& headers, const std::string* body);
 
 class ResponseReader {
  public:
-  // method: that of the request; a response to HEAD has no body.
+  // method: of the request, because a response to HEAD has no body.
   ResponseReader(std::string_view method, std::uint32_t header_bytes_max,
                  boost::optional<std::uint64_t> body_bytes_max);
 
-  // Removes the bytes that it has parsed from `unread`. Skips interim responses such as 100 Continue.
+  // Parses bytes and removes them from `unread`. Skips interim responses such as 100 Continue.
   boost::system::error_code parse(std::string& unread);
-  // Called when the peer has closed the connection. Error: the response is not complete.
+  // Called when the peer has closed the connection. Returns an error if the response is incomplete.
   boost::system::error_code end_of_stream();
 
   bool has_head() const;

@@ -13,7 +13,7 @@
 namespace octavo::http {
 namespace {
 
-constexpr long kHour = 3600;  // tolerance for different clocks
+constexpr long kHour = 3600;  // tolerance for clocks that differ
 constexpr long kTenYears = 3650L * 24 * kHour;
 
 template <class Write>

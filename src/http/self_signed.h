@@ -10,8 +10,8 @@ struct SelfSigned {
   std::string key;          // PEM
 };
 
-// Makes a certificate for `name` with a new key (P-256), valid for ten years. alternative_names: in OpenSSL's
-// syntax ("IP:127.0.0.1").
+// Makes a certificate for `name` with a new P-256 key, valid for ten years. alternative_names: in OpenSSL's
+// syntax, such as "IP:127.0.0.1".
 SelfSigned make_self_signed(const std::string& name, const std::string& alternative_names);
 
 }  // namespace octavo::http

@@ -15,12 +15,11 @@ namespace octavo::http {
 
 class Connection;
 
-// State that all connections of a server share.
 struct ServerContext {
   ServerOptions options;
   Handler handler;
   std::shared_ptr<BodyBudget> bodies;
-  std::shared_ptr<ServerTls> tls{};  // null: plain HTTP
+  std::shared_ptr<ServerTls> tls{};  // null for plain HTTP
 };
 
 class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
@@ -31,16 +30,16 @@ class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
   boost::asio::io_context& io() { return loop_->io(); }
 
   void start();
-  void expect() { ++expected_; }                     // announces a call of add(); any thread
-  bool add(std::shared_ptr<Connection> connection);  // adds a connection that expect() has announced; false:
-                                                     // the loop is ending
+  void expect() { ++expected_; }                     // announces a call of add(), from any thread
+  bool add(std::shared_ptr<Connection> connection);  // adds an announced connection; returns false if the
+                                                     // loop is ending
   void remove(Connection* connection);
   std::size_t size() const { return count_ + expected_; }
 
-  void stop_idle();  // closes connections when they become idle; any thread
+  void stop_idle();  // closes connections as they become idle; from any thread
   bool stops_idle() const { return stops_idle_; }
-  // Closes all connections before it returns, and rejects connections that are added later. Called from
-  // another thread than the loop's.
+  // Closes all connections before it returns, and rejects later ones. Called from another thread than the
+  // loop's.
   void close_all();
 
  private:

@@ -21,7 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
 
-// A server with the test's handler, and its clients.
 class ServerTest : public ::testing::Test {
  protected:
   void serve(Handler handler, ServerOptions options = {}) {
@@ -31,7 +30,7 @@ class ServerTest : public ::testing::Test {
   }
   Client client() { return Client::connect({.port = server_->port(), .timeout_ms = 60'000}).value(); }
 
-  // Sends bytes and reads until the server closes.
+  // Sends bytes and reads until the server closes the connection.
   std::string raw(std::string_view bytes) {
     Client c = client();
     EXPECT_TRUE(c.send_raw(bytes).has_value());
@@ -148,7 +147,7 @@ TEST_F(ServerTest, CutsOffAStreamThatIsNotRead) {
   EXPECT_EQ(reason.get(), CloseReason::too_slow);
 }
 
-// A client is too slow only if it does not read earlier pieces; a single large piece is not enough.
+// A client is too slow only if it does not read earlier pieces. One large piece is not enough.
 TEST_F(ServerTest, APieceLargerThanTheBufferReachesItsReader) {
   const std::string piece(4 << 20, 'x');
   serve(
@@ -413,7 +412,7 @@ TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
   stopper.join();
 }
 
-// Servers replace one another on a port while clients connect. No connection may be reset.
+// Servers replace one another on a port while clients connect. No connection is reset.
 TEST(Servers, ShareAPort) {
   std::atomic<int> answered = 0, answered_by_next = 0;
   const auto answering = [](std::atomic<int>& count) {
@@ -483,7 +482,7 @@ TEST_F(ServerTest, SurvivesRandomBytes) {
     c.shutdown_send();
     if (round % 2 == 0) (void)c.receive_raw();
   }
-  // On a busy machine, the 100 ms of this connection may also be over.
+  // On a busy machine, this connection may also time out after its 100 ms.
   EXPECT_TRUE(eventually([&] {
     const auto alive = client().get("/alive");
     return alive && alive->status == 200;

@@ -23,7 +23,7 @@ constexpr std::int64_t kLookUs = 1'000'000;
 // ALPN protocol names with length prefixes (RFC 7301).
 constexpr std::string_view kHttp1 = "\x08http/1.1", kHttp2 = "\x02h2";
 
-// spoken: the only protocol that the server supports.
+// spoken: the only protocol of the server.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned int offered_size, void* spoken) {
   const auto& name = *static_cast<const std::string_view*>(spoken);
@@ -55,7 +55,7 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
   ERR_clear_error();
   SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
   SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);  // an idle connection has no buffers
+  SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);  // idle connections have no buffers
   SSL_CTX_set_alpn_select_cb(c, choose_protocol,
                              const_cast<std::string_view*>(options.http2 ? &kHttp2 : &kHttp1));
   if (options.self_signed)
@@ -73,7 +73,7 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
   if (options.cert_reqs > 0) verify |= SSL_VERIFY_PEER;
   if (options.cert_reqs > 1) verify |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
   SSL_CTX_set_verify(c, verify, nullptr);
-  // If clients are verified, resumed sessions would need a session id context.
+  // With verified clients, session resumption would need a session id context.
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(c, 0);
   return context;

@@ -13,28 +13,29 @@
 
 namespace octavo::http {
 
-// Names and meanings are those of vLLM's (uvicorn's) --ssl-* flags.
+// The names and meanings are those of vLLM's (uvicorn's) --ssl-* flags.
 struct TlsOptions {
-  std::string certfile{};    // PEM: the server's certificate chain; "": no TLS
-  std::string keyfile{};     // PEM: the certificate's private key; "": the key is in certfile
-  std::string ca_certs{};    // PEM: authorities whose client certificates are accepted
-  int cert_reqs = 0;         // client certificates: 0 not requested, 1 checked if sent, 2 required
+  std::string certfile{};    // PEM: certificate chain of the server; "": no TLS
+  std::string keyfile{};     // PEM: private key of the certificate; "": the key is in certfile
+  std::string ca_certs{};    // PEM: authorities that sign client certificates
+  int cert_reqs = 0;         // client certificates: 0 not requested, 1 verified if sent, 2 required
   std::string ciphers{};     // OpenSSL's cipher list for TLS 1.2; "": OpenSSL's default
   bool refresh = false;      // reload the files when they change
-  bool self_signed = false;  // use a new self-signed certificate instead of the files
+  bool self_signed = false;  // new self-signed certificate instead of the files
   bool http2 = false;        // offer HTTP/2 instead of HTTP/1.1
 
   bool enabled() const { return !certfile.empty(); }
 };
 
-// The current certificates. Safe from any thread.
+// The server's current certificates. May be used from any thread.
 class ServerTls {
  public:
-  // Errors name the flag: an unreadable file, a key that does not match the certificate, an unknown cipher.
+  // Errors name the flag: a file cannot be read, a key does not match the certificate, or a cipher is
+  // unknown.
   static Result<std::unique_ptr<ServerTls>> load(TlsOptions options);
 
-  // Starts a session. With `refresh`, first reloads changed files, at most once per second. If the new files
-  // are invalid, logs it and keeps the old certificates.
+  // Starts a session. With `refresh`, it first reloads changed files, at most once per second. If the new
+  // files are invalid, it logs the error and keeps the old certificates.
   std::unique_ptr<TlsSession> session();
 
  private:

@@ -44,8 +44,8 @@ class ServerTlsTest : public ::testing::Test {
     server_ = *std::move(started);
   }
 
-  // A client that uses OpenSSL directly, with or without a client certificate. Returns "" if the server
-  // closed the connection.
+  // Sends a GET request as a client that uses OpenSSL directly, with or without a client certificate.
+  // Returns "" if the server closed the connection.
   std::string get(const std::string& path, const char* own_certificate = nullptr,
                   std::string* subject = nullptr) {
     const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
@@ -100,7 +100,7 @@ TEST_F(ServerTlsTest, OurOwnClientTrustsTheCertificateAndIsAnswered) {
                                  .tls_context = client_tls_context({}).value(),
                                  .timeout_ms = 60'000});
   ASSERT_TRUE(client) << client.error().message;
-  for (int i = 0; i < 3; ++i) {  // all on one connection
+  for (int i = 0; i < 3; ++i) {  // on one connection
     const auto answer = client->request("POST", "/x", std::string(300'000, 'b'));
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->body, "/x127.0.0.1" + std::string(300'000, 'b'));
@@ -207,7 +207,7 @@ TEST_F(ServerTlsTest, WrongFilesNameTheirFlag) {
   }
 }
 
-// Sends a request over a Unix socket, and reads until the server closes.
+// Sends a request over a Unix socket, and reads until the server closes the connection.
 std::string get_over(const std::string& path) {
   const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};

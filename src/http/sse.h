@@ -7,16 +7,16 @@
 
 namespace octavo::http {
 
-// "data: {payload}\n\n". The payload contains no line break: JSON on one line.
+// Returns "data: {payload}\n\n". The payload contains no line break: it is JSON on one line.
 std::string sse_event(std::string_view payload);
-// "event: {name}\ndata: {payload}\n\n".
+// Returns "event: {name}\ndata: {payload}\n\n".
 std::string sse_event(std::string_view name, std::string_view payload);
 
-// Splits a byte stream into events and returns their data. The bytes may be split anywhere. Comments and
-// fields other than data are ignored.
+// Splits a byte stream into events and returns their data. Any pieces of the stream are accepted. Comments
+// and fields other than data are ignored.
 class SseReader {
  public:
-  // Returns the events that these bytes complete, in order.
+  // Returns the events that `bytes` completes, in order.
   std::vector<std::string> push(std::string_view bytes);
 
  private:

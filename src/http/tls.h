@@ -1,5 +1,5 @@
 // TLS for clients, and functions that load certificate files for clients and servers. Clients trust the
-// system's certificates (SSL_CERT_FILE and SSL_CERT_DIR replace them, as for every program with OpenSSL).
+// system's certificates. As in every program with OpenSSL, SSL_CERT_FILE and SSL_CERT_DIR replace these.
 #pragma once
 
 #include <memory>
@@ -13,28 +13,30 @@
 namespace octavo::http {
 
 struct ClientTlsOptions {
-  // PEM: authorities that sign servers' certificates, in addition to the system's
+  // PEM: authorities for servers' certificates, in addition to the system's
   std::vector<std::string> ca_files{};
-  std::string certfile{};  // PEM: the client's certificate; "": none
-  std::string keyfile{};   // PEM: the certificate's private key; "": the key is in certfile
+  std::string certfile{};  // PEM: certificate of the client; "": no certificate
+  std::string keyfile{};   // PEM: private key of the certificate; "": the key is in certfile
   bool verify = true;      // false: accepts any server certificate
 };
 
-// The context of clients without options. All share it, because loading the system's certificates is slow.
+// Returns the context of clients without options. It is shared, because loading the system's certificates
+// is slow.
 const std::shared_ptr<SSL_CTX>& system_tls_context();
-// Context for client sessions. Errors: an unreadable file, a key that does not match; fields "ca-cert-paths",
-// "client-cert-path" and "client-key-path".
+// Returns a context for client sessions. Errors: a file cannot be read, or a key does not match; fields
+// "ca-cert-paths", "client-cert-path" and "client-key-path".
 Result<std::shared_ptr<SSL_CTX>> client_tls_context(const ClientTlsOptions& options);
 
 // Requires that the server's certificate is valid for `host`, a name or an address.
 void expect_host(SSL* ssl, const std::string& host);
-// Loads a certificate chain and its private key ("": in the same file). Errors name the field: an unreadable
-// file, a key that does not match.
+// Loads a certificate chain and its private key; a keyfile "" means certfile. Errors name the field: a file
+// cannot be read, or a key does not match.
 Result<> use_certificate(SSL_CTX* context, const std::string& certfile, const std::string& keyfile,
                          std::string_view cert_field, std::string_view key_field);
-// OpenSSL's last error as an error of `field`. file: a path or a text.
+// Returns OpenSSL's last error as an error of `field`. file: a path or a text.
 std::unexpected<Error> wrong_tls_file(std::string_view field, const std::string& file);
-// A short reason for a failed call: an untrusted certificate, OpenSSL's last error, or a closed connection.
+// Returns a short reason for a failed call: an untrusted certificate, OpenSSL's last error, or a closed
+// connection.
 std::string tls_error(SSL* ssl);
 
 }  // namespace octavo::http

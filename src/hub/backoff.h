@@ -9,14 +9,14 @@ namespace octavo::hub {
 
 class Backoff {
  public:
-  // Called after a failure: logs it, and waits before the next attempt. Returns the failure itself if it is
-  // not `unavailable` (a retry cannot help), or `io` after the last attempt.
+  // Called after a failed attempt: logs the failure, and waits before the next attempt. Returns the failure
+  // itself if it is not `unavailable` (a retry cannot help), or `io` after the last attempt.
   Result<> wait(const Error& failure);
 
-  // Sets the minimum of the next pause, from the server's Retry-After.
+  // Sets a minimum for the next pause, from the server's Retry-After.
   void at_least(std::chrono::milliseconds pause) { server_pause_ = pause; }
 
-  // Resets the number of retries, after progress.
+  // Called after progress: resets the number of attempts.
   void reset() { *this = {}; }
 
  private:

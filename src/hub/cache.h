@@ -1,9 +1,9 @@
 // The model cache on disk, in the layout of Python's huggingface_hub, which can share it:
 //
-//   models--org--name/refs/main                    the branch's last known commit
-//   models--org--name/snapshots/COMMIT/config.json -> ../../blobs/ETAG
-//   models--org--name/blobs/ETAG                   the bytes, shared by all snapshots
-//   .locks/models--org--name/ETAG.lock             held by the process that downloads the blob
+// models--org--name/refs/main                    the branch's last known commit
+// models--org--name/snapshots/COMMIT/config.json -> ../../blobs/ETAG
+// models--org--name/blobs/ETAG                   the file's content, shared by all snapshots
+// .locks/models--org--name/ETAG.lock             locked by the process that downloads the blob
 #pragma once
 
 #include <filesystem>
@@ -28,12 +28,12 @@ class RepoCache {
   std::filesystem::path lock(std::string_view etag) const { return locks_ / (std::string(etag) + ".lock"); }
   std::filesystem::path snapshot(std::string_view commit) const { return snapshots() / commit; }
 
-  // Returns the last known commit of a revision; nullopt if it is unknown. A revision that is a commit is
-  // returned unchanged.
+  // Returns the last known commit of a revision, or nullopt. A revision that is a commit is returned
+  // unchanged.
   std::optional<std::string> commit_of(const std::string& revision) const;
   Result<> set_commit_of(const std::string& revision, const std::string& commit) const;
 
-  // Creates the link `file` in the snapshot, which points to the blob.
+  // Creates a symbolic link `file` in the snapshot, which points to the blob.
   Result<> link(std::string_view commit, const std::string& file, std::string_view etag) const;
 
  private:
@@ -41,7 +41,7 @@ class RepoCache {
   std::filesystem::path locks_;
 };
 
-// Returns "org/name" for the folder "models--org--name"; nullopt if it is not a model's folder.
+// Returns "org/name" for the folder "models--org--name", or nullopt if the folder is not a model's.
 std::optional<std::string> repo_of_folder(const std::string& folder);
 
 }  // namespace octavo::hub

@@ -20,12 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kProgress = 1 << 20;  // number of new bytes that resets the count of failures
+constexpr std::uint64_t kProgress = 1 << 20;  // number of new bytes after which the count of failures is
+                                              // reset
 
-// The received bytes of a blob, in blobs/ETAG.incomplete.
+// An incomplete download of a blob, in the file blobs/ETAG.incomplete.
 class Partial {
  public:
-  // Continues an earlier incomplete download.
+  // Opens the file and continues an earlier download.
   static Result<Partial> open(const fs::path& path, const BlobInfo& blob, const Transfer& transfer) {
     TRY(File file, File::open(path));
     Partial partial(std::move(file), blob, transfer);
@@ -58,8 +59,8 @@ class Partial {
     return {};
   }
 
-  // Returns whether a complete file has the right SHA-256; small files have other etags and are not checked.
-  // After this call, bytes may be appended only after clear().
+  // Returns whether a complete file has the right SHA-256. Small files have other etags and are not
+  // checked. After this call, bytes may be appended only after clear().
   bool is_right() { return blob_.etag.size() != 64 || sha256_.hex() == blob_.etag; }
 
   // Renames the complete file atomically.
@@ -107,7 +108,7 @@ std::uint64_t size_or_zero(const fs::path& file) {
   return absent ? 0 : size;
 }
 
-// Receives the bytes of one connection. Errors: `unavailable` if bytes are missing.
+// Receives bytes over one connection. Errors: `unavailable` if the connection ends before the last byte.
 Result<> receive(const Open& open, const BlobInfo& blob, const Transfer& transfer, Partial& partial,
                  Backoff& backoff) {
   TRY(Opened answer, open(partial.size(), backoff));

@@ -1,4 +1,3 @@
-// An open file, and locks between processes.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +9,8 @@ namespace octavo::hub {
 
 class File {
  public:
-  // Opens the file for reading and writing. Creates the file and its folder if they do not exist. Error: io.
+  // Opens the file for reading and writing. Creates the file and its folder if they do not exist. Errors:
+  // io.
   static Result<File> open(std::filesystem::path path);
   File(File&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
@@ -26,8 +26,8 @@ class File {
   std::filesystem::path path_;
 };
 
-// Waits for the lock on the file. The lock is released when the returned object is destroyed or the process
-// ends.
+// Waits for the lock on the file. The lock is released when the returned object is destroyed or when the
+// process ends.
 Result<File> locked(const std::filesystem::path& path);
 
 }  // namespace octavo::hub

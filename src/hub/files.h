@@ -1,4 +1,3 @@
-// Reads small files, and writes files atomically.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +8,15 @@
 
 namespace octavo::hub {
 
-// Returns the first word of a file, "" for an empty or missing file.
+// Returns the first word of a file, or "" if the file is empty or missing.
 std::string read_word(const std::filesystem::path& file);
 
-// Creates or replaces a file atomically, and creates its folders. Error: io.
+// Creates or replaces a file atomically, and creates its folders. Errors: io.
 Result<> write_whole(const std::filesystem::path& file, std::string_view bytes);
 
-// Creates the parent folder of the file. Error: io.
 Result<> make_parent(const std::filesystem::path& file);
 
-// An error such as "No space left on device", with the file's name.
+// Returns an error with the text of errno, such as "No space left on device", and the file's name.
 std::unexpected<Error> file_failure(std::string_view what, const std::filesystem::path& file);
 
 }  // namespace octavo::hub

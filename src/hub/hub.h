@@ -1,7 +1,7 @@
-// The hub's HTTP API: the file list of a repository, and its files. All calls block. Several threads may use
-// one object.
+// Client of the hub's HTTP API: lists the files of a repository and downloads them. All calls block.
+// Several threads may use one object.
 //
-// Functions return `unavailable` if a retry may help; otherwise they return `not_found`, `invalid_argument`
+// Functions return `unavailable` if a retry may help. Otherwise they return `not_found`, `invalid_argument`
 // or `corrupt`, with the reason and the remedy.
 #pragma once
 
@@ -18,19 +18,17 @@
 
 namespace octavo::hub {
 
-// The files of a repository at a commit.
 struct Listing {
   std::string commit;
   std::vector<std::string> files;
 };
 
-// A client for one repository on the hub.
 class Hub {
  public:
-  // Errors: invalid_argument, field HF_ENDPOINT or HF_TOKEN.
+  // Errors: invalid_argument (field HF_ENDPOINT or HF_TOKEN).
   static Result<Hub> make(const Settings& settings, std::string repo);
 
-  // Lists the files. `backoff` receives the server's Retry-After.
+  // Lists the files. Passes the server's Retry-After to `backoff`.
   Result<Listing> list(const std::string& revision, Backoff& backoff) const;
   Result<BlobInfo> info(const std::string& commit, const std::string& file, Backoff& backoff) const;
   // See hub::Open.

@@ -1,5 +1,5 @@
-// Sends HTTP requests to one server; the credentials are sent only to this server. All calls block. Several
-// threads may use one object.
+// Sends HTTP requests to one server, and sends the credentials only to this server. All calls block.
+// Several threads may use one object.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ struct Opened {
 
 class Origin {
  public:
-  // authorization: value of the Authorization header; "": the header is not sent.
+  // authorization: value of the Authorization header; if "", the header is not sent.
   Origin(http::Url url, std::string authorization)
       : url_(std::move(url)), authorization_(std::move(authorization)) {}
 
   const http::Url& url() const { return url_; }
   bool anonymous() const { return authorization_.empty(); }
 
-  // Error: `unavailable` if the server does not answer.
+  // Errors: `unavailable` if the server does not respond.
   Result<Opened> request(std::string_view method, const http::Url& url, const http::Headers& headers) const;
-  // Follows redirections to any host, but not from https to http.
+  // Sends a GET request and follows redirections to any host, but not from https to http.
   Result<Opened> get(http::Url url, const http::Headers& headers) const;
 
  private:
@@ -44,21 +44,21 @@ class Origin {
   std::string authorization_;
 };
 
-// Headers that request the bytes from `offset` on.
+// Returns headers that request the bytes from `offset` to the end.
 http::Headers range_from(std::uint64_t offset);
 
-// Reads the whole body. `what`: its name in errors.
+// Reads the whole body. what: name of the body in errors.
 Result<std::string> read_text(Opened& opened, std::size_t bytes_max, std::string_view what);
 
-// The error for an unexpected status: `unavailable` if a retry may help. `backoff` receives the server's
-// Retry-After.
+// Returns the error for an unexpected status; `unavailable` if a retry may help. Passes the server's
+// Retry-After to `backoff`.
 std::unexpected<Error> unexpected_status(std::string_view what, std::string_view host,
                                          const http::Response& response, Backoff& backoff);
 
 // Shortens a server's text to one line, for error messages.
 std::string printable(std::string_view text);
 
-// Parses a decimal number. nullopt: not a number.
+// Parses a decimal number. Returns nullopt if the text is not a number.
 std::optional<std::uint64_t> number(std::optional<std::string_view> text);
 
 }  // namespace octavo::hub

@@ -1,5 +1,4 @@
-// An index of Python packages (PEP 503), such as PyPI: finds and downloads files. All calls block. Several
-// threads may use one object.
+// An index of Python packages (PEP 503), such as PyPI. All calls block. Several threads may use one object.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +14,12 @@ namespace octavo::hub {
 
 class PackageIndex {
  public:
-  // `url` is pip's index-url. Error: invalid_argument, field PIP_INDEX_URL; the message contains no password.
+  // url: pip's index-url. Errors: invalid_argument (field PIP_INDEX_URL); the message contains no password.
   static Result<PackageIndex> make(const std::string& url);
 
   const std::string& host() const { return origin_.url().host; }
 
-  // The URL of a file of a project. Errors: `unavailable` if the index does not answer; not_found;
+  // Returns the URL of a file of a project. Errors: `unavailable` if the index does not respond; not_found;
   // invalid_argument.
   Result<http::Url> find(std::string_view project, std::string_view file) const;
   // See hub::Open.
@@ -31,8 +30,7 @@ class PackageIndex {
   Origin origin_;
 };
 
-// Finds the link to `file` in a project's page, and returns its target without the fragment. nullopt: no such
-// link.
+// Finds the link to `file` in a project's page, and returns its target without the fragment, or nullopt.
 std::optional<std::string> link_to(std::string_view page, std::string_view file);
 
 }  // namespace octavo::hub

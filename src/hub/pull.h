@@ -1,4 +1,3 @@
-// Provides a model or a LoRA adapter of the hub on disk, from the cache or by download.
 #pragma once
 
 #include <filesystem>
@@ -10,10 +9,10 @@
 
 namespace octavo::hub {
 
-// Returns the folder or GGUF file to load. It requests the revision's commit from the hub, then downloads
-// missing files. It sends no request if the revision is a commit in the cache, or if `settings` say offline.
-// If the hub is unreachable, it uses the cache. "demo" is the small model of hub/packaged_model.h. Errors
-// name the remedy.
+// Returns the folder or GGUF file to load. Requests the revision's commit from the hub, then downloads
+// missing files. Sends no request if the revision is a commit in the cache, or if `settings` say offline.
+// Uses the cache if the hub is unreachable. "demo" is the small model of hub/packaged_model.h. Errors name
+// the remedy.
 Result<std::filesystem::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher);
 // Returns the folder of a LoRA adapter.
 Result<std::filesystem::path> pull_adapter(const ModelName& name, const Settings& settings,

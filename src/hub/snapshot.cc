@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kIndexBytesMax = 64 << 20;
 
-// Names of files, relative to the folder. Skips broken links.
+// Returns the names of the files, relative to the folder. Skips broken links.
 std::vector<std::string> names_below(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -32,7 +32,7 @@ std::unexpected<Error> missing(std::string_view file) {
   return field_failure("model", ErrorCode::not_found, "{} is missing", file);
 }
 
-// The shards that the index lists.
+// Returns the shards that the index lists.
 Result<std::set<std::string>> shards_of(const fs::path& index) {
   std::error_code error;
   if (const std::uintmax_t size = fs::file_size(index, error); error || size > kIndexBytesMax)

@@ -32,7 +32,8 @@ Result<Stdio> opened(const fs::path& path, const char* mode) {
   return file;
 }
 
-// Reads the local header of a member (APPNOTE.TXT 4.3.7), up to its data.
+// Reads the local header of a member (APPNOTE.TXT 4.3.7). The file's position is at the member's data after
+// this.
 Result<> read_header(std::FILE* in, std::string_view member, const fs::path& archive) {
   constexpr std::size_t kMethod = 8, kNameLength = 26, kExtraLength = 28;
   constexpr unsigned kDeflated = 8;

@@ -1,4 +1,4 @@
-// Rerankers whose scores are the logits of words: finds the tokens of these words.
+// Finds the tokens of the words whose logits are a reranker's scores.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// If config.json or hf_overrides contain vLLM's classifier_from_token (words such as "no" and "yes"), adds
-// the ids of these tokens to hf_overrides as classifier_token_ids. tokenizer: path of the tokenizer.
-// Errors: the field is invalid, a word is not exactly one token, or hf_overrides is not a JSON object.
+// Adds classifier_token_ids to hf_overrides if config.json or hf_overrides have vLLM's
+// classifier_from_token (words such as "no" and "yes"). tokenizer: path of the tokenizer. Errors: the field
+// is invalid, a word is not exactly one token, or hf_overrides is not a JSON object.
 Result<> name_classifier_tokens(EngineOptions& options, const std::string& tokenizer);
 
 }  // namespace octavo

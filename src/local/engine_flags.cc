@@ -293,15 +293,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the folders of the library that contains this function and of this program, and their parent
+// Returns the folders of this program and of the library that contains this function, with their parent
 // folders.
 std::vector<fs::path> folders_of_code() {
   std::error_code ignored;
   std::vector<fs::path> folders;
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&demo_model_dir), &here);
-  // The library comes first, because the program may be a Python interpreter whose folder has another version
-  // of octavo.
+  // The library is first, because the program may be a Python interpreter, whose folder may have another
+  // version of octavo.
   for (const fs::path& code : {fs::canonical(here.dli_fname ? here.dli_fname : "", ignored),
                                fs::read_symlink("/proc/self/exe", ignored)})
     for (fs::path p = code.parent_path(); p.has_relative_path(); p = p.parent_path()) folders.push_back(p);

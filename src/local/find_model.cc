@@ -16,13 +16,13 @@
 namespace octavo {
 namespace {
 
-// True if it cannot be a name on the Hub.
+// Returns whether the text cannot be a name on the Hub.
 bool looks_like_a_path(const std::string& given) {
   return given.starts_with('/') || given.starts_with('.') || given.starts_with('~') || given.ends_with('/') ||
          given.ends_with(".gguf") || std::ranges::count(given.substr(0, given.find('@')), '/') > 1;
 }
 
-// Download settings from the flags; those not set come from the environment.
+// Returns the download settings of the flags, and of the environment for flags that are not set.
 hub::Settings settings_of(const HubFlags& flags) {
   hub::Settings settings = hub::settings_of(flags.environment);
   if (!flags.download_dir.empty()) settings.cache_dir = flags.download_dir;
@@ -30,7 +30,7 @@ hub::Settings settings_of(const HubFlags& flags) {
   return settings;
 }
 
-// Downloads a model. Shows a progress bar on a terminal, otherwise logs one line per file.
+// Downloads a model. On a terminal it shows a progress bar; otherwise it logs one line per file.
 Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, decltype(hub::pull)& pull) {
   ProgressBar bar("downloading " + name.repo, "GB", 1e9);
   const bool watched = isatty(STDERR_FILENO) == 1;
@@ -45,7 +45,7 @@ Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, 
   return path.string();
 }
 
-// Phi-4-multimodal needs its own adapter to read images.
+// Adds the adapter of Phi-4-multimodal, which it needs for images.
 Result<> take_own_adapter(EngineOptions& options) {
   const std::string folder = options.model.dir + "/vision-lora";
   std::error_code ignored;

@@ -1,5 +1,5 @@
-// Finds the model that a user names: a folder, a GGUF file, or a name on the Hugging Face Hub. Without a
-// name it is the demo model.
+// Finds the model that a user names: a folder, a GGUF file, or a name on the Hugging Face Hub. The default
+// is the demo model.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,6 @@
 
 namespace octavo {
 
-// Options for downloads from the Hub.
 struct HubFlags {
   hub::Environment environment;  // default values of the flags; must be set
   std::string revision;
@@ -26,20 +25,20 @@ void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environm
 // Adds only --download-dir.
 void add_cache_flag(CLI::App& command, HubFlags& flags, hub::Environment environment);
 
-// Folder that contains downloaded models.
+// Returns the folder of downloaded models.
 std::filesystem::path cache_dir(const HubFlags& flags);
 
-// Returns the path to load. If `given` is not a path, it is a Hub name: the model is taken from the cache,
-// or downloaded into it. The download shows a progress bar on a terminal; otherwise it logs one line per
-// file. Errors: field "model", and those of hub::pull.
+// Returns the path to load. If `given` is not a path, it is a Hub name, and the model is loaded from the
+// cache or downloaded. On a terminal a download shows a progress bar; otherwise it logs one line per file.
+// Errors: field "model", and those of hub::pull.
 Result<std::string> find_model(const std::string& given, const HubFlags& flags);
-// Replaces the names of the model and of its draft model by paths. The flags that choose a revision apply
-// only to the model.
+// Replaces the names of the model and of its draft model by paths. The flags for the revision apply only to
+// the model.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
-// Returns the folder of a LoRA adapter, found like a model. A path that does not exist and cannot be a Hub
-// name is returned unchanged. Any thread.
+// Returns the folder of a LoRA adapter, which it finds like a model. Returns `given` if it is a missing
+// path that cannot be a Hub name. May be called from any thread.
 Result<std::string> find_adapter(const std::string& given, const HubFlags& flags);
-// Does the same as find_model(), but only for Hub names.
+// Acts like find_model(), but accepts only Hub names.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 
 }  // namespace octavo

@@ -15,7 +15,7 @@ std::vector<std::string> parts_of(const std::string& names) {
   return parts;
 }
 
-// Replaces 32k and 1M by digits. The range is checked afterwards.
+// Replaces suffixes as in 32k and 1M by digits. The range is checked afterwards.
 const CLI::Validator& suffix() {
   static const CLI::Validator expand(
       [](std::string& text) {

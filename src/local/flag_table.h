@@ -3,7 +3,7 @@
 //
 //   constexpr FlagRow<EngineOptions> kDevice[] = {
 //       {"--cpu-threads", flag::to<&EngineOptions::device, &DeviceOptions::threads>, "Compute threads; ..",
-//       flag::range(0, 1024)},
+//        flag::range(0, 1024)},
 //       {"--eplb-config", flag::parsed<&read_json, &EngineOptions::kv_events>, ".."},
 //   };
 //   add_flags(command, options, "Device", kDevice);
@@ -28,11 +28,11 @@
 
 namespace octavo {
 
-// Range of values that a flag accepts.
+// Range of the values that a flag accepts.
 template <class Number>
 struct Between {
   Number min, max;
-  bool suffix = false;  // true: also accepts 32k or 1M
+  bool suffix = false;  // also accepts 32k or 1M
 };
 struct NotNegative {
   bool suffix = false;
@@ -56,18 +56,18 @@ struct Choice {
 
 struct FlagRest {
   std::string_view environment{};  // environment variable that also sets the value
-  std::string_view needs{};        // flag that must be given together with this one
-  std::string_view excludes{};     // flag that must not be given together with this one
-  bool no_default = false;         // whether the help omits the default
+  std::string_view needs{};        // flag that is required together with this one
+  std::string_view excludes{};     // flag that is forbidden together with this one
+  bool no_default = false;         // the help omits the default
   bool required = false;
-  char delimiter = 0;  // separates the elements of a list in one argument; 0: each is an argument
+  char delimiter = 0;  // separator of list elements in one argument; 0: each element is an argument
 };
 
 using FlagHelp = std::variant<const char*, std::string (*)()>;
 
 template <class Options>
 struct FlagRow {
-  const char* names;  // names in the syntax of CLI11: "--on,!--off"
+  const char* names;  // in the syntax of CLI11: "--on,!--off"
   CLI::Option* (*add)(CLI::App&, Options&, const FlagRow&);
   FlagHelp help = "";
   FlagValues values = {};
@@ -76,13 +76,13 @@ struct FlagRow {
 
 std::string text_of(const FlagHelp& help);
 Result<boost::json::object> json_object(const std::string& text);
-// Throws the parser's error for a value that `read` refuses.
+// Throws the parser's error for a value that `read` has refused.
 [[noreturn]] void refuse_flag(const std::string& name, const Error& error);
 void finish_flag(CLI::App& command, CLI::Option& option, const std::string& group, const FlagValues& values,
                  const FlagRest& rest);
 
-// Adds the rows to a command. Parsing fills `options`, which must outlive the command. group: "" hides the
-// flags.
+// Adds the rows to a command. Parsing fills `options`, which must outlive the command. group: if "", the
+// help omits the flags.
 template <class Options, std::size_t n>
 void add_flags(CLI::App& command, Options& options, const std::string& group,
                const FlagRow<Options> (&rows)[n]) {
@@ -98,9 +98,9 @@ constexpr Between<Number> range(Number min, Number max) {
 }
 constexpr Between<int> count(int min, int max) { return {min, max, true}; }
 
-// Functions that store the value of a row's flag.
+// The functions below store the value of a row's flag.
 
-// Writes the value to a member. A bool is a switch; lists and optionals show no default.
+// Writes the value to a member. A bool is a switch. The help shows no default for lists and optionals.
 template <auto... Path>
 inline constexpr auto to =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -117,8 +117,7 @@ inline constexpr auto to =
       }
     };
 
-// Multiplies the value by `factor` and writes the product to a member. The flag is in seconds, the member in
-// smaller units.
+// Writes `factor` times the value to a member: the flag is in seconds, the member in smaller units.
 template <int factor, auto... Path>
 inline constexpr auto seconds =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -170,9 +169,9 @@ void read_flag(const std::string& name, const Given& given, Target& target) {
   }
 }
 
-// Passes the value to `Read`, a function of a text, of several texts, or of a JSON object. The function
-// returns the member's value, or sets the member that it receives. With an empty path, the member is the
-// complete options.
+// Passes the value to `Read`, a function of a text, of several texts, or of a JSON object. `Read` returns
+// the member's value, or sets the member that it receives. With an empty path, the member is the whole
+// struct of options.
 template <auto Read, auto... Path>
 inline constexpr auto parsed =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -202,14 +201,14 @@ inline constexpr auto parsed =
       }
     };
 
-// A switch that calls `Set`, a function of the options.
+// Calls `Set`, a function of the options, if the switch is given.
 template <auto Set>
 inline constexpr auto calls =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
       return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
     };
 
-// Ignores the value, which app/arguments.cc reads.
+// Ignores the value. app/arguments.cc reads it.
 inline constexpr auto nowhere = []<class Options>(CLI::App& command, Options&, const FlagRow<Options>& row) {
   const std::string help = text_of(row.help);
   return command.add_option(row.names, help);

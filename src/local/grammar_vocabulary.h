@@ -1,4 +1,3 @@
-// A model's tokens in the form that grammars use.
 #pragma once
 
 #include <memory>
@@ -11,8 +10,8 @@
 
 namespace octavo {
 
-// vocab_size: number of logits; tokens beyond it are omitted. eos_ids: tokens that end a text. The
-// tokenizer must outlive the vocabulary.
+// Returns the tokens of a model in the form that grammars use. vocab_size: number of logits; tokens beyond
+// it are omitted. eos_ids: tokens that end a text. The tokenizer must outlive the vocabulary.
 Result<std::shared_ptr<const grammar::Vocabulary>> grammar_vocabulary(const Tokenizer& tokenizer,
                                                                       std::vector<TokenId> eos_ids, int vocab_size);
 

@@ -1,4 +1,3 @@
-// Reads flags whose value is JSON.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -16,7 +15,7 @@ Result<> read_text_list(const std::string& text, std::vector<std::string>& out);
 // Reads one value of --lora-modules: NAME=PATH, or a JSON object.
 Result<LoraModule> read_lora_module(const std::string& text);
 
-// Reads --override-generation-config. Fields that are not sampling parameters are logged.
+// Reads --override-generation-config. Logs the fields that are not sampling parameters.
 Result<> read_generation_overrides(const boost::json::object& config, RuntimeOptions& options);
 
 }  // namespace octavo

@@ -20,7 +20,7 @@ Result<> take_side_channel(KvTransferOptions& options, const hub::Environment& e
   return {};
 }
 
-// The variables of AWS's tools, for a store with signed requests.
+// Reads the variables of AWS's tools, for a store with signed requests.
 void take_store_keys(KvTransferOptions& options, const hub::Environment& environment) {
   if (!options.tier) return;
   StoreKeys& keys = options.tier->keys;
@@ -31,8 +31,8 @@ void take_store_keys(KvTransferOptions& options, const hub::Environment& environ
   if (keys.region.empty()) keys.region = environment("AWS_DEFAULT_REGION");
 }
 
-// --kv-offloading-size adds a tier in host memory. If the cache itself is in host memory, the tier is in
-// the user's cache folder instead.
+// Adds the tier of --kv-offloading-size, in host memory. If the cache itself is in host memory, the tier is
+// in the user's cache folder.
 Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& options,
                          const hub::Environment& environment) {
   if (offloading.gib == 0) return {};
@@ -52,7 +52,7 @@ Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& opti
   return {};
 }
 
-// vLLM's variable for the size of the KV cache on CPUs, in GiB.
+// Reads vLLM's variable for the size of the KV cache on CPUs, in GiB.
 Result<> take_cpu_cache(EngineOptions& engine, const hub::Environment& environment) {
   constexpr const char* kName = "VLLM_CPU_KVCACHE_SPACE";
   constexpr int kMost = 1 << 20;

@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kConnectors[] = {"LMCacheConnectorV1", "LMCacheConnector"};
-// Settings that Octavo reads, with the names of LMCache's file.
+// The settings that Octavo reads, with the names of LMCache's file.
 constexpr std::string_view kSettings[] = {"cache_policy",        "chunk_size", "extra_config",
                                           "local_cpu",           "local_disk", "max_local_cpu_size",
                                           "max_local_disk_size", "remote_url"};
@@ -63,7 +63,7 @@ void add(const json::object& found, json::object& config) {
     if (extra.is_null()) extra.emplace_object();
     if (!extra.is_object()) return;  // the reader of the flag reports this error
     for (const auto& [name, value] : found)
-      // does not replace a setting of the flag
+      // a setting of the flag has priority
       extra.get_object().emplace("lmcache." + std::string(name), value);
     return;
   }

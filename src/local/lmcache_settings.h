@@ -1,5 +1,5 @@
-// LMCache's settings that are not in --kv-transfer-config: the file in LMCACHE_CONFIG_FILE, and the
-// variables LMCACHE_*.
+// LMCache's settings outside --kv-transfer-config: the file in LMCACHE_CONFIG_FILE, and the variables
+// LMCACHE_*.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace octavo {
 
 // Returns kv_transfer_config with these settings, as lmcache.NAME, in each LMCacheConnectorV1. A setting of
-// the flag has priority over a variable, and a variable over the file. Settings that have no effect are
-// logged. Text that is not a JSON object is returned unchanged. Returns an error if the file cannot be read.
+// the flag has priority over a variable, and a variable over the file. Settings without an effect are
+// logged. A text that is not a JSON object is returned unchanged. Errors: the file cannot be read.
 Result<std::string> with_lmcache_settings(const std::string& kv_transfer_config,
                                           const hub::Environment& environment);
 

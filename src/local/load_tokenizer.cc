@@ -56,7 +56,7 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.special.unknown, id("unknown_token_id"));
   TRY(v.special.padding, id("padding_token_id"));
   TRY(v.special.classifier, id("cls_token_id"));
-  TRY(v.special.separator, id("seperator_token_id"));  // spelled this way in GGUF
+  TRY(v.special.separator, id("seperator_token_id"));  // GGUF has this spelling
   TRY(v.lowercase, metadata.boolean(key("normalizer.lowercase")));
   TRY(v.strip_accents, metadata.boolean(key("normalizer.strip_accents")));
   TRY(v.add_bos, metadata.boolean(key("add_bos_token")));

@@ -71,7 +71,7 @@ TEST(LoadTokenizer, BytesWithoutMergesAreRefused) {
   EXPECT_THAT(load(file).error().message, HasSubstr("tokenizer.ggml.merges is missing"));
 }
 
-// Old files do not have this key.
+// Old files lack this key.
 TEST(LoadTokenizer, WithoutThePreTokenizersNameItIsTheUsualOne) {
   GgufBuilder file;
   file.text("tokenizer.ggml.model", "gpt2").texts("tokenizer.ggml.tokens", {"a", "b", "ab"});

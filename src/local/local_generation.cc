@@ -63,12 +63,11 @@ Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan&
 
 openai::AnswerPart LocalGeneration::take(Output&& output) {
   openai::OutputProcessor& processor = processors_[static_cast<std::size_t>(output.index)];
-  if (processor.finished()) return {};  // a stop string ended the answer before the engine was notified
+  if (processor.finished()) return {};  // a stop string has ended the answer, which the engine may not know
   cached_tokens_ = output.cached_tokens;
   if (output.error) log_error("an answer ended with an error: {}", output.error->message);
   openai::AnswerPart part = processor.take(std::move(output));
-  if (processor.finished() && --unfinished_ == 0)
-    abort();  // the client needs no more output; the engine may not know this yet
+  if (processor.finished() && --unfinished_ == 0) abort();  // the client needs no further output
   return part;
 }
 

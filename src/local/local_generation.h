@@ -17,7 +17,7 @@
 
 namespace octavo {
 
-// Queue of the outputs of many requests. It must outlive the requests.
+// Queue of the outputs of several requests, which it must outlive.
 class Arrivals {
  public:
   struct Arrival {
@@ -27,9 +27,9 @@ class Arrivals {
   };
 
   void push(Arrival arrival);
-  // Makes a sink that pushes every output with the job's number.
+  // Returns a sink that pushes every output with the job's number.
   std::shared_ptr<OutputSink> sink(std::size_t job);
-  // Waits at most wait_ms for the next output. False: timeout.
+  // Waits at most wait_ms milliseconds for the next output. Returns false after that time.
   bool pop(Arrival& arrival, int wait_ms);
 
  private:
@@ -39,10 +39,10 @@ class Arrivals {
   std::vector<Arrival> taken_;     // newest first
 };
 
-// One prompt that the engine is answering.
+// A prompt that the engine is answering.
 class LocalGeneration {
  public:
-  // Submits the only prompt of the plan and moves it out of the plan. Plan and service must outlive this
+  // Submits the plan's only prompt, which it moves out of the plan. Plan and service must outlive this
   // object.
   static Result<LocalGeneration> start(Service& service, GenerationPlan& plan, std::size_t job,
                                        Arrivals& arrivals);
@@ -66,9 +66,9 @@ class LocalGeneration {
   int cached_tokens_ = 0;
 };
 
-// Makes the plan for a body of /v1/chat/completions (with "messages") or /v1/completions. Error: the body
-// is invalid or has several prompts. cut_max_tokens: if max_tokens exceeds the rest of the context, lower
-// it; otherwise this is an error.
+// Makes the plan for a body of /v1/chat/completions (with "messages") or /v1/completions. Errors: the body
+// is invalid or has several prompts. cut_max_tokens: lower a max_tokens that exceeds the rest of the
+// context, instead of returning an error.
 Result<GenerationPlan> plan_body(const Service& service, const boost::json::object& body,
                                  bool cut_max_tokens = false);
 

@@ -1,4 +1,4 @@
-// Texts for a pooling model in this process, without HTTP. Bodies and replies are those of the server's
+// Texts for a pooling model in this process, without HTTP. Bodies and responses are those of the server's
 // routes.
 #pragma once
 
@@ -17,14 +17,13 @@ class LocalPooling {
   // Submits all texts, or none if the engine is full. The service must outlive this object.
   static Result<LocalPooling> start(Service& service, PoolingPlan plan, std::size_t job, Arrivals& arrivals);
 
-  // Receives an output of one of the texts.
   void take(Output&& output);
   bool finished() const { return unread_.empty(); }
   void abort() const;
 
-  // Returns the reply's body, or the error. Call it once, when finished() is true.
+  // Returns the body of the response, or the error. Called once, when finished() is true.
   Result<std::string> reply();
-  // Reason why the texts ended: `stop`, `abort` or `error`.
+  // Returns the reason why the texts ended: `stop`, `abort` or `error`.
   FinishReason reason() const { return reason_; }
 
  private:
@@ -33,7 +32,7 @@ class LocalPooling {
   Service* service_;
   PoolingPlan plan_;
   Vectors vectors_;
-  std::map<RequestId, std::size_t> unread_;  // index of each text that has no result yet
+  std::map<RequestId, std::size_t> unread_;  // index of each text without a result
   FinishReason reason_ = FinishReason::stop;
   std::optional<Error> error_;
 };

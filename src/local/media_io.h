@@ -1,4 +1,3 @@
-// vLLM's --media-io-kwargs: how media are read before the model's processor gets them.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -7,8 +6,8 @@
 
 namespace octavo {
 
-// Example: {"video": {"num_frames": 16, "fps": 2}}. Images and sounds have no options. Errors name the
-// field.
+// Reads vLLM's --media-io-kwargs: how media are decoded for the model's processor. Example: {"video":
+// {"num_frames": 16, "fps": 2}}. Images and sounds have no options. Errors name the field.
 Result<> read_media_io(const boost::json::object& kwargs, VideoFrames& frames);
 
 }  // namespace octavo

@@ -1,12 +1,11 @@
-// Numbers with suffixes on the command line.
 #pragma once
 
 #include <string>
 
 namespace octavo {
 
-// Replaces a suffix as vLLM does for integers: "16k" becomes 16000 and "16K" becomes 16384; likewise m and
-// M, g and G, t and T. Any other text is returned unchanged.
+// Replaces the suffix of an integer as vLLM does: "16k" becomes 16000 and "16K" becomes 16384; likewise m
+// and M, g and G, t and T. Any other text is returned unchanged.
 std::string expand_suffix(std::string text);
 
 }  // namespace octavo

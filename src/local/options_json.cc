@@ -21,13 +21,13 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kGroup = "Bindings";  // group without a name in the help, so that it is not shown
+constexpr const char* kGroup = "Bindings";  // a hidden group of the help
 
 constexpr FlagRow<RuntimeOptions> kOwnFlags[] = {
     {"--enable-sleep-mode", flag::to<&RuntimeOptions::sleep_mode>},
 };
 
-// options of vLLM's LLM and AsyncLLM that have an effect only in a server
+// Options of vLLM's LLM and AsyncLLM that have an effect only in a server.
 constexpr std::string_view kOfServers[] = {"--disable-log-stats", "--enable-log-requests", "--max-log-len",
                                            "--stream-interval",   "--shutdown-timeout",    "--log-level"};
 
@@ -47,7 +47,7 @@ std::string text_of(const boost::json::value& value) {
   return value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value);
 }
 
-// Moves fields into the JSON options to which they belong: spec_method becomes speculative_config.method.
+// Moves fields into the JSON options that contain them: spec_method becomes speculative_config.method.
 // LMCache's settings become part of kv_transfer_config.
 Result<boost::json::object> nested(const boost::json::object& fields, const hub::Environment& environment) {
   boost::json::object out;

@@ -41,7 +41,7 @@ Result<> read_chunks(openai::Fields& f, PoolingRules& rules) {
   return {};
 }
 
-// Reads type STEP. It is type ALL, but only the scores of some tokens are returned.
+// Reads type STEP, which is type ALL with the scores of only some tokens.
 Result<> read_steps(openai::Fields& f, std::string& type, PoolingRules& rules) {
   const bool steps = type == "STEP";
   if (steps) type = "ALL";

@@ -1,4 +1,3 @@
-// --pooler-config: vLLM's JSON object with pooling options that replace those of the model's files.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,7 +7,8 @@
 
 namespace octavo {
 
-// Reads pooling_type (or seq_pooling_type, tok_pooling_type), use_activation, dimensions,
+// Reads --pooler-config, vLLM's JSON object with pooling options that replace those of the model's files:
+// pooling_type (or seq_pooling_type, tok_pooling_type), use_activation, dimensions,
 // enable_chunked_processing with max_embed_len, logit_mean and logit_sigma (or their old names logit_bias
 // and logit_scale). The fields for step reward models are not supported. Errors name the field.
 Result<> read_pooler_config(const boost::json::object& config, RuntimeOptions& options);

@@ -1,4 +1,4 @@
-// --profiler-config: options for traces of an engine's steps; used by the server and by the bindings.
+// Adds --profiler-config, the options for traces of an engine's steps. The server and the bindings use it.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// A progress bar on standard error. It is not shown if standard error is not a terminal, or if the work
-// ends quickly.
+// A progress bar on standard error. It is hidden if standard error is not a terminal, or if the work ends
+// quickly.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@ namespace octavo {
 
 class ProgressBar {
  public:
-  // Shows amounts in `unit`, after a division by `scale`.
+  // unit, scale: amounts are divided by `scale` and shown in `unit`.
   ProgressBar(std::string label, std::string unit, double scale);
   ~ProgressBar() { finish(); }
 
-  // Any thread, as often as needed; the bar is redrawn only a few times a second.
+  // Sets the progress. May be called often and from any thread: the bar is redrawn only a few times a
+  // second.
   void show(std::size_t done, std::size_t all);
   // Removes the bar from the terminal.
   void finish();
@@ -32,7 +33,7 @@ class ProgressBar {
   std::int64_t drawn_us_ = 0;
 };
 
-// A bar for each of several runs, one after the other; the label of a run names it.
+// Progress bars of successive runs. The label identifies a run.
 class ProgressBars {
  public:
   void show(const std::string& label, std::size_t done, std::size_t all);

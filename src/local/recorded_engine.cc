@@ -30,7 +30,7 @@ Result<std::string> hash_of_files(const std::vector<fs::path>& files) {
   return hash.hex().substr(0, 32);
 }
 
-// "": a file cannot be read; the engine reports the error.
+// Returns the hash of an adapter's files, or "" if a file cannot be read, which the engine reports.
 std::string adapter_hash(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -43,7 +43,7 @@ std::string adapter_hash(const std::string& folder) {
   return hash_of_files(files).value_or("");
 }
 
-// The device that the engine chooses, without the number of threads, on which no answer depends.
+// Returns the device that the engine chooses, without the number of threads, which does not affect answers.
 std::string device_of(const DeviceOptions& device) {
   if (device.executor != "local" || device.type == "reference") return device.executor + " " + device.type;
   if (device.type != "cpu")

@@ -86,7 +86,7 @@ void ReloadableEngine::set_level(int level) {
   sleep_level_ = level;
 }
 
-// Ends the engine when no request is unfinished.
+// Ends the engine once no request is unfinished.
 void ReloadableEngine::discard() {
   auto ending = engine();
   ending->drain();

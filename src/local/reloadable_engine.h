@@ -1,4 +1,4 @@
-// An engine in this process that can free all its memory: sleep at level 2 destroys the engine, and
+// An engine in this process that can free all its memory. sleep() at level 2 destroys the engine, and
 // wake_up() loads it again.
 #pragma once
 
@@ -25,9 +25,9 @@ class ReloadableEngine final : public EngineClient {
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
   void log_state() override;
-  // sleep() and wake_up() return when they are done. The engine itself implements level 1.
+  // sleep() and wake_up() block until they are done. The engine itself implements level 1.
   void sleep(int level, Done done) override;
-  // Loads the engine again. Returns the error of load(), or an error if the new model has other limits.
+  // Loads the engine again. Errors: those of load(), or the new model has other limits.
   void wake_up(Done done) override;
   // Pauses the current engine. An engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;
@@ -38,7 +38,7 @@ class ReloadableEngine final : public EngineClient {
  private:
   ReloadableEngine(Load load, std::shared_ptr<EngineClient> engine);
 
-  // Null: the engine sleeps at level 2.
+  // Returns the engine, or null while it sleeps at level 2.
   std::shared_ptr<EngineClient> engine() const;
   void set_level(int level);
   void discard();

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// An engine whose request ids are its number: 1 for the engine that is loaded first.
+// An engine that returns its number as request id. The engine that is loaded first has number 1.
 class CountedEngine final : public EngineClient {
  public:
   CountedEngine(int number, int& alive, int vocab_size)
@@ -56,7 +56,7 @@ struct Loaded {
     CountedEngine::slept = 0;
     CountedEngine::drained = false;
   }
-  // Result of sleep(level); level 0: result of wake_up().
+  // Returns the result of sleep(level), or of wake_up() if `level` is 0.
   Result<> change(int level) {
     Result<> told = failure(ErrorCode::internal, "nothing was told");
     const auto done = [&](Result<> result) { told = std::move(result); };

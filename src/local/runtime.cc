@@ -39,7 +39,7 @@ Result<std::optional<ChatTemplate>> compile(std::string_view source, const Token
   return compiled;
 }
 
-// `given` is the path of a file, or the text of a template, which must be one line.
+// Returns the text of a template. given: path of a file, or the text of a template on one line.
 Result<std::string> template_source(const std::string& given) {
   std::error_code ignored;
   if (!std::filesystem::exists(given, ignored) && given.find_first_of("{}") != std::string::npos)
@@ -91,8 +91,8 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
   return defaults;
 }
 
-// Surplus tokens exist, for example, after a fine-tune that added a padding token. Requests are checked
-// against the model's vocabulary.
+// Warns about tokens without a logit. A fine-tune that adds a padding token, for example, has them.
+// Requests are checked against the model's vocabulary.
 void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
   if (tokenizer.vocab_size() <= vocab_size) return;
   log_warning(
@@ -100,7 +100,7 @@ void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
       tokenizer.vocab_size(), vocab_size, vocab_size);
 }
 
-// A draft model with another tokenizer would propose almost no correct tokens.
+// Checks the draft model's tokenizer. With another tokenizer, almost no draft token would be accepted.
 Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& draft_model) {
   constexpr std::string_view kField = "speculative_config";
   auto loaded = load_tokenizer(draft_model);
@@ -129,7 +129,7 @@ struct Parsers {
   std::string_view tool, reasoning;
 };
 
-// Returns the parsers that the options name, or those that the chat template suggests.
+// Returns the parsers in the options, or those that the chat template suggests.
 Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer) {
   Parsers chosen{options.tool_call_parser, options.reasoning_parser};
   const bool finds_tool = chosen.tool == "auto", finds_reasoning = chosen.reasoning == "auto";
@@ -165,8 +165,8 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
   const std::string_view own = openai::own_reasoning_parser(tokenizer);
   if (const std::string_view parser = parsers.reasoning.empty() ? own : parsers.reasoning; !parser.empty()) {
     TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));
-    // Templates of models without reasoning may contain the marks, too, so reasoning must be opened by the
-    // prompt or the output.
+    // Templates of models without reasoning may contain the marks as well, so the prompt or the output must
+    // open the reasoning.
     if (options.reasoning_parser == "auto") serve.rules.reasoning->from_start = false;
   }
   if (serve.rules.tool_dialect && serve.rules.tool_dialect->form == grammar::ToolDialect::Form::harmony &&
@@ -182,9 +182,9 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
   return {.command = std::move(command), .seed = seed};
 }
 
-// Excludes ranks and engines on other hosts, because this process does not start them, so they would keep
-// their old weights. Excludes engines that share experts, because the others need the experts of an engine
-// that restarts.
+// Allows an engine process to restart with other weights. Excluded are ranks and engines on other hosts:
+// this process does not start them, so they would keep the old weights. Also excluded are engines that
+// share experts, because the others need the experts of the restarting engine.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
   if (engine.device.executor != "local" || engine.parallel.nodes.count > 1 || engine.parallel.mpi ||
@@ -194,8 +194,8 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
 
-// Returns a function that starts an engine later. Such an engine may use any processors and any memory that
-// is left; the processors to which earlier engines are bound stay reserved.
+// Returns a function that starts a further engine. The engine uses any processors and the memory that
+// remains. The processors of earlier engines stay reserved.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command, std::uint64_t seed) {
   return [command, seed](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
     remote::EngineProcessOptions one = process_options(command, seed, index);
@@ -301,7 +301,8 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   return {};
 }
 
-// An adapter names its base model as it was called when the adapter was made.
+// Opens the folder of adapters. An adapter contains the name that its base model had when the adapter was
+// made.
 Result<> open_adapter_folder(const std::string& path, const std::string& named, const std::string& dir,
                              const Service& service) {
   if (path.empty()) return {};
@@ -310,7 +311,7 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-// Replaces the model's rule for videos by --media-io-kwargs.
+// Applies --media-io-kwargs to the model's rule for videos.
 void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   if (!asked.number && !asked.fps) return;
   rule.samples = false;

@@ -23,52 +23,53 @@ namespace octavo {
 struct LoraModule {
   std::string name;
   std::string path;
-  std::string base_model_name{};  // name of its base model in the list of models; "": the model's name
+  std::string base_model_name{};  // name of the base model in the list of models; "": the model's name
 };
 
-// Frames of a video to use; nullopt where no flag is set.
+// Selection of a video's frames; nullopt: the flag is not set.
 struct VideoFrames {
-  std::optional<int> number{};  // number of frames, spread evenly; 0: all
-  std::optional<double> fps{};  // maximum frames per second; for a list of images: their rate
+  std::optional<int> number{};  // number of frames, evenly spaced; 0: all
+  std::optional<double> fps{};  // maximum frames per second; for a list of images, its frame rate
 };
 
-// The engines of one server that run in processes.
+// The engines of one server, in separate processes.
 struct EngineGroup {
-  bool elastic = false;  // whether the number of engines can change at run time
-  int most = 64;         // if elastic: maximum number of engines
-  int elsewhere = 0;     // number of engines on other hosts; this host has engines from first_index on
+  bool elastic = false;  // the number of engines can change at run time
+  int most = 64;         // maximum number of engines, if elastic
+  int elsewhere = 0;     // number of engines on other hosts; this host has the engines from first_index
   std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
   int meeting_port = 29'550;
 };
 
-// Options of a subcommand, including those of the engine.
+// Options of a subcommand, including those of its engine.
 struct RuntimeOptions {
-  EngineOptions engine;  // options of the engine; the model is as the user named it
+  EngineOptions engine;  // the model is the name that the user gave
   HubFlags hub;
-  std::vector<std::string> served_model_names;  // empty: the model's name as the user gave it
+  std::vector<std::string> served_model_names;  // if empty: the model's name as the user gave it
   std::string tokenizer;                        // path of a tokenizer; "": the model's tokenizer
-  std::string chat_template;                    // file, or template text; "": the model's template
-  std::string
-      tool_call_parser;  // parser for tool_choice `auto`; "auto": by the chat template; "", "none": no parser
-  std::string reasoning_parser;  // "auto": by the chat template; "", "none": disabled
+  std::string chat_template;                    // file, or text of a template; "": the model's template
+  std::string tool_call_parser;  // parser for tool_choice `auto`; "auto": from the chat template; "" or
+                                 // "none": no parser
+  std::string reasoning_parser;  // "auto": from the chat template; "" or "none": disabled
   std::vector<LoraModule> lora_modules;
-  std::string lora_folder;                  // folder of adapters loaded on demand; "": none
-  std::vector<std::string> engine_command;  // command of the engine's process; empty: this process
+  std::string lora_folder;                  // folder of adapters that are loaded on demand; "": no folder
+  std::vector<std::string> engine_command;  // command of the engine's process; empty: the engine runs in
+                                            // this process
   std::string engine_program = "/proc/self/exe";
   EngineGroup engines;
-  bool sleep_mode = false;                    // whether an engine in this process supports sleep
-  boost::json::object mm_processor_kwargs{};  // values that replace those of the model's image processor
-  RecordOptions record{};                     // where finished requests are recorded
-  VideoFrames video_frames{};                 // values that replace those of its video processor
-  // Source of sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults) or a folder that contains a
+  bool sleep_mode = false;                    // an engine in this process supports sleep
+  boost::json::object mm_processor_kwargs{};  // replaces values of the model's image processor
+  RecordOptions record{};
+  VideoFrames video_frames{};  // replaces values of the model's video processor
+  // Source of the sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults), or a folder with a
   // generation_config.json. generation_overrides has priority.
   std::string generation_config = "auto";
   boost::json::object generation_overrides{};
   ServeOptions serve;  // `rules` and `eos_ids` are set at the start
 };
 
-// Members refer to each other. They are destroyed from last to first: the engine first, while the service
-// still exists.
+// Members refer to each other. They are destroyed from last to first, but the engine is first, because it
+// uses the service.
 struct Runtime {
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
@@ -82,8 +83,8 @@ struct Runtime {
   }
 };
 
-// Returns the options of the connection between this host and the engines of other hosts; called when the
-// model has been found. Returns an error if the model cannot be read.
+// Returns the options of the connection between this host and the engines of other hosts. Called when the
+// model has been found. Errors: the model cannot be read.
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options);
 
 // Finds the model (find_model) and loads everything. On a terminal, a slow load shows a progress bar.

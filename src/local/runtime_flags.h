@@ -1,5 +1,5 @@
-// Options of a model in addition to those of its engine, and their flags. `octavo serve` and the bindings
-// use them.
+// Options of a model in addition to those of its engine, and their flags, for `octavo serve` and the
+// bindings.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ struct RuntimeCommand {
   RuntimeOptions runtime;
   DataParallelOptions data_parallel;
   KvOffloading kv_offloading;
-  std::string otlp_traces_endpoint;  // "": no traces
+  std::string otlp_traces_endpoint;  // "" if traces are disabled
 };
 
 // Adds the flags to a command. Parsing fills `command`, which must outlive the app.

@@ -1,4 +1,3 @@
-// Assigns the host's processors to the processes of engines.
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +6,8 @@
 
 namespace octavo {
 
-// Assigns processors to each engine process, as the options and VLLM_CPU_OMP_THREADS_BIND say. Under mpirun
-// the processes are not bound, because mpirun binds them itself. Errors name the flag.
+// Assigns processors of the host to each engine process, from the options and VLLM_CPU_OMP_THREADS_BIND.
+// Under mpirun it assigns none, because mpirun binds the processes. Errors name the flag.
 Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Environment& environment);
 
 }  // namespace octavo

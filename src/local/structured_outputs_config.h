@@ -1,4 +1,3 @@
-// --structured-outputs-config: vLLM's JSON object with options for structured outputs.
 #pragma once
 
 #include <string_view>
@@ -8,9 +7,10 @@
 
 namespace octavo {
 
-// Example: {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse",
-// "member_order": "any"}. `backend` and `disable_fallback` are accepted but have no effect, because there
-// is only one backend. Errors name the field.
+// Reads --structured-outputs-config, vLLM's JSON object with options for structured outputs. Example:
+// {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse", "member_order":
+// "any"}. `backend` and `disable_fallback` are accepted without an effect, because Octavo has only one
+// backend. Errors name the field.
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json);
 
 }  // namespace octavo

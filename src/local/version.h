@@ -1,4 +1,3 @@
-// The version of Octavo.
 #pragma once
 
 #include <string_view>

@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// The reasons that several flags share.
+// Reasons that several flags share.
 constexpr std::string_view kOtherRanks = "engines and ranks do not need it; see docs/guides/parallel.md";
 constexpr std::string_view kNoRay =
     "each host starts its processes itself; other hosts run octavo serve --headless, with --nnodes and "
@@ -41,7 +41,7 @@ constexpr VllmFlag refused(std::string_view name, Takes takes, std::string_view 
           .harmless = takes == Takes::nothing ? "false" : "",
           .reason = reason};
 }
-// A flag that sets a field of a JSON flag.
+// Returns a flag that sets a field of a JSON flag.
 constexpr VllmFlag means(std::string_view field, std::string_view name) {
   return {.name = name, .shorthand = "", .reason = field, .stands_for = field};
 }
@@ -380,7 +380,7 @@ constexpr VllmFlag kFlags[] = {
     any("--linear-backend", value, "the device has one backend"),
     any("--sparse-indexer-topk-backend", value, "there is one backend"),
 
-    // Flags with a separate configuration
+    // Flags that set a field of a JSON flag
     works("--speculative-config", "-sc"),
     means("--speculative-config.method", "--spec-method"),
     means("--speculative-config.model", "--spec-model"),
@@ -406,7 +406,7 @@ constexpr VllmFlag kFlags[] = {
     any("--performance-mode", value, "there is one mode"),
     refused("--weight-transfer-config", value, "weights do not change while the server runs"),
 
-    // Flags of earlier versions, still in many scripts
+    // Flags of earlier versions, which many scripts still use
     any("--disable-log-requests", nothing, "requests are logged only with --enable-log-requests"),
     any("--swap-space", value, "preempted requests are computed again, from the prefix cache"),
     any("--use-v2-block-manager", nothing, "there is one block manager"),

@@ -1,4 +1,4 @@
-// Table of every flag of `vllm serve` and how Octavo handles it. The command line and
+// Table of every flag of `vllm serve`, and how Octavo handles it. The command line and
 // docs/reference/flags.md use it.
 #pragma once
 
@@ -11,26 +11,27 @@
 
 namespace octavo {
 
-// Number of values that follow the flag on the command line.
+// Number of values after the flag on the command line.
 enum class Takes : std::uint8_t { nothing, value, values, maybe_value };
 
 struct VllmFlag {
-  std::string_view name;       // "--tensor-parallel-size"
-  std::string_view shorthand;  // "-tp", or ""
+  std::string_view name;       // such as "--tensor-parallel-size"
+  std::string_view shorthand;  // such as "-tp"; "" without one
   Takes takes = Takes::value;
-  bool works = false;             // true: an option of `octavo serve`, which needs no further fields
-  std::string_view harmless{};    // values that change nothing here, separated by '|'; "*": any
+  bool works = false;             // an option of `octavo serve`, which needs no further fields
+  std::string_view harmless{};    // values that change nothing here, separated by '|'; "*": all
   std::string_view reason{};      // reason why the flag has no effect, or why other values are refused
-  std::string_view stands_for{};  // JSON field that it sets, "--speculative-config.method"; "": none
+  std::string_view stands_for{};  // JSON field that the flag sets, such as "--speculative-config.method";
+                                  // "" without one
 };
 
-// Flags in the order of vLLM's groups.
+// Returns the flags in the order of vLLM's groups.
 std::span<const VllmFlag> vllm_flags();
-// nullptr: vLLM has no flag with this name.
+// Returns the flag, or null if vLLM has no flag with this name.
 const VllmFlag* find_vllm_flag(std::string_view name);
 
-// Call when a flag that is not an option of Octavo has this value ("true" or "false" for switches). Errors:
-// the value requests something that Octavo does not support.
+// Checks the value ("true" or "false" for switches) of a flag that is not an option of Octavo. Errors: the
+// value requests a feature that Octavo does not support.
 Result<> check_harmless(const VllmFlag& flag, std::string_view value);
 
 }  // namespace octavo

@@ -17,11 +17,11 @@ std::span<const VllmVariable> read_vllm_variables();
 std::vector<std::string_view> other_vllm_variables();
 
 struct VariableWarnings {
-  std::vector<std::string> unread;   // vLLM's variables that have no effect here
-  std::vector<std::string> unknown;  // variables unknown to vLLM, with the name probably meant
+  std::vector<std::string> unread;   // variables of vLLM without an effect here
+  std::vector<std::string> unknown;  // variables unknown to vLLM, with the name that was probably meant
 };
 
-// environment: "NAME=value" strings, then nullptr, as in `environ`.
+// environment: "NAME=value" strings, then null, as in `environ`.
 VariableWarnings check_vllm_variables(const char* const* environment);
 // Logs these variables, one line for each kind.
 void log_vllm_variables(const char* const* environment);

@@ -35,7 +35,7 @@ TEST(AnySize, GridsOfRealSizes) {
   };
   EXPECT_EQ(grid(640, 480), std::pair(644, 476));
   EXPECT_EQ(grid(1920, 1080), std::pair(1316, 728));
-  EXPECT_EQ(grid(70, 98), std::pair(56, 112));  // 2.5 and 3.5 units are rounded to even numbers
+  EXPECT_EQ(grid(70, 98), std::pair(56, 112));  // 2.5 and 3.5 units round to even numbers
   EXPECT_EQ(grid(1, 1), std::pair(56, 56));
   EXPECT_EQ(grid(900, 5), std::pair(756, 28));
   EXPECT_EQ(grid(8000, 40), std::pair(8008, 28));

@@ -1,15 +1,15 @@
-// Decoders of image.h's formats; each format has a source file.
+// Decoders of the formats of image.h. Each format has a source file.
 #pragma once
 
 #include "media/image.h"
 
 namespace octavo::media {
 
-// Error: the image has no pixels, or more than `most`.
+// Errors: the image has no pixels, or more than `most`.
 Result<> check_size(std::int64_t width, std::int64_t height, std::int64_t most);
 
-// Composites the pixels of rgba [pixels, 4] over white, with the rounding of Pillow's alpha_composite.
-// Afterwards the vector contains [pixels, 3].
+// Composites rgba [pixels, 4] over white with the rounding of Pillow's alpha_composite. The result in
+// `rgba` is [pixels, 3].
 void over_white(std::vector<std::uint8_t>& rgba);
 
 Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_max);

@@ -1,4 +1,4 @@
-// Fuzzer: any bytes give an image or an error.
+// Fuzzes the decoder: any bytes give an image or an error.
 #include "base/check.h"
 #include "media/image.h"
 

@@ -12,25 +12,25 @@
 namespace octavo::media {
 
 struct PartGrid {
-  int width = 0;  // width in pixels of the image after scaling, which is cut into parts
+  int width = 0;  // width in pixels after scaling, before the image is cut into parts
   int height = 0;
-  int rows = 0;  // number of rows of tiles, without the tile of the complete image; 0: only the complete
-                 // image
+  int rows = 0;  // rows of tiles, without the tile of the whole image; 0: the whole image is the only part
   int columns = 0;
 
   int parts() const { return rows * columns + 1; }
 };
 
-// Error: one side is more than 200 times the other.
+// Errors: one side is more than 200 times the other.
 Result<> check_ratio(int width, int height);
 
-// Returns the grid of parts for an image of this size. Error: the rule does not allow the size.
+// Returns the grid of parts for an image of this size. Errors: the rule does not allow the size.
 Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config);
 
-// Returns the resized parts in order. Stacked tiles are one part.
+// Returns the scaled parts, in order. Stacked tiles are one part.
 std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorConfig& config);
 
-// Text that replaces an image's placeholder in the prompt. Each part has tokens_per_part tokens.
+// Returns the text that replaces an image's placeholder in the prompt. Each part has tokens_per_part
+// tokens.
 std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int tokens_per_part);
 
 }  // namespace octavo::media

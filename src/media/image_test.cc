@@ -1,4 +1,4 @@
-// Compares decoded images with Pillow's (tests/data/vision); broken files are rejected.
+// Compares decoded images with Pillow's (tests/data/vision), and tests that broken files are rejected.
 #include "media/image.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class Pictures : public testing::TestWithParam<const char*> {
   const std::string file_ = file_bytes(golden_.directory + "/" + GetParam());
 };
 
-// Pillow may use another version of the lossy decoders, so values may differ by one.
+// Values may differ by one, because Pillow may use another version of the lossy decoders.
 TEST_P(Pictures, AreThoseOfPillow) {
   const Image expected = golden_.image(fmt::format("decoded.{}", GetParam()));
   const auto image = decode_image(bytes_of(file_));
@@ -73,7 +73,7 @@ TEST(Image, OfOtherFormatsIsRefused) {
   EXPECT_THAT(error_of("<svg xmlns='http://www.w3.org/2000/svg'/>"), HasSubstr("cannot identify the image"));
 }
 
-// The header of a PNG claims 65,000 x 65,000 pixels: it is rejected before memory is allocated.
+// The header of the PNG claims 65,000 x 65,000 pixels. The decoder rejects it before it allocates memory.
 TEST(Image, ABombIsRefusedByItsHeader) {
   const std::string bomb =
       decode_base64(

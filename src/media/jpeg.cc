@@ -15,12 +15,12 @@
 namespace octavo::media {
 namespace {
 
-// Limit for progressive files, which can make the decoder process the image once for every few bytes. Real
-// files have about a dozen scans.
+// Maximum number of scans. For each scan of a progressive file, the decoder processes the whole image, and
+// a scan may have only a few bytes. Real files have about a dozen scans.
 constexpr int kScansMax = 100;
 
 struct Failure {
-  jpeg_error_mgr base;  // must be first: the decoder casts to it
+  jpeg_error_mgr base;  // first member, because the decoder casts to it
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = "broken";
 };
@@ -31,7 +31,7 @@ struct Failure {
   std::longjmp(failure.jump, 1);
 }
 
-// Otherwise the decoder fills missing data with grey.
+// Fails at the end of the file. Otherwise the decoder would fill missing data with grey.
 void fail_at_end(j_common_ptr jpeg, int level) {
   if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) fail(jpeg);
 }
@@ -43,7 +43,7 @@ void count_scans(j_common_ptr jpeg) {
   std::longjmp(failure.jump, 1);
 }
 
-// libjpeg reports errors with longjmp, so functions that call it must not have objects with destructors.
+// libjpeg reports errors with longjmp, so functions that call it must have no objects with destructors.
 class Reader {
  public:
   Reader() {
@@ -75,7 +75,8 @@ class Reader {
     return true;
   }
 
-  // Metadata of the segments before the image data. Several EXIF segments are parts of one file.
+  // Returns the metadata of the segments before the image data. Several EXIF segments are parts of one
+  // file.
   Metadata metadata() const {
     constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
     Metadata found;
@@ -87,7 +88,7 @@ class Reader {
     return found;
   }
 
-  // pixels: [height, width, 3]
+  // Decodes the image into pixels [height, width, 3].
   bool read_rows(std::uint8_t* pixels) {
     if (setjmp(failure_.jump) != 0) return false;
     jpeg_.out_color_space = JCS_RGB;

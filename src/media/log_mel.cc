@@ -23,7 +23,7 @@ double hertz_of(double mel) {
   return mel < kLinearMels ? mel * 200 / 3 : 1000 * std::exp((mel - kLinearMels) * std::log(6.4) / 27);
 }
 
-// sums[k] += x * table[k]
+// Adds x * table[k] to sums[k].
 OCTAVO_CLONES void add_scaled(double x, const double* table, double* sums, int count) {
   for (int k = 0; k < count; ++k) sums[k] += x * table[k];
 }
@@ -61,8 +61,8 @@ LogMel::LogMel(const MelConfig& config) : config_(config) {
   }
 }
 
-// Discrete Fourier transform of real numbers. Two samples with equal distances from the middle have equal
-// cosines, and sines that differ only in sign.
+// Computes the power of each frequency by a discrete Fourier transform of real numbers. Two samples with
+// equal distances from the middle have equal cosines, and sines that differ only in sign.
 void LogMel::powers(std::span<const double> frame, std::span<double> out) const {
   std::array<double, kBins> real{}, imaginary{};
   for (int n = 0; n <= kHalf; ++n) {

@@ -1,4 +1,4 @@
-// Log-mel spectrograms for Whisper. Equal to those of transformers' WhisperFeatureExtractor.
+// Log-mel spectrograms for Whisper. Gives the same values as WhisperFeatureExtractor of transformers.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@ namespace octavo::media {
 
 struct MelConfig {
   int mels = 80;
-  int seconds = 30;  // length of a window
+  int seconds = 30;  // length of a window in seconds
 
   static constexpr int kRate = 16'000;  // samples per second
   static constexpr int kFft = 400;      // samples per frame
-  static constexpr int kHop = 160;      // number of samples between the starts of two frames
+  static constexpr int kHop = 160;      // samples between the starts of two frames
 
   int samples() const { return seconds * kRate; }
   int frames() const { return samples() / kHop; }
@@ -23,14 +23,14 @@ class LogMel {
   explicit LogMel(const MelConfig& config);
 
   const MelConfig& config() const { return config_; }
-  // samples: at most as long as all windows; silence fills the rest. Returns [windows, mels, frames]: the
-  // power p in triangular bands of Slaney's mel scale, as (max(log10(p), maximum - 8) + 4) / 4.
+  // Returns [windows, mels, frames] as (max(log10(p), maximum - 8) + 4) / 4, where p is the power in a
+  // triangular band of Slaney's mel scale. samples: at most as long as all windows; silence fills the rest.
   std::vector<float> operator()(std::span<const float> samples, int windows = 1) const;
 
  private:
   static constexpr int kBins = MelConfig::kFft / 2 + 1;
   struct Band {
-    int first = 0;  // index of the band's first frequency bin
+    int first = 0;  // first frequency bin of the band
     std::vector<double> weights;
   };
 

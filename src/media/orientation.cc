@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kExifBegin{"Exif\0\0", 6};
 constexpr std::size_t kOrientationTag = 0x0112;
 
-// Integers of a TIFF file, in its byte order.
+// Reads integers of a TIFF file, in its byte order.
 class Tiff {
  public:
   Tiff(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}
@@ -28,8 +28,8 @@ class Tiff {
   bool little_;
 };
 
-// The value of a directory entry, which consists of tag, type, count, and value or offset. nullopt: it is no
-// integer.
+// Returns the value of a directory entry, or nullopt if it is no integer. An entry consists of a tag, a
+// type, a count, and a value or an offset.
 std::optional<std::size_t> entry_value(const Tiff& tiff, std::size_t at) {
   const auto type = tiff.number(at + 2, 2), count = tiff.number(at + 4, 4);
   const bool is_short = type == 3 || type == 8, is_long = type == 4 || type == 9;
@@ -40,7 +40,7 @@ std::optional<std::size_t> entry_value(const Tiff& tiff, std::size_t at) {
   return elsewhere ? tiff.number(*elsewhere, size) : std::nullopt;
 }
 
-// Orientation in the first directory. If there are several entries, the last one is used.
+// Returns the orientation in the first directory. If there are several entries, the last one is used.
 std::optional<std::size_t> exif_orientation(std::string_view exif) {
   while (exif.starts_with(kExifBegin)) exif.remove_prefix(kExifBegin.size());
   const bool little = exif.starts_with("II");

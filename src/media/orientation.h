@@ -1,4 +1,4 @@
-// Orientation of the camera, from the image's EXIF data or, without these, from its XMP data.
+// Orientation of an image, from its EXIF data or, if these are missing, from its XMP data.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 namespace octavo::media {
 
 struct Metadata {
-  std::string exif;  // a TIFF file; "Exif\0\0" before it is optional
+  std::string exif;  // TIFF file; the prefix "Exif\0\0" is optional
   std::string xmp;   // XML
 };
 
-// EXIF's value, 1 to 8. It is 1 (upright) if the metadata is missing or broken.
+// Returns EXIF's value, 1 to 8. It is 1 (upright) if the metadata is missing or broken.
 int orientation_of(const Metadata& metadata);
 
 // Rotates or mirrors the image until it is upright, as Pillow's ImageOps.exif_transpose does.

@@ -1,4 +1,5 @@
-// Tests that images are rotated as their metadata say. Expected letters: Pillow 13's ImageOps.exif_transpose.
+// Tests that images are rotated as their metadata say. Expected letters: ImageOps.exif_transpose of Pillow
+// 13.
 #include "media/orientation.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// Converts text to an image, and back. Each letter is a pixel: "abc/def" has two rows.
+// Converts text to an image, and back. A letter is a pixel: "abc/def" has two rows.
 Image picture(std::string_view rows) {
   Image image{static_cast<int>(rows.find('/')), 0, {}};
   for (const char c : rows)
@@ -40,7 +41,7 @@ std::string little(std::size_t value, int size) {
   return {out.rbegin(), out.rend()};
 }
 
-// EXIF data with a width and this orientation.
+// Returns EXIF data with a width and this orientation.
 std::string exif(int orientation, bool is_little = false, std::size_t type = 3) {
   const auto number = [&](std::size_t value, int size) { return is_little ? little(value, size) : big(value, size); };
   const auto value = static_cast<std::size_t>(orientation);
@@ -93,7 +94,7 @@ TEST(Orientation, XmpCountsWhereExifDoesNotSay) {
   EXPECT_EQ(orientation_of({.exif = {}, .xmp = "tiff:Orientation"}), 1);
 }
 
-// Inserts metadata into files of each format.
+// Functions that insert metadata into files of each format.
 
 std::uint32_t crc(std::string_view bytes) {
   std::uint32_t sum = ~0U;

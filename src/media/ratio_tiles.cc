@@ -6,8 +6,8 @@
 
 namespace octavo::media {
 
-// Among grids with equally near aspect ratios, the one with the fewest tiles is selected; a larger one is
-// selected only if the image has more than half of its pixels.
+// Selects the grid with the nearest aspect ratio. Among equally near ones it selects the grid with the
+// fewest tiles, or a larger grid if the image has more than half of that grid's pixels.
 PartGrid ratio_tile_grid(int width, int height, const RatioTileRule& rule) {
   struct Grid {
     int columns;

@@ -1,4 +1,4 @@
-// Fuzzer: any bytes give samples or an error.
+// Fuzzes the decoder: any bytes give samples or an error.
 #include <cmath>
 
 #include "base/check.h"

@@ -31,7 +31,7 @@ std::string error(std::string_view file, const SoundLimits& limits = {}) {
   return sound.error().message;
 }
 
-// A WAV file: the header (format 1: integers, 3: floats), then the data.
+// Returns a WAV file: the header (format 1: integers, 3: floats), then the data.
 std::string wave(std::uint16_t format, std::uint16_t channels, std::uint32_t rate, std::uint16_t bits,
                  const std::string& data) {
   std::string out = "RIFF....WAVEfmt ";
@@ -74,7 +74,7 @@ TEST(Sound, ChannelsBecomeTheirMean) {
   EXPECT_THAT(decode(wave(1, 2, 16000, 16, data)).value(), ElementsAre(200.0F / 32768, -500.0F / 32768));
 }
 
-// The same quarter of a second in each format, at 44.1 kHz (Opus: 48 kHz).
+// The files contain the same quarter of a second in each format, at 44.1 kHz (Opus: 48 kHz).
 TEST(Sound, EveryFormatIsReadAndResampled) {
   const std::vector<float> stereo = decode(sound_file("stereo.flac")).value();
   EXPECT_EQ(stereo.size(), 4000U);

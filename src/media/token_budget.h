@@ -1,5 +1,5 @@
-// Images for Gemma 4 (Gemma Team, 2026): any size, with the largest number of tokens that the budget allows.
-// Equals Gemma4ImageProcessorPil of transformers (get_aspect_ratio_preserving_size).
+// Images for Gemma 4 (Gemma Team, 2026): any size, with the largest number of tokens within the budget. Gives
+// the same pixels as Gemma4ImageProcessorPil of transformers (get_aspect_ratio_preserving_size).
 #pragma once
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 
 namespace octavo::media {
 
-// Scales both sides by one factor so that the image has the budget's number of pixels, then rounds them down
-// to multiples of the unit. A side that would become 0 is one unit long; the other side is then as long as
-// the budget allows. Error: one side is more than 200 times the other.
+// Scales both sides by one factor, to the budget's number of pixels, then rounds them down to multiples of
+// the unit. A side that would become 0 gets one unit; the other side is then as long as the budget permits.
+// Errors: one side is more than 200 times the other.
 Result<PartGrid> token_budget_grid(int width, int height, const TokenBudgetRule& rule);
 
 }  // namespace octavo::media

@@ -25,7 +25,7 @@ TEST(TokenBudget, PixelsAreThoseOfTransformers) {
   }
 }
 
-// transformers' patches x are ordered by row, column, channel. The model's encoder computes 2 * (x - 0.5).
+// transformers orders the patches x by row, column, channel. The model's encoder computes 2 * (x - 0.5).
 TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   const VisionGolden golden("gemma4");
   const std::vector<float> numbers = golden.values<float>("numbers");

@@ -8,7 +8,7 @@
 namespace octavo::media {
 namespace {
 
-// Equals numpy.linspace(0, total - 1, count).
+// Returns numpy.linspace(0, total - 1, count).
 std::vector<int> spread(int total, int count, bool round) {
   std::vector<int> frames;
   const double step = count > 1 ? static_cast<double>(total - 1) / (count - 1) : 0;
@@ -19,8 +19,8 @@ std::vector<int> spread(int total, int count, bool round) {
   return frames;
 }
 
-// Selects frames by Qwen2-VL's rule: their number is a multiple of a part's frames; the video is divided into
-// equal shares, and the first frame of each share is used.
+// Selects frames by Qwen2-VL's rule. The number of frames is a multiple of a part's frames. The video is
+// divided into equal shares, and the first frame of each share is selected.
 std::vector<int> first_of_shares(int total, double wanted, const VideoRule& rule) {
   const int count = static_cast<int>(wanted) / rule.frames * rule.frames;
   std::vector<int> frames;
@@ -42,7 +42,7 @@ std::vector<int> by_model(const VideoHead& head, const VideoRule& rule) {
   return spread(total, count, true);
 }
 
-// Returns the frames that vLLM's rule selects.
+// Selects frames by vLLM's rule.
 std::vector<int> by_loader(const VideoHead& head, const VideoRule& rule) {
   int count = std::min(head.frames, rule.frames_max);
   if (rule.loader_frames > 0) count = std::min(count, rule.loader_frames);

@@ -1,5 +1,5 @@
-// Selects a video's frames and their size, as Qwen2VLVideoProcessor and Qwen3VLVideoProcessor of transformers
-// do.
+// Selects the frames of a video and their size, as Qwen2VLVideoProcessor and Qwen3VLVideoProcessor of
+// transformers do.
 #pragma once
 
 #include <vector>
@@ -18,18 +18,18 @@ struct VideoHead {
   int height = 0;
 };
 
-// Indices of the selected frames, ascending; at most VideoRule::frames_max. The request's or the server's
-// values have priority over the model's rule. Error: no frame is selected.
+// Returns the indices of the selected frames, ascending; at most VideoRule::frames_max. Values of the
+// request or the server have priority over the model's rule. Errors: no frame is selected.
 Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& rule);
 
-// Returns the size of each frame if the video has `frames` frames. Error: one side is more than 200 times the
-// other.
+// Returns the size of each frame of a video with `frames` frames. Errors: one side is more than 200 times
+// the other.
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule);
 
-// Number of parts for `frames` frames. The last part may have fewer frames.
+// Returns the number of parts for `frames` frames. The last part may have fewer frames.
 int video_parts(int frames, const VideoRule& rule);
 
-// Time of the middle of each part, in seconds from the start of the video (VideoRule::stamped).
+// Returns the time of the middle of each part, in seconds from the start of the video (VideoRule::stamped).
 std::vector<double> part_seconds(const std::vector<int>& frames, double fps, const VideoRule& rule);
 
 }  // namespace octavo::media

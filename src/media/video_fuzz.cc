@@ -1,4 +1,4 @@
-// Fuzzer: any bytes give a video or an error. Needs FFmpeg's libraries.
+// Fuzzes the decoder: any bytes give a video or an error. Needs FFmpeg's libraries.
 #include "base/check.h"
 #include "media/video_file.h"
 

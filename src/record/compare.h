@@ -1,4 +1,4 @@
-// Whether a request can be replayed, and how the new answers differ from the recorded ones.
+// Checks whether a request can be replayed, and compares the new answers with the recorded ones.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace octavo {
 
-// The request to submit again. An aborted answer ends after its recorded number of tokens. Errors:
-// unsupported; the message is the reason why the record cannot be replayed.
+// Returns the request to submit again. For an aborted answer, the request ends after the recorded number of
+// tokens. Errors: unsupported, with the reason why the record cannot be replayed.
 Result<Request> replayed_request(const Record& record);
 
-// The first difference of the answers, as text; "": all are identical. `now` has no hashes except those of
-// pooling tasks. An aborted answer is compared up to its end.
+// Describes the first difference between the answers; returns "" if all are identical. `now` contains no
+// hashes, except for pooling tasks. An aborted answer is compared only up to its last token.
 std::string difference(const Record& record, const std::vector<RecordedAnswer>& now);
 
-// The known reasons for a difference: one line of text. engine, adapter: those of the replay.
+// Lists the known reasons for a difference, in one line. engine, adapter: those of the replay.
 std::string reasons(const Record& record, const EngineIdentity& engine, const std::string& adapter);
 
 }  // namespace octavo

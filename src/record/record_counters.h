@@ -1,4 +1,3 @@
-// Counters of records, for /metrics.
 #pragma once
 
 #include <array>
@@ -11,8 +10,8 @@ namespace octavo {
 
 // Reason why a finished request is not in the records.
 enum class RecordDrop : std::uint8_t {
-  queue,  // too many records wait for the disk
-  disk,   // the disk is full, or reported another error
+  queue,  // the queue to the disk is full
+  disk,   // the disk is full or reported another error
   size,   // the record is larger than a file
 };
 inline constexpr int kRecordDrops = 3;
@@ -25,10 +24,9 @@ struct RecordCounters {
   void drop(RecordDrop reason) { ++dropped[static_cast<std::size_t>(reason)]; }
 };
 
-// The counters of this process.
 RecordCounters& record_counters();
 
-// The counters of this process in Prometheus' text format.
+// Returns the counters of this process in Prometheus' text format.
 std::string record_metrics();
 
 }  // namespace octavo

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Estimated memory of a record that waits.
+// Estimates the memory of a queued record, in bytes.
 std::int64_t bytes_of(const Record& record) {
   std::int64_t tokens = 0, bytes = sizeof(record);
   if (record.request) {
@@ -53,7 +53,7 @@ Result<std::vector<fs::path>> record_files(const std::string& path) {
     if (is_of_records(entry.path())) files.push_back(entry.path());
   if (error) return failure(ErrorCode::not_found, "cannot read {}: {}", path, error.message());
   if (files.empty()) return failure(ErrorCode::not_found, "{} has no file requests-*.jsonl", path);
-  std::ranges::sort(files);  // a name begins with the time
+  std::ranges::sort(files);  // file names begin with the time
   return files;
 }
 
@@ -139,7 +139,7 @@ bool RecordLog::start_file() {
   return file_ >= 0;
 }
 
-// False: the line is not in the file. A part of it that was written is removed.
+// Returns false if the line could not be written. A partly written line is removed.
 bool RecordLog::append(const std::string& line) {
   std::size_t written = 0;
   while (written < line.size()) {
@@ -157,7 +157,7 @@ bool RecordLog::append(const std::string& line) {
   return true;
 }
 
-// Deletes the oldest files until the others have at most this number of bytes.
+// Deletes the oldest files until at most `bytes_left` bytes remain.
 void RecordLog::delete_oldest(std::int64_t bytes_left) {
   const auto files = record_files(options_.dir);
   if (!files) return;

@@ -1,5 +1,5 @@
-// A folder of files with one record on each line. A thread writes them, so that a full or slow disk delays
-// no request: records that do not fit are dropped and counted.
+// A folder of files with one record on each line. A separate thread writes them, so a full or slow disk
+// delays no request. Records that exceed a limit are dropped and counted.
 #pragma once
 
 #include <condition_variable>
@@ -21,28 +21,29 @@ namespace octavo {
 
 struct RecordOptions {
   std::string dir{};                               // created if missing; "": requests are not recorded
-  std::int64_t bytes_max = std::int64_t{1} << 30;  // maximum bytes of all files; the oldest are deleted
-  bool hashes_only = false;                        // no token ids, parameters and grammars
+  std::int64_t bytes_max = std::int64_t{1} << 30;  // maximum size of all files in bytes; the oldest files
+                                                   // are deleted
+  bool hashes_only = false;                        // records without token ids, parameters and grammars
 
   static constexpr std::int64_t kBytesMin = std::int64_t{1} << 20;
 };
 
 class RecordLog {
  public:
-  // Errors: io, field "record": the folder cannot be created or written.
+  // Errors: io, field "record", if the folder cannot be created or written.
   static Result<std::unique_ptr<RecordLog>> open(RecordOptions options,
                                                  RecordCounters& counters = record_counters());
-  // Writes the records that wait.
+  // Writes the queued records first.
   ~RecordLog();
 
-  // Any thread. Returns at once.
+  // Queues a record. May be called from any thread, and never blocks on the disk.
   void add(Record&& record) noexcept;
   // Counts a record that is lost.
   void drop(RecordDrop reason) { counters_.drop(reason); }
 
  private:
   static constexpr std::int64_t kWaitingBytesMax = std::int64_t{64} << 20;
-  static constexpr std::int64_t kFiles = 8;  // bytes_max is the size of this number of files
+  static constexpr std::int64_t kFiles = 8;  // maximum size of a file is bytes_max / kFiles
 
   RecordLog(RecordOptions options, RecordCounters& counters)
       : options_(std::move(options)), counters_(counters) {}
@@ -55,12 +56,12 @@ class RecordLog {
   const RecordOptions options_;
   RecordCounters& counters_;
 
-  // Used by the writing thread only.
-  int file_ = -1;  // descriptor; -1: no file is open
+  // The members below belong to the writing thread.
+  int file_ = -1;  // file descriptor; -1: no file is open
   std::int64_t file_bytes_ = 0;
-  bool failing_ = false;  // true: the last write failed
+  bool failing_ = false;  // the last write failed
 
-  std::mutex mutex_;  // guards all members below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable came_;
   std::deque<Record> waiting_;
   std::int64_t waiting_bytes_ = 0;
@@ -68,7 +69,8 @@ class RecordLog {
   std::thread thread_;
 };
 
-// The files of a folder of records, the oldest first; or the path itself, if it is a file. Errors: not_found.
+// Returns the files of a folder of records, oldest first. If `path` is a file, it returns this path.
+// Errors: not_found.
 Result<std::vector<std::filesystem::path>> record_files(const std::string& path);
 
 }  // namespace octavo

@@ -40,7 +40,7 @@ std::int64_t bytes_in(const fs::path& folder) {
 TEST(RecordLog, WritesALineForEachRecord) {
   RecordCounters counters;
   const ScratchDirectory folder;
-  for (int run = 0; run < 2; ++run) {  // the second run adds a file
+  for (int run = 0; run < 2; ++run) {  // the second run adds a second file
     const auto log = RecordLog::open({.dir = folder / "new"}, counters).value();
     for (int i = 0; i < 50; ++i) log->add(record_of(run * 50 + i));
     ASSERT_TRUE(eventually([&] { return counters.written == 50 * (run + 1); }));
@@ -87,7 +87,7 @@ TEST(RecordLog, ALargeRecordIsDroppedAndCounted) {
   EXPECT_EQ(counters.dropped[static_cast<std::size_t>(RecordDrop::size)], 1);
 }
 
-// A limit on the size of files has the same effect as a full disk.
+// The test limits the size of files, which has the same effect as a full disk.
 TEST(RecordLog, AFullDiskDropsRecordsAndLeavesWholeLines) {
   RecordCounters counters;
   const ScratchDirectory folder;

@@ -16,7 +16,7 @@ std::int64_t us_since_1970() {
       .count();
 }
 
-// The printable part of a client's id, so that a record is valid UTF-8.
+// Removes unprintable characters from a client's id, so that the record is valid UTF-8.
 std::string printable(std::string id) {
   std::erase_if(id, [](char c) { return c < 0x20 || c > 0x7e; });
   return id;
@@ -24,7 +24,7 @@ std::string printable(std::string id) {
 
 }  // namespace
 
-// Notes the outputs of one request and passes them on.
+// Records the outputs of one request and passes them to the client's sink.
 class RecordingEngine::Sink final : public OutputSink {
  public:
   Sink(RecordingEngine& engine, Record record, int answers, std::shared_ptr<OutputSink> next)
@@ -60,7 +60,7 @@ class RecordingEngine::Sink final : public OutputSink {
   RecordingEngine& engine_;
   Record record_;
   int unfinished_;
-  bool lost_ = false;  // true: memory was not sufficient for the record
+  bool lost_ = false;  // memory for the record could not be allocated
   const std::shared_ptr<OutputSink> next_;
 };
 
@@ -109,7 +109,7 @@ void RecordingEngine::set_weights(std::string weights) {
   identity_.weights = std::move(weights);
 }
 
-// The new weights are not read again for a fingerprint: this takes seconds, and answers would wait.
+// The new weights get no fingerprint, because reading them again takes seconds and would delay answers.
 void RecordingEngine::reload_weights(std::string path, Done done) {
   std::string before = identity().weights;
   set_weights("reloading");

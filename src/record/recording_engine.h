@@ -1,4 +1,4 @@
-// An engine that records the requests of another engine (record_log.h).
+// An engine that forwards all calls to another engine and records its requests (record_log.h).
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace octavo {
 
 struct RecordedEngine {
   EngineIdentity identity;
-  std::uint64_t seed = 0;  // seed of requests that have none
-  // Hash of the files in an adapter's folder.
+  std::uint64_t seed = 0;  // seed of requests without a seed
+  // Returns the hash of the files in an adapter's folder.
   std::function<std::string(const std::string& path)> adapter_of;
 };
 
@@ -55,10 +55,12 @@ class RecordingEngine final : public EngineClient {
   void set_weights(std::string weights);
 
   const RecordedEngine recorded_;
-  const std::unique_ptr<RecordLog> log_;  // must outlive the engine, whose last outputs are recorded
+  const std::unique_ptr<RecordLog> log_;  // must outlive the engine, because the engine's last outputs are
+                                          // recorded
   mutable std::mutex mutex_;
   EngineIdentity identity_;
-  std::map<std::string, std::string, std::less<>> adapters_;  // hash of the files, by name
+  // hash of the adapter's files, by name of the adapter
+  std::map<std::string, std::string, std::less<>> adapters_;
   std::uint64_t submitted_ = 0;
   std::unique_ptr<EngineClient> engine_;
 };

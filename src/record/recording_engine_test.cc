@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// Keeps the requests; the test delivers their outputs.
+// Keeps the submitted requests. The test delivers the outputs.
 class ManualEngine final : public EngineClient {
  public:
   struct Submitted {
@@ -64,7 +64,7 @@ class RecordingEngineTest : public testing::Test {
     output.finished = finished;
     submitted_.back().sink->deliver(std::move(output));
   }
-  // Ends the engine, and with it the log.
+  // Destroys the engine and its log, then reads the records.
   std::vector<Record> records() {
     engine_.reset();
     std::vector<Record> records;

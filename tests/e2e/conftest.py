@@ -1,7 +1,9 @@
-"""A running `octavo serve` for all tests of this folder.
+"""Runs one `octavo serve` for all tests of this folder.
 
-OCTAVO_SERVE: the command that starts the server, `{port}` in it replaced (default: build/release/octavo serve --port {port}).
-OCTAVO_BASE_URL: use a server that runs already, with the flags below.
+OCTAVO_SERVE: command that starts the server; `{port}` is replaced (default: build/release/octavo serve --port
+{port}).
+
+OCTAVO_BASE_URL: use a running server, which must have the flags below.
 """
 
 import concurrent.futures
@@ -21,23 +23,23 @@ import httpx
 import openai
 import pytest
 
-# CI shares its machine and may pause for seconds, so tests wait for states, not for times. After this many seconds without
-# the state, a test fails.
+# CI shares its machine and may pause for seconds, so tests wait for states, not for times. After this
+# number of seconds without the state, a test fails.
 PATIENCE = 120
 
-# For requests outside of the OpenAI client: httpx's default timeout is five seconds.
+# For requests without the OpenAI client, because httpx's default timeout is five seconds.
 http_client = httpx.Client(timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0))
 
 # Index of the pytest-xdist worker that runs this file, and the number of workers.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
 
-# Each worker has separate ports, below those that the kernel gives to outgoing connections.
+# Each worker has separate ports, below those that the kernel assigns to outgoing connections.
 PORTS = range(12_000, 32_000)[WORKER * 20_000 // WORKERS:(WORKER + 1) * 20_000 // WORKERS]
 _next_port = random.SystemRandom().choice(PORTS)
 
 
-# Files that take longest, which come first: pytest-xdist hands out whole files.
+# The slowest files, which run first: pytest-xdist distributes whole files.
 LONGEST = ["test_ranks", "test_tensor_parallel", "test_data_parallel", "test_hub", "test_pick", "test_route_faults", "test_manifests",
            "test_command_line", "test_kv_transfer", "test_docs_commands", "test_kv_store", "test_plan_live", "test_kv_tier", "test_failures"]
 
@@ -56,7 +58,7 @@ def is_free(port):
 
 
 def free_port(count=1):
-    """The first of `count` consecutive free ports; never the same one twice."""
+    """Returns the first of `count` consecutive free ports. Never returns a port twice."""
     global _next_port
     while True:
         first = _next_port if _next_port + count <= PORTS.stop else PORTS.start
@@ -72,8 +74,9 @@ def fetch(url):
 
 @contextlib.contextmanager
 def running(command, port=None, ready="/health"):
-    """A server process and its base URL, from the moment it is ready until the end of the block; `{port}` in the command
-    is replaced by the port, or a free one. `ready`: the path that answers then; /health of a router without workers does not."""
+    """Runs a server until the end of the block, and yields its process and base URL once it is ready. `{port}` in the
+    command is replaced by `port` or a free port. ready: path whose 200 shows that the server is ready; a router
+    without workers does not return 200 for /health."""
     port = port or free_port()
     process = subprocess.Popen(shlex.split(command.replace("{port}", str(port))))
     base = f"http://127.0.0.1:{port}"
@@ -91,14 +94,14 @@ def running(command, port=None, ready="/health"):
 
 
 def serve_command(*flags):
-    """For running()."""
+    """Returns the command of a server, for running()."""
     command = os.environ.get("OCTAVO_SERVE", "build/release/octavo serve --port {port}")
     return shlex.join([*shlex.split(command), *flags])
 
 
 @contextlib.contextmanager
 def serve(*flags, port=None):
-    """The base URL of a server with these flags, which ends with the block."""
+    """Runs a server with these flags until the end of the block, and yields its base URL."""
     with running(serve_command(*flags), port) as (process, base):
         yield base
         process.terminate()
@@ -106,7 +109,7 @@ def serve(*flags, port=None):
 
 
 def tiny(name, folder, kind="models"):
-    """A golden checkpoint with a tokenizer of single letters."""
+    """Copies a golden checkpoint, and adds a tokenizer of single letters."""
     model = Path(folder) / name
     shutil.copytree(Path(__file__).parents[1] / "data" / kind / name, model)
     vocabulary = {chr(0x100 + i): i for i in range(128)}
@@ -135,7 +138,8 @@ def model(client):
 
 
 def at_once(function, items):
-    """The function's results for the items, each in a separate thread; what a thread raises is raised here."""
+    """Calls the function for each item on a separate thread. Returns the results, or raises the exception of a
+    thread."""
     items = list(items)
     with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(function, items))
@@ -149,7 +153,7 @@ def metric(server, name):
 
 
 def eventually(condition, seconds=60):
-    """Whether the condition becomes true: metrics lag by a step."""
+    """Waits until the condition is true, because metrics lag by a step. Returns the last value."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -157,7 +161,7 @@ def eventually(condition, seconds=60):
 
 
 def at_rest(server):
-    """Waits until the server is idle and its metrics show it, so that later changes belong to later requests."""
+    """Waits until the server is idle and its metrics show this, so that later changes belong to later requests."""
     idle = {"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0}
     return eventually(lambda: http_client.get(server + "/load").json() == {"server_load": 0}
                       and all(metric(server, name) == value for name, value in idle.items()))

@@ -1,4 +1,4 @@
-"""A name server over UDP that knows what a test tells it: SRV and A records (RFC 1035, RFC 2782)."""
+"""A name server over UDP with the SRV and A records that a test sets (RFC 1035, RFC 2782)."""
 
 import socket
 import struct
@@ -27,7 +27,7 @@ class NameServer:
             try:
                 question, client = self.socket.recvfrom(4096)
                 self.socket.sendto(self.answer(question), client)
-            except (OSError, IndexError):  # closed
+            except (OSError, IndexError):  # the socket is closed
                 return
 
     def answer(self, message):

@@ -14,7 +14,7 @@ ETCD = shutil.which("etcd")
 
 
 class Etcd:
-    """A server in its own folder that can be stopped and restarted."""
+    """A server with a separate folder, which can be stopped and restarted."""
 
     def __init__(self, folder):
         self.folder, self.port, self.peers = folder, free_port(), free_port()

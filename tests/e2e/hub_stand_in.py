@@ -1,6 +1,6 @@
 """A hub on loopback: the parts of huggingface.co's interface that downloads use, with faults on demand.
 
-Large files are stored "elsewhere": on a second server, which must never see a token.
+Large files are on a second server, which must never receive a token.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
-LARGE = 100_000  # size in bytes from which on a file is stored on the second server
+LARGE = 100_000  # minimum size in bytes of a file on the second server
 
 
 class Repository:
@@ -22,8 +22,8 @@ class Repository:
 
 
 class Hub:
-    """`repositories` by name; `faults` are asked before each answer: fault(handler, where, file) returns True when it has
-    answered itself. `seen` holds (where, method, path, headers) of all requests."""
+    """A hub with `repositories` by name. `faults` are called before each answer: fault(handler, where, file) returns
+    True if it has answered. `seen` contains (where, method, path, headers) of all requests."""
 
     def __init__(self, repositories):
         self.repositories = repositories
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def send_file(self, content, **headers):
-        """The whole file, or the range that the client requests."""
+        """Sends the whole file, or the range that the client requests."""
         wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         if not wanted:
             return self.answer(200, content, **headers)
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, json.dumps(body).encode(), Content_Type="application/json")
 
     def tree(self, name, revision):
-        """The other list of files, which the Python client requests."""
+        """Sends the second list of files, which only the Python client requests."""
         if repository := self.repository(name, revision):
             body = [{"type": "file", "path": file, "size": len(content), "oid": "0" * 40}
                     for file, content in repository.files.items()]
@@ -128,7 +128,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def running(repositories, tls=None):
-    """A Hub, with the URL of its `endpoint`. tls: an ssl.SSLContext."""
+    """Runs a Hub, and yields it with the URL of its `endpoint`. tls: an ssl.SSLContext."""
     hub = Hub(repositories)
     servers = []
     for where in ("hub", "elsewhere"):

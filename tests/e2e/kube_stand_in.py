@@ -1,4 +1,4 @@
-"""The part of a Kubernetes API server that programs use to list, watch and hold leases."""
+"""The part of a Kubernetes API server that Octavo uses: lists, watches and leases."""
 
 import contextlib
 import http.server
@@ -9,14 +9,14 @@ import urllib.parse
 
 
 class Cluster:
-    """Collections by path, each with its objects by name. Every change has a version and goes to the watches."""
+    """Collections by path, each with its objects by name. Every change has a version and is sent to the watches."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.version = 100
         self.collections = {}
         self.watches = []  # (collection, queue)
-        self.oldest = 0  # watches from an earlier version are rejected with 410
+        self.oldest = 0  # watches from an earlier version get a 410
         self.requests = []
 
     def put(self, collection, obj):
@@ -45,7 +45,7 @@ class Cluster:
             self.tell(collection, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
 
     def expire(self, collection, change):
-        """Runs change() without an event: the history is lost, and so is every watch."""
+        """Runs change() without an event. The history is lost, and all watches end."""
         with self.lock:
             watches, self.watches = self.watches, [watch for watch in self.watches if watch[0] != collection]
         change()
@@ -66,7 +66,7 @@ def pod(name, ip, labels, ready=True):
 
 @contextlib.contextmanager
 def kubernetes():
-    """A cluster and its server's URL."""
+    """Yields a cluster and its server's URL."""
     cluster = Cluster()
     done = threading.Event()
 
@@ -107,7 +107,7 @@ def kubernetes():
                     and all(each["metadata"]["labels"].get(key) == value for key, value in wanted)
                 ]
                 begin = int(query.get("continue", 0))
-                end = begin + min(int(query["limit"]), 2)  # small, so that lists have several pages
+                end = begin + min(int(query["limit"]), 2)  # a small number, so that lists have several pages
                 metadata = {"resourceVersion": str(cluster.version)}
                 if end < len(everything):
                     metadata["continue"] = str(end)
@@ -127,12 +127,12 @@ def kubernetes():
             self.send_header("Content-Type", "application/json")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            self.close_connection = True  # at its end, the client must send a new request
+            self.close_connection = True  # after a watch, the client must send a new request
             with contextlib.suppress(OSError):
                 while not done.is_set():
                     with contextlib.suppress(queue.Empty):
                         line = json.dumps(events.get(timeout=0.1)).encode() + b"\n"
-                        half = len(line) // 2  # so that lines arrive in pieces
+                        half = len(line) // 2  # lines arrive in pieces
                         for part in (line[:half], line[half:]):
                             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
                             self.wfile.flush()

@@ -1,4 +1,4 @@
-"""The part of a Redis server that a store of KV blocks needs. Tests can make it return wrong data or hang."""
+"""The part of a Redis server that a store of KV blocks uses. Tests can make it return wrong data or hang."""
 
 import contextlib
 import socketserver
@@ -28,7 +28,7 @@ class Store:
 
 @contextlib.contextmanager
 def redis_stand_in():
-    """(the URL, the Store)."""
+    """Yields (URL, Store)."""
     store = Store()
 
     class Handler(socketserver.StreamRequestHandler):

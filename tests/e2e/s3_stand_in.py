@@ -1,4 +1,5 @@
-"""The part of an S3-style store that KV blocks need. It checks every signature; tests can make it return wrong data or hang."""
+"""The part of an S3-style store that KV blocks use. It checks every signature. Tests can make it return wrong data or
+hang."""
 
 import contextlib
 import hashlib
@@ -16,7 +17,7 @@ class Store:
 
 
 def signature(method, path, headers, body):
-    """By the text of AWS's documentation; independent of the program's."""
+    """Computes the signature from AWS's documentation, independently of Octavo's code."""
     scheme, _, fields = headers.get("Authorization", "").partition(" ")
     given = dict(field.strip().split("=", 1) for field in fields.split(",") if "=" in field)
     if scheme != "AWS4-HMAC-SHA256" or headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
@@ -34,7 +35,7 @@ def signature(method, path, headers, body):
 
 @contextlib.contextmanager
 def s3_stand_in():
-    """(the URL, the Store); requests are to be signed with KEYS."""
+    """Yields (URL, Store). Requests must be signed with KEYS."""
     store = Store()
 
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A cable between this host and a network namespace that delays and loses packets, for kernels without netem."""
+"""A link between this host and a network namespace that delays and drops packets, for kernels without netem."""
 
 import fcntl
 import heapq
@@ -24,7 +24,8 @@ def open_tun(name):
 
 
 class SlowLink:
-    """`delay` seconds each way; of all packets a part `loss`. Both may change at any time. In a `with` block."""
+    """Delays packets by `delay` seconds in each direction, and drops the share `loss` of them. Both may change at any
+    time. Used in a `with` block."""
 
     def __init__(self, namespace, delay, loss):
         self.delay, self.loss, self.passed = delay, loss, 0
@@ -63,4 +64,4 @@ class SlowLink:
                     os.write(end, packet)
                     self.passed += 1
                 except OSError:
-                    pass  # a full queue loses the packet
+                    pass  # a full queue drops the packet

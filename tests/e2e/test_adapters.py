@@ -1,4 +1,5 @@
-"""LoRA adapters beside the demo model: by name, mixed in batches, loaded and unloaded while others run."""
+"""LoRA adapters with the demo model: selected by name, mixed in batches, loaded and unloaded during other
+requests."""
 
 import array
 import concurrent.futures
@@ -20,7 +21,7 @@ PROMPT = "Once upon a time there was a small house at the edge of a dark forest,
 
 
 def write_adapter(folder, seed, strength=1.0, rank=8, **config):
-    """A random adapter of the demo model, as PEFT writes it."""
+    """Writes a random adapter of the demo model, in PEFT's layout."""
     generator = random.Random(seed)
     tensors = {}
     for layer in range(LAYERS):
@@ -44,7 +45,7 @@ def write_adapter(folder, seed, strength=1.0, rank=8, **config):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """a0 .. a4 change what the model says, `zero` nothing."""
+    """Writes adapters: a0 to a4 change the model's output, `zero` does not."""
     root = tmp_path_factory.mktemp("adapters")
     made = {f"a{i}": write_adapter(root / f"a{i}", i) for i in range(5)}
     return made | {"zero": write_adapter(root / "zero", 9, strength=0.0)}
@@ -215,7 +216,7 @@ def test_metrics_name_them(base, client):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """A server that looks for adapters in a folder, and the folder."""
+    """Runs a server that searches a folder for adapters. Yields its client and the folder."""
     root = tmp_path_factory.mktemp("found")
     of_demo = dict(base_model_name_or_path="demo")
     for i, name in enumerate(["one", "two", "team/three"]):
@@ -236,7 +237,7 @@ def found(tmp_path_factory):
 
 
 def test_adapters_of_a_folder_are_loaded_when_they_are_named(client, found):
-    """With the answers that the same files give to a server that has them from the start."""
+    """The answers equal those of a server that loads the same files at its start."""
     finds, _ = found
     names = ["one", "two", "team/three", "demo"]
     assert [model.id for model in finds.models.list().data] == ["demo"]
@@ -255,7 +256,7 @@ def test_what_a_folder_does_not_have_is_not_found(found):
     for name in ("nobody", "foreign", "link", "../" + root.name + "/one", str(root / "one"), "./one", "team", "."):
         with pytest.raises(openai.NotFoundError):
             answer(finds, name)
-    for _ in range(2):  # first loaded for the request that waits, then found in the cache
+    for _ in range(2):  # the first request waits for the load, the second finds the adapter in a slot
         with pytest.raises(openai.BadRequestError, match="max-lora-rank") as refused:
             answer(finds, "wide")
         assert refused.value.param == "model"

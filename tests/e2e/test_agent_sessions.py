@@ -1,8 +1,8 @@
-"""Two turns of each coding agent, with the fields that its requests have: a tool call arrives whole, the second turn finds the
+"""Two turns of each coding agent, with the fields of its requests. The tool call is complete, the second turn finds the
 first one in the prefix cache, and no field is refused.
 
-Shapes: Codex CLI 0.171 (Responses), Claude Code 2.1 (Messages), OpenCode 1.18 (chats; Responses), Cline 3.0 and Aider 0.86
-(chats). The texts are ours.
+The requests have the shape of Codex CLI 0.171 (Responses), Claude Code 2.1 (Messages), OpenCode 1.18 (chats;
+Responses), Cline 3.0 and Aider 0.86 (chats). The texts are our own.
 """
 
 import copy
@@ -28,7 +28,7 @@ class Chats:
 
     @staticmethod
     def read(events):
-        """(tool call as the client sends it back, text, prompt tokens, cached tokens)"""
+        """Returns (tool call as the client sends it back, text, prompt tokens, cached tokens)."""
         text, calls = "", []
         for event in events:
             for choice in event["choices"]:
@@ -177,7 +177,7 @@ def test_a_session_of_an_agent(agents_server, name):
     protocol, shape = SESSIONS[name]
     body = copy.deepcopy(shape) | {"model": "demo"}
     tools = "tools" in body
-    # The first text names the session, so no other session has cached its prompt.
+    # The first text contains the name of the session, so no other session has cached its prompt.
     text = json.dumps(body).replace("terminal", f"terminal ({name})")
     body = json.loads(text)
     calls, said, first_prompt, _ = protocol.read(ask(agents_server, protocol, body | (protocol.forced if tools else {"max_tokens": 8})))
@@ -193,7 +193,7 @@ def test_a_session_of_an_agent(agents_server, name):
 
 
 def test_calls_of_codex_keep_their_kind(agents_server):
-    """Calls keep namespace and type, and the next turn accepts their items."""
+    """Calls keep their namespace and type, and the next turn accepts their items."""
     body = copy.deepcopy(CODEX) | {"model": "demo", "max_output_tokens": 64}
     chosen = {"tool_choice": {"type": "function", "name": "close", "namespace": "agents"}}
     [call], *_ = Responses.read(ask(agents_server, Responses, body | chosen))

@@ -1,4 +1,4 @@
-"""Files and batches through the official clients of OpenAI and Anthropic, as their guides have it."""
+"""Files and batches through the official clients of OpenAI and Anthropic, as in their guides."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from anthropic.types.messages.batch_create_params import Request
 
 from conftest import PATIENCE, eventually, http_client, running, serve, serve_command
 
-MODEL = "gpt-3.5-turbo-0125"  # example in OpenAI's guide
+MODEL = "gpt-3.5-turbo-0125"  # from OpenAI's guide
 LAST = ("completed", "failed", "expired", "cancelled")
 
 
@@ -289,7 +289,8 @@ def test_lines_count_for_the_tenant_that_made_the_batch(tmp_path):
                 return next(float(line.split()[-1]) for line in text.splitlines() if label in line)
 
             slow, fast = openai_client(base, "slow"), openai_client(base, "fast")
-            # The file and the batch are two requests; a quarter of the burst is kept, so four lines run at once.
+            # The file and the batch count as two requests. A quarter of the burst is reserved, so four
+            # lines run at the same time.
             batch = start_batch(slow, [request(f"s{i}") for i in range(20)])
             assert eventually(lambda: outcomes("slow") == 6, PATIENCE)
             assert ended(fast, start_batch(fast, [request(f"f{i}") for i in range(8)])).status == "completed"

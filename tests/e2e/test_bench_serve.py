@@ -1,4 +1,5 @@
-"""`octavo bench serve` and `bench sweep` against a server: the former's counts are those of the server's own metrics."""
+"""`octavo bench serve` and `bench sweep` with a server. The counts of `bench serve` equal those of the server's
+metrics."""
 
 import json
 import subprocess
@@ -31,7 +32,7 @@ def test_counts_are_the_servers(server, tmp_path):
     assert result["completed"] == 12 and result["failed"] == 0 and result["commit"] == "abc"
     assert result["request_goodput"] == result["request_throughput"]
     assert len(result["itls"]) == 12 and result["errors"] == [""] * 12
-    # The trial request before the measured requests is equal to the first of them.
+    # The warm-up request equals the first measured request.
     lengths = [result["input_lens"], result["output_lens"]]
     assert result["total_input_tokens"] == sum(lengths[0])
     for name, old, counts in zip(names, before, lengths):

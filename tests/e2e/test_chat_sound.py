@@ -10,7 +10,8 @@ from conftest import serve
 from test_vision import tensor
 
 SOUNDS = pathlib.Path("tests/data/sound")
-FIRST = {"qwen2_audio": "chirp.wav", "voxtral": "long.wav"}  # sounds of the golden conversation; the second has two windows
+# audio files of the golden conversation; the second has two windows
+FIRST = {"qwen2_audio": "chirp.wav", "voxtral": "long.wav"}
 
 
 def sound(name):

@@ -1,5 +1,6 @@
-"""What the helpers of clients make of their users' types, as they send it: pydantic models through the official client, and the
-requests of other helpers (zod, instructor, LangChain, MCP; tests/data/tools/helpers.json, captured by tools/grammar/capture_helpers.py).
+"""The types and schemas that helpers of clients send: pydantic models through the official client, and captured requests
+of other helpers (zod, instructor, LangChain, MCP). tools/grammar/capture_helpers.py writes
+tests/data/tools/helpers.json.
 """
 
 import datetime
@@ -52,13 +53,13 @@ class Node(pydantic.BaseModel):
     children: Annotated[list["Node"], pydantic.Field(max_length=1)]
 
 
-# The schemas of these numbers and texts set no limit, so some answers are cut off at max_tokens.
+# The schemas do not limit these numbers and texts, so max_tokens cuts some answers.
 FIELDS = {"max_tokens": 500, "temperature": 1.2, "messages": MESSAGES}
 
 
 def finished(ask):
-    """The first answers that ended by themselves. Which seeds give such answers depends on the processor's rounding, so eight
-    run at a time."""
+    """Returns the first answers that end without being cut. The seeds of such answers depend on the processor's
+    rounding, so the test runs eight at a time."""
     with ThreadPoolExecutor(8) as pool:
         for first in range(0, 96, 8):
             if answers := [answer for answer in pool.map(ask, range(first, first + 8)) if answer is not None]:
@@ -98,7 +99,7 @@ def test_parsed_tools(client, model):
 
 @pytest.mark.parametrize("name", HELPERS)
 def test_requests_of_other_helpers(client, model, name):
-    """A response format, or tools of which one is to be called."""
+    """The request has a response format, or tools one of which must be called."""
     fields = HELPERS[name]
     single = {"parallel_tool_calls": False} if "tools" in fields else {}
 

@@ -1,4 +1,4 @@
-"""The `octavo` program as a user meets it: flags, results, exit codes."""
+"""The `octavo` program from the command line: flags, results, exit codes."""
 
 import json
 import os
@@ -63,7 +63,8 @@ def test_chat_answers_from_standard_input():
 def test_examples_of_the_docs_print_a_sentence():
     docs = pathlib.Path(__file__).parent.parent.parent / "docs"
     pages = (docs / "start/five-minutes.md").read_text() + (docs / "guides/python.md").read_text()
-    prompts = set(re.findall(r'generate(?: -p |\(\[?)"([^"]+)"', pages))  # options of the command and of the Python class
+    # prompts for the command and for the Python class
+    prompts = set(re.findall(r'generate(?: -p |\(\[?)"([^"]+)"', pages))
     assert prompts
     for prompt in prompts:
         words = run("generate", "-p", prompt, "--max-tokens", "40", "--temperature", "0").stdout.split()
@@ -104,7 +105,7 @@ def test_chat_commands_never_reach_the_model():
 
 
 def test_chat_edits_lines_and_keeps_a_history(tmp_path):
-    """On a terminal: backspace works, pasted text is one message, and the history survives the program."""
+    """On a terminal, backspace works, pasted text is one message, and the history survives the program."""
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
     terminal, inner = pty.openpty()
     chat = subprocess.Popen([OCTAVO, "chat", "--temperature", "0", "--max-tokens", "5"], stdin=inner, stdout=inner,
@@ -135,7 +136,8 @@ def test_chat_edits_lines_and_keeps_a_history(tmp_path):
 def test_a_mistral_file_with_layer_types_has_windows_where_they_say(tmp_path):
     model = pathlib.Path(tiny("mistral", tmp_path))
     config = json.loads((model / "config.json").read_text())
-    windows = {None: 2, "sliding_attention": 1, "full_attention": 0}  # layers with one, by the type of the first layer
+    # layers with a window, by the type of the first layer
+    windows = {None: 2, "sliding_attention": 1, "full_attention": 0}
     for first, count in windows.items():
         types = {} if first is None else {"layer_types": [first, "full_attention"]}
         (model / "config.json").write_text(json.dumps(config | types))
@@ -266,7 +268,8 @@ def test_a_start_script_of_vllm_starts(tmp_path):
 
 
 def test_while_the_model_loads_the_server_says_so_and_can_be_stopped(tmp_path):
-    tokenizer = json.load(open("models/demo/tokenizer.json"))  # so large that reading it takes seconds
+    # a tokenizer so large that reading it takes seconds
+    tokenizer = json.load(open("models/demo/tokenizer.json"))
     vocabulary = tokenizer["model"]["vocab"]
     vocabulary.update((f"filler{i}", len(vocabulary) + i) for i in range(1_000_000))
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))

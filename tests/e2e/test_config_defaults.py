@@ -1,4 +1,4 @@
-"""The table of transformers' defaults for fields that a config.json omits."""
+"""Checks the table of transformers' defaults for fields that a config.json omits."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,5 @@
-"""Two engines behind one server: answers as from one, work for both, and the death of one without a lost request."""
+"""Two engines of one server: answers equal those of one engine, both engines work, and the death of one loses no
+request."""
 
 import concurrent.futures
 import contextlib
@@ -28,7 +29,7 @@ def client_of(base):
 
 
 def answers(base, while_running=lambda: None, max_tokens=200, **fields):
-    """The texts of greedy answers that run at the same time."""
+    """Returns the texts of greedy answers that run at the same time."""
     def run(prompt):
         fields_of_all = dict(model="demo", max_tokens=max_tokens, temperature=0, extra_body={"ignore_eos": True})
         return client_of(base).completions.create(prompt=prompt, **fields_of_all, **fields).choices[0].text
@@ -40,7 +41,7 @@ def answers(base, while_running=lambda: None, max_tokens=200, **fields):
 
 
 def ended(base):
-    """How many answers each engine has ended."""
+    """Returns the number of finished answers of each engine."""
     counts = {}
     for line in fetch(base + "/metrics").splitlines():
         if line.startswith("vllm:request_prompt_tokens_count{"):
@@ -100,7 +101,7 @@ def test_each_engine_runs_on_the_processors_it_was_given(monkeypatch):
 
 
 def test_servers_share_the_engines_out():
-    """External and hybrid load balancing: each server has its own engine numbers."""
+    """External and hybrid load balancing: each server numbers its own engines."""
     with serve("--device", "cpu", "--data-parallel-size", "4", "--data-parallel-rank", "3") as one:
         client_of(one).completions.create(model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": "3"})
         assert eventually(lambda: ended(one) == {"3": 1})
@@ -114,7 +115,7 @@ def test_servers_share_the_engines_out():
 
 @contextlib.contextmanager
 def engine_of_another_host(address="127.0.0.1", prefix=()):
-    """The base URL of a server with engine 0, and a function that starts the host of engine 1."""
+    """Starts a server with engine 0. Yields its base URL, and a function that starts the host of engine 1."""
     flags = (*FLAGS, "--data-parallel-size-local", "1", "--data-parallel-address", address, "--data-parallel-rpc-port", str(free_port()))
     hosts = []
 

@@ -19,7 +19,7 @@ def replica():
 
 @contextlib.contextmanager
 def route(*flags):
-    """The addresses of the router's workers, as a function."""
+    """Runs a router, and yields a function that returns its workers: {URL: type}."""
     with running(" ".join(["build/release/octavo route --port {port}", *flags])) as (process, base):
         yield lambda: {w["url"]: w["worker_type"] for w in json.loads(fetch(base + "/workers"))["workers"]}
         process.terminate()

@@ -1,4 +1,4 @@
-"""Links in the documentation lead somewhere, every page is on the site, and the program knows every command."""
+"""Checks the documentation: links have a target, every page is on the site, and the program has every command."""
 
 import functools
 import re
@@ -21,7 +21,7 @@ def without_code(text):
 
 
 def anchors(page):
-    """The anchors that GitHub and MkDocs give a page's headings."""
+    """Returns the anchors that GitHub and MkDocs give to a page's headings."""
     found = set()
     for heading in re.findall(r"(?m)^#+ +(.+?) *$", page.read_text()):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
@@ -30,7 +30,7 @@ def anchors(page):
 
 
 def test_failures_are_of_tests_that_exist():
-    """Every test that docs/failures.md names."""
+    """Every test that docs/failures.md names exists."""
     sources = "".join(path.read_text() for path in [*ROOT.glob("src/**/*_test.cc"), *ROOT.glob("tests/*.cc")])
     unit = {f"{suite}.{name}" for suite, name in re.findall(r"TEST(?:_[FP])?\((\w+),\s*(\w+)", sources)}
     end_to_end = set(re.findall(r"def (test_\w+)", "".join(p.read_text() for p in ROOT.glob("tests/e2e/*.py"))))
@@ -79,14 +79,15 @@ def test_links_lead_somewhere(page):
 
 @functools.cache
 def help_of(*command):
-    """A subcommand's help; None: unknown subcommand."""
+    """Returns a subcommand's help, or None if the subcommand is unknown."""
     flag = "--help-all" if command == ("serve",) else "--help"
     done = subprocess.run([OCTAVO, *command, flag], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout if not command or done.stdout != help_of(*command[:-1]) else None
 
 
 def commands(text):
-    """The words of each call of octavo in the blocks of code; lines are joined after backslashes and in quotes."""
+    """Returns the words of each call of octavo in the code blocks. Lines are joined after backslashes and inside
+    quotes."""
     lines = iter(re.findall(r"(?m)^(?:    |```\w*\n)(.*)$", text))
     for line in lines:
         if "from octavo import" in line:

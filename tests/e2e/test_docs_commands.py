@@ -1,5 +1,5 @@
-"""Every command in the blocks of README and docs runs: here, with stand-ins for what a reader fills in, or in the
-tests that a table names; or the table says why not."""
+"""Every command in the code blocks of README and docs runs: here, with values for its placeholders, or in a test that a
+table names. For the others, the table gives the reason."""
 
 import contextlib
 import re
@@ -17,16 +17,17 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kubectl|etcdctl|envoy|mpirun|python|docker|helm|"
                      r"for \w+ in .*; do|tools/\S+|build/\S+|LD_LIBRARY_PATH=\S+) ")
 
-# Values for placeholders of the docs; {tmp} is a folder, {server} a server's host and port.
+# Values for placeholders of the docs. {tmp} is a folder, {server} is the host and port of a server.
 STAND_INS = {
     "MODEL": "models/demo", "MODEL_DIR": "models/demo", "org/name": "models/demo", "Qwen/Qwen3-0.6B": "models/demo",
     "tenants.yaml": "{tmp}/tenants.yaml", "/var/cache/kv": "{tmp}/kv", "/var/log/octavo/records": "{tmp}/records", "localhost:8000": "{server}", "...": "",
-    "cache.example:6379": "127.0.0.1:1",  # an address on which nothing listens; no server needs it to start
+    "cache.example:6379": "127.0.0.1:1",  # no program listens at this address, and the server starts
+                                          # without it
     "[MODEL | --url host:port]": "models/demo", "bash|zsh|fish": "bash",
 }
 
-# Tests that run the command, or a similar one with its requirements; a sentence: why no test does. Longest
-# prefix first.
+# Tests that run the command or a similar one, or a sentence: the reason why no test does. The longest
+# prefix is first.
 ELSEWHERE = {
     "make demo": "installs packages and builds the program, which this test is a test of; tools/demo.sh is its other half",
     "make test": "runs this test",
@@ -115,7 +116,7 @@ ELSEWHERE = {
 
 
 def commands(page):
-    """The commands of a page's code blocks: joins lines at backslashes and inside quotes, splits at &."""
+    """Returns the commands of a page's code blocks. Joins lines at backslashes and inside quotes, and splits at &."""
     lines = iter(re.findall(r"(?m)^    (.*)$|^```\w*$", page.read_text()))
     for line in lines:
         if not PROGRAM.match(line + " "):
@@ -166,7 +167,8 @@ def is_ready(command, port):
 
 
 def serves_and_ends(words):
-    """It is ready at its port, and ends on a signal: with status 0, or at once if it has just started to listen."""
+    """The program becomes ready at its port. On a signal it ends with status 0, or immediately if it has just started
+    to listen."""
     port, flag = free_port(), LISTENS[words[1]]
     if flag in words:
         words[words.index(flag) + 1] = str(port)
@@ -185,7 +187,7 @@ HERE = [command for command in ALL if elsewhere(command) is None]
 
 
 def write_tenants(folder):
-    """The file that docs/guides/route.md shows."""
+    """Writes the file that docs/guides/route.md shows."""
     block = re.search(r"(?m)^    tenants:\n(?:    .*\n)+", (ROOT / "docs/guides/route.md").read_text())[0]
     (folder / "tenants.yaml").write_text(re.sub(r"(?m)^    ", "", block))
 
@@ -211,7 +213,7 @@ def test_the_command_runs(command, server, tmp_path, monkeypatch):
 
 
 def test_the_table_is_of_this_day():
-    """Each of its lines is of a command that some page has; each test that it names exists."""
+    """Each row of the table matches a command of a page, and each test that it names exists."""
     used = {elsewhere(command) for command in ALL}
     assert not [beginning for beginning in ELSEWHERE if beginning not in used]
     tests = set(re.findall(r"def (test_\w+)", "".join(path.read_text() for path in ROOT.glob("tests/e2e/*.py"))))

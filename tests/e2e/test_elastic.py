@@ -1,4 +1,4 @@
-"""The number of engines changes while streams run."""
+"""Changes the number of engines while streams run."""
 
 import subprocess
 
@@ -17,7 +17,7 @@ def is_scaling(base):
 
 
 def test_engines_come_and_go_while_streams_run(monkeypatch):
-    monkeypatch.setenv("VLLM_LOG_STATS_INTERVAL", "0.1")  # some log lines are written while the number changes
+    monkeypatch.setenv("VLLM_LOG_STATS_INTERVAL", "0.1")  # log lines are written while the number changes
     with serve("--device", "cpu", "--enable-elastic-ep", "--elastic-ep-max-dp-size", "3") as base:
         expected = answers(base)
         assert len(engines(base)) == 1

@@ -1,5 +1,5 @@
-"""Models that read texts, with OpenAI's client: small random encoders (tests/data/encoders), whose vectors transformers has
-computed."""
+"""Embedding models, with OpenAI's client: small random encoders (tests/data/encoders), compared with transformers'
+vectors."""
 
 import json
 import math
@@ -19,7 +19,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def tensors(path):
-    """The F32 and I32 tensors of a safetensors file, as flat lists."""
+    """Returns the F32 and I32 tensors of a safetensors file, as flat lists."""
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     header, body = json.loads(data[8:8 + size]), data[8 + size:]
@@ -33,7 +33,7 @@ def tensors(path):
 
 
 def golden(case, name):
-    """Pairs of ids and what transformers makes of them."""
+    """Returns pairs of token ids and transformers' values for them."""
     all = tensors(ENCODERS / case / "golden.safetensors")
     starts, rows = all["starts"], all[name]
     width = len(rows) // (len(starts) - 1)
@@ -42,7 +42,7 @@ def golden(case, name):
 
 
 def folder_of(case, path):
-    """The checkpoint of a case with a WordPiece tokenizer of letters, set up as BERT's."""
+    """Copies the checkpoint of a case, and adds a WordPiece tokenizer of letters, configured like BERT's."""
     shutil.copytree(ENCODERS / case, path, dirs_exist_ok=True)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *LETTERS, *("##" + letter for letter in LETTERS)]
     special = [{"id": i, "content": words[i], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
@@ -54,7 +54,8 @@ def folder_of(case, path):
 
     tokenizer = {
         "version": "1.0",
-        "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},  # must not count
+        # must have no effect
+        "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
         "padding": None,
         "added_tokens": special,
         "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
@@ -89,7 +90,7 @@ def reranker(tmp_path_factory):
 
 
 def ids_of(text):
-    """[CLS], the letters of each word, [SEP]"""
+    """Returns [CLS], the letters of each word, [SEP]."""
     ids = [4 + LETTERS.index(letter) + (0 if first else 26)
            for word in text.split() for first, letter in zip([True] + [False] * len(word), word)]
     return [2, *ids, 3]
@@ -102,7 +103,8 @@ def close(a, b, tolerance=1e-5):
 def test_openai_client_gets_the_vectors_of_transformers(embedder):
     client = openai.OpenAI(base_url=embedder + "/v1", api_key="none", max_retries=0)
     cases = golden("roberta", "first")
-    reply = client.embeddings.create(model="tiny", input=[ids for ids, _ in cases])  # the client asks for base64
+    # the client requests base64
+    reply = client.embeddings.create(model="tiny", input=[ids for ids, _ in cases])
     assert [item.index for item in reply.data] == list(range(len(cases)))
     assert reply.usage.prompt_tokens == sum(len(ids) for ids, _ in cases)
     for (_, expected), item in zip(cases, reply.data):
@@ -166,7 +168,8 @@ def test_each_token_has_a_vector(tmp_path):
         assert all(len(vector) == width and math.isclose(sum(x * x for x in vector), 1, rel_tol=1e-5) for vector in data[2]["data"])
         results = http_client.post(base + "/v1/rerank", json={"query": "the fox", "documents": ["a b c", "the fox", "fox"]}).json()["results"]
         assert results[0]["index"] == 1
-        assert math.isclose(results[0]["relevance_score"], len(ids_of("the fox")), rel_tol=1e-5)  # the best match of each token is the token itself
+        # the best match of each token is the token itself
+        assert math.isclose(results[0]["relevance_score"], len(ids_of("the fox")), rel_tol=1e-5)
         refusal = http_client.post(base + "/v1/embeddings", json={"input": "x"})
         assert refusal.status_code == 400 and "do not make vectors of texts" in refusal.text
 
@@ -218,13 +221,15 @@ def test_cohere_and_jina_style_bodies(embedder):
 @pytest.mark.parametrize(
     ("case", "made"),
     [
-        ("roberta", "first"),  # post-norms, learned positions; a vocabulary of 97 tokens, which ranks share unevenly
-        ("embedding_gemma", "mean"),  # tokens see both sides within windows; a dense layer after the pooling
+        ("roberta", "first"),  # post-norms, learned positions; a vocabulary of 97 tokens, which ranks
+                               # cannot divide evenly
+        ("embedding_gemma", "mean"),  # attention to both sides within windows; a dense layer after the
+                                      # pooling
         ("qwen3-embedder", "last"),
         ("xlm-roberta-classifier", "scores"),
         ("qwen3-word-reranker-untied", "scores"),  # two rows of the output matrix
         ("qwen2-process-reward", "tokens"),
-        ("nomic_moe", "mean"),  # experts whose sum has a bias, which one rank adds
+        ("nomic_moe", "mean"),  # experts whose sum has a bias, which only one rank adds
     ],
 )
 def test_two_ranks_read_texts(case, made, tmp_path):
@@ -248,7 +253,8 @@ def test_two_ranks_read_texts(case, made, tmp_path):
         one = read(base, texts)
     with serve(*flags, *ranks) as base:
         two = read(base, texts)
-        assert [read(base, [text])[0] for text in texts] == two  # bit for bit, with any other requests in the batch
+        # bit-identical, with any other requests in the batch
+        assert [read(base, [text])[0] for text in texts] == two
     assert len(one) == len(texts) and all(close(ours, theirs) for ours, theirs in zip(two, one))
 
 
@@ -273,7 +279,8 @@ def test_conversations_and_long_texts(tmp_path):
         messages = [{"role": "user", "content": "the fox"}, {"role": "assistant", "content": "jumps"}]
         reply = http_client.post(base + "/v1/embeddings", json={"model": "tiny", "messages": messages, "add_special_tokens": True}).json()
         assert close(reply["data"][0]["embedding"], vector("the fox jumps"))
-        # 318 tokens are read as chunks of 318 and 64; the result is the mean of the chunks' vectors.
+        # Chunks of 318, 318 and 64 tokens are computed separately. The result is the mean of their vectors,
+        # weighted by their numbers of tokens.
         ids = (cases[-1][0] * 3)[:700]
         parts = [client.embeddings.create(model="tiny", input=ids[at:at + 318]).data[0].embedding for at in (0, 318, 636)]
         mean = [sum(n * x for n, x in zip((318, 318, 64), column)) for column in zip(*parts)]
@@ -292,7 +299,7 @@ def test_rerankers_that_say_a_word(tmp_path):
         for ids, (score,) in golden("qwen3-word-reranker", "scores"):
             probs = http_client.post(base + "/classify", json={"input": ids}).json()["data"][0]["probs"]
             assert close(probs, [1 / (1 + math.exp(-score))])
-        # A pair goes through the template.
+        # The template is applied to a pair.
         pair = http_client.post(base + "/score", json={"text_1": "fox", "text_2": "dog"}).json()["data"][0]["score"]
         alone = http_client.post(base + "/classify", json={"input": "q fox d dog "}).json()["data"][0]["probs"][0]
         assert math.isclose(pair, alone, rel_tol=1e-6)
@@ -301,7 +308,7 @@ def test_rerankers_that_say_a_word(tmp_path):
 
 
 def test_adapters_read_texts_for_tasks(tmp_path):
-    """Jina v3: its tasks are adapters, chosen by the model's name or by the task."""
+    """The tasks of Jina v3 are adapters, which the model's name or the task selects."""
     folder = folder_of("jina_v3", tmp_path / "model")
     adapter = str(folder / "adapter")
     with serve("--model", str(folder), "--served-model-name", "jina", "--dtype", "float32", "--enable-lora", "--max-loras", "2",

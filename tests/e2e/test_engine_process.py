@@ -13,7 +13,7 @@ STREAMS = 12
 
 
 def processes(*words):
-    """Processes of this machine whose command line contains all the words."""
+    """Returns the processes of this machine whose command line contains all the words."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -32,7 +32,7 @@ def engines(base):
 
 
 def streams(base, each=lambda: None):
-    """The texts of all streams; `each` is called with every piece of text."""
+    """Returns the texts of all streams. Calls `each` for every piece of text."""
     client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
 
     def run(i):

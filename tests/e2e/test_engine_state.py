@@ -1,4 +1,5 @@
-"""Figures that an engine measures on request: residency of KV blocks, estimated work; and its state in the log."""
+"""Figures that an engine measures only on request (residency of KV blocks, estimated work), and its state in the
+log."""
 
 import os
 import re
@@ -10,7 +11,7 @@ from conftest import eventually, fetch, running, serve, serve_command
 
 
 def value(base, name, **labels):
-    """The value of a series of engine 0."""
+    """Returns the value of a series of engine 0."""
     for line in fetch(base + "/metrics").splitlines():
         if re.match(rf"vllm:{name}\{{", line) and all(f'{key}="{text}"' in line for key, text in labels.items()):
             return float(line.rsplit(" ", 1)[1])
@@ -28,7 +29,7 @@ def test_residency_and_work_are_measured_on_request():
     with serve(*flags) as base:
         same = "Once upon a time there was a fox " * 4
         for i in range(12):
-            ask(base, same)  # the blocks of the first request are used again
+            ask(base, same)  # reuses the blocks of the first request
             ask(base, f"{i} " * 60)  # new blocks evict others
         assert eventually(lambda: (value(base, "kv_block_lifetime_seconds_count") or 0) > 10)
         assert value(base, "kv_block_idle_before_evict_seconds_count") == value(base, "kv_block_lifetime_seconds_count")

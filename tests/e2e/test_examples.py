@@ -1,4 +1,4 @@
-"""The examples of the C ABI in C, Go and Node; the latter two where their tools are there."""
+"""The examples of the C ABI in C, Go and Node. Go and Node are skipped if their tools are not installed."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ EXAMPLES = ROOT / "bindings/examples"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """A folder with liboctavo as a linker wants it."""
+    """A folder with liboctavo under the names that a linker needs."""
     folder = tmp_path_factory.mktemp("lib")
     built = ROOT / "build/release/liboctavo.so.1"
     for name in ("liboctavo.so", "liboctavo.so.1"):
@@ -23,7 +23,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected():
-    """The server's replies to the requests of the examples."""
+    """Returns the server's answers to the requests of the examples."""
     return run("build/release/octavo", "generate", "-p", "One rainy morning in", "--max-tokens", "32", "--temperature", "0",
                cwd=ROOT)
 

@@ -1,4 +1,4 @@
-"""Experts that move between ranks while streams run: the same bits as of experts that stay where they are."""
+"""Experts move between ranks while streams run. The bits equal those of experts that do not move."""
 
 import json
 import shlex

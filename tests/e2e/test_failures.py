@@ -1,4 +1,4 @@
-"""Known failures of other servers (docs/failures.md), tried on this one with one request or a few each."""
+"""Known failures of other servers (docs/failures.md), each tested with a few requests."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ BINARY = ROOT / "build" / "release" / "octavo"
 
 
 def post(base, path, body, headers={}):
-    """Status and body of the answer."""
+    """Returns the status and the body of the response."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(base + path, data, {"Content-Type": "application/json", **headers})
     try:
@@ -57,7 +57,8 @@ def test_errors_tell_nothing_of_the_machine(server):
         for path in ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/tokenize"]:
             status, text = post(server, path, body)
             assert status < 500, (path, body, text)
-            text = text.replace("/etc/passwd", "")  # name of a model that the client sent; the error repeats it
+            text = text.replace("/etc/passwd", "")  # the error repeats the model's name, which the client
+                                                    # sent
             assert not re.search(r"0x[0-9a-f]{6}|/home|/usr|/tmp|std::|\.cc\b|\.h\b|/etc/", text), text
 
 
@@ -79,7 +80,7 @@ def test_nothing_is_fetched(server):
 
 
 def listening(pid):
-    """The ports on which a process listens."""
+    """Returns the ports on which a process listens."""
     inodes = set()
     for link in Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -99,7 +100,7 @@ def test_one_port_is_open():
     with running(f"{BINARY} serve --port {{port}}") as (process, base):
         children = set()
         for task in Path(f"/proc/{process.pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # a thread may just have ended
+            with contextlib.suppress(OSError):  # a thread may have just ended
                 children |= set((task / "children").read_text().split())
         assert children
         everything = set().union(*(listening(pid) for pid in {str(process.pid), *children}))
@@ -107,7 +108,8 @@ def test_one_port_is_open():
 
 
 def test_texts_of_others_are_quoted():
-    """fmt's {:?} ends the process over bytes that are no UTF-8: base/quoted_text.h is for these."""
+    """Texts of other parties are formatted with base/quoted_text.h, because fmt's {:?} ends the process at bytes that
+    are not UTF-8."""
     files = [path for path in (ROOT / "src").rglob("*.cc") if not path.stem.endswith("_test")]
     assert len(files) > 400
     assert not [str(path) for path in files if "{:?}" in path.read_text()]
@@ -115,7 +117,8 @@ def test_texts_of_others_are_quoted():
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="nm (binutils) is not installed")
 def test_no_backtracking_regex_engine():
-    """But the tokenizer library's, which splits text by the patterns of tokenizer.json and none of a request."""
+    """The exception is the tokenizer library, which splits text with the patterns of tokenizer.json, and with no
+    pattern of a request."""
     symbols = subprocess.run(["nm", "-DC", BINARY], capture_output=True, text=True, check=True).stdout
     symbols += subprocess.run(["nm", "-C", BINARY], capture_output=True, text=True).stdout
     assert not re.search(r"\b(pcre2?_|regcomp|regexec)", symbols)
@@ -152,12 +155,12 @@ def test_killed_and_started_again_on_the_same_port():
 
 
 def test_a_frozen_engine_is_seen():
-    """SIGSTOP of the engine's process: a new process replaces it and answers, and the server is ready."""
+    """After SIGSTOP of the engine's process, a new process replaces it and answers, and the server is ready."""
     with running(f"{BINARY} serve --port {{port}}") as (_, base):
         (engine,) = engines(base)
         subprocess.run(["kill", "-STOP", str(engine)], check=True)
         status, text = post(base, "/v1/completions", {"prompt": "Once", "max_tokens": 5, "temperature": 0})
-        assert status == 200, text  # by the engine that replaced the frozen one
+        assert status == 200, text  # from the engine that replaced the frozen one
         assert engine not in engines(base)
         assert fetch(base + "/ready") == ""
 

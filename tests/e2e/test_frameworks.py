@@ -1,4 +1,5 @@
-"""The unchanged blocks of docs/guides/python.md for LangChain, LlamaIndex and DSPy; skipped where a package is missing."""
+"""The unchanged code blocks of docs/guides/python.md for LangChain, LlamaIndex and DSPy; skipped if a package is
+missing."""
 
 import re
 from pathlib import Path

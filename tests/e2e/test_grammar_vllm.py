@@ -1,4 +1,4 @@
-"""vLLM's structured-output backend over octavo.grammar; without vLLM, over a stand-in of its interface."""
+"""vLLM's structured-output backend with octavo.grammar. Without vLLM, the test uses a stand-in of its interface."""
 
 import abc
 import dataclasses
@@ -24,7 +24,7 @@ KINDS = ["JSON", "JSON_OBJECT", "REGEX", "GRAMMAR", "CHOICE", "STRUCTURAL_TAG"]
 
 
 def stand_in():
-    """vllm/v1/structured_output/backend_types.py, and the places that install() changes."""
+    """Replaces vllm/v1/structured_output/backend_types.py and the modules that install() changes."""
 
     class Grammar(abc.ABC):
         pass
@@ -148,7 +148,7 @@ def test_errors_name_the_place(backend):
 
 
 def params_of(kind, text):
-    """Sampling parameters as vLLM has them, and as the stand-in reads them."""
+    """Returns sampling parameters with vLLM's fields, which the stand-in also reads."""
     fields = dict.fromkeys(["json", "json_object", "regex", "choice", "grammar", "structural_tag"]) | {kind.lower(): text}
     return types.SimpleNamespace(structured_outputs=types.SimpleNamespace(kind=Kind[kind], text=text, **fields))
 

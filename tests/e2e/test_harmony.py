@@ -1,4 +1,4 @@
-"""gpt-oss' format from end to end: the demo model with its special tokens renamed, held to the format by grammars."""
+"""gpt-oss' format from end to end: the demo model with renamed special tokens. Grammars enforce the format."""
 
 import json
 import shutil
@@ -39,13 +39,14 @@ def gpt(tmp_path_factory):
         config = json.loads((folder / name).read_text())
         config |= {"eos_token_id": [ids["<|return|>"], ids["<|call|>"]], "pad_token_id": ids["<|return|>"]}
         (folder / name).write_text(json.dumps(config))
-    # Without --reasoning-parser, the tokenizer determines the format.
+    # Without --reasoning-parser, the tokenizer selects the format.
     with serve("--model", str(folder), "--enable-auto-tool-choice", "--tool-call-parser", "openai") as base:
         yield openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
 
 
 def ask(gpt, **fields):
-    """Eight answers, (reasoning, content, [(name, arguments)], finish reason) each; once whole, once streamed: the same."""
+    """Returns eight answers, each as (reasoning, content, [(name, arguments)], finish reason). Requests them with and
+    without a stream; both must be equal."""
     client = gpt
     asked = {"model": client.models.list().data[0].id, "messages": [{"role": "user", "content": "Tell me about Mira."}], "n": 8,
              "temperature": 1, "seed": 3, "max_tokens": 400} | fields  # fmt: skip

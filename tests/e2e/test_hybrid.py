@@ -1,4 +1,4 @@
-"""Models with recurrent layers as a user sees them: common beginnings of prompts are computed once."""
+"""Models with recurrent layers, over HTTP: common prefixes of prompts are computed once."""
 
 import array
 import json
@@ -35,7 +35,7 @@ def shapes():
 
 @pytest.fixture(scope="module")
 def hybrid(tmp_path_factory):
-    """A random LFM2 with the demo model's words."""
+    """Writes a random LFM2 with the demo model's vocabulary."""
     folder = tmp_path_factory.mktemp("hybrid") / "random"
     folder.mkdir()
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -60,7 +60,7 @@ def hybrid(tmp_path_factory):
 
 
 def ask(base, prompt):
-    """The answer, how many tokens its prompt has, and how many of them were in the cache."""
+    """Returns the answer, the number of prompt tokens, and the number of cached ones."""
     client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
     completion = client.completions.create(model="m", prompt=prompt, max_tokens=24, temperature=0)
     details = completion.usage.prompt_tokens_details
@@ -79,6 +79,6 @@ def test_a_common_beginning_is_computed_once(hybrid):
         lengths = [length for _, length, _ in shared]
         first, second, third = (cached for *_, cached in shared)
         assert first == 0 and 0 < second < lengths[1] and second % 256 == 0
-        # The state at which the second prompt left the first one was saved.
+        # A state was saved at the position where the second prompt differs from the first one.
         assert second <= third and lengths[2] - third < 64
         assert eventually(lambda: metric(base, "vllm:prefix_cache_hits_total") == second + third)

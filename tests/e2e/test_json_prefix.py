@@ -1,4 +1,4 @@
-"""The search of tools/grammar/judge_masks.py: beginnings of JSON texts, and texts that end them."""
+"""The search of tools/grammar/judge_masks.py: prefixes of JSON texts, and texts that complete them."""
 
 import json
 import sys

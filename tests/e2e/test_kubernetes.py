@@ -1,4 +1,5 @@
-"""`octavo pick` and `octavo route` follow a Kubernetes cluster: pods, InferencePools and what belongs to them."""
+"""`octavo pick` and `octavo route` with a Kubernetes cluster: pods, InferencePools and the objects that belong to
+them."""
 
 import contextlib
 import json
@@ -22,7 +23,7 @@ APP = {"app": "octavo"}
 
 @pytest.fixture(scope="module")
 def replica():
-    """One server that listens on every 127.0.0.x: each is a pod's address."""
+    """Runs one server that listens on all addresses 127.0.0.x. Each of them is a pod's address."""
     with running("build/release/octavo serve --host 0.0.0.0 --port {port}") as (_, base):
         yield base
 
@@ -90,7 +91,7 @@ def test_what_is_known_stays_while_the_cluster_does_not_answer(replica):
             assert eventually(lambda: ready(metrics) == 1)
         with socket.create_server(("127.0.0.1", port_of(api))) as mute:
             mute.settimeout(PATIENCE)
-            for _ in range(2):  # the second request follows after the first has failed
+            for _ in range(2):  # the second request follows the failure of the first one
                 mute.accept()[0].close()
         assert ready(metrics) == 1
 

@@ -1,4 +1,4 @@
-"""KV cache events, read with classes of vLLM's published message layout."""
+"""KV cache events, read with vLLM's published message classes."""
 
 import json
 import struct
@@ -45,7 +45,7 @@ DECODER = msgspec.msgpack.Decoder(KVEventBatch)
 
 
 class Subscriber:
-    """Reads every batch from the replay socket: a subscription could miss the first ones."""
+    """Reads every batch from the replay socket, because a subscription could miss the first ones."""
 
     def __init__(self, endpoint, decoder=DECODER):
         self.endpoint, self.decoder = endpoint, decoder
@@ -65,7 +65,7 @@ class Subscriber:
             found.append(self.decoder.decode(batch))
 
     def events(self, count):
-        """All events, once there are `count`: they lag behind a reply by a step."""
+        """Returns all events once there are `count`. Events lag behind a response by one step."""
         events = []
 
         def came():
@@ -100,7 +100,7 @@ def test_a_prompt_is_stored_once_and_cleared(server):
     assert all(event.block_size == 16 and event.medium == "GPU" for event in stored)
 
     complete(url, prompt)
-    complete(url, prompt[:32] + [7] * 16 + [8])  # the prompt shares two blocks with the first one
+    complete(url, prompt[:32] + [7] * 16 + [8])  # shares two blocks with the first prompt
     events = subscriber.events(4)
     assert len(events) == 4
     assert events[3].token_ids == [7] * 16 and events[3].parent_block_hash == stored[1].block_hashes[0]
@@ -123,7 +123,7 @@ def test_a_tiers_blocks_are_told_of_under_the_same_names(tmp_path):
         assert [event.medium for event in told] == ["GPU"] * 3 + ["STORAGE"] * 3
         for one, other in zip(here, below):
             assert msgspec.structs.replace(one, medium="STORAGE") == other
-    with serve(*flags) as url:  # finds the blocks in the cache; then other prompts evict them
+    with serve(*flags) as url:  # finds the blocks in the cache, before other prompts evict them
         complete(url, prompt)
         told = Subscriber(events["replay_endpoint"]).events(6)
         assert sorted((event.medium, event.token_ids[0]) for event in told) == [(m, t) for m in ("GPU", "STORAGE") for t in prompt[0:48:16]]

@@ -1,4 +1,4 @@
-"""A store of KV blocks that servers share: one server loads what another one has computed."""
+"""A store of KV blocks that servers share: one server loads the blocks that another one has computed."""
 
 import contextlib
 import shutil
@@ -17,7 +17,7 @@ def failures(base):
 
 @pytest.fixture(params=["redis", "s3"])
 def a_store(request, monkeypatch):
-    """(the URL, the Store) of a stand-in; servers have its keys."""
+    """Runs a stand-in, and yields (URL, Store). Servers have its keys."""
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     with (redis_stand_in if request.param == "redis" else s3_stand_in)() as found:

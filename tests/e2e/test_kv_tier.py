@@ -1,5 +1,5 @@
-"""Tiers of the KV cache, in host memory and on disk: prompts come back from there after eviction, from the disk also after a restart
-or a kill -9."""
+"""Tiers of the KV cache, in host memory and on disk: prompts are loaded after an eviction, and from disk also after a
+restart or a kill -9."""
 
 import concurrent.futures
 import json
@@ -28,7 +28,7 @@ def offloading(**extra):
 
 
 def tier_metric(base, name, tier):
-    """A tier's value of a metric that each tier has: `CPU` or `STORAGE`."""
+    """Returns the value of a metric for one tier: `CPU` or `STORAGE`."""
     for line in fetch(base + "/metrics").splitlines():
         if line.startswith(name + "{") and f'"{tier}"' in line:
             return float(line.rsplit(" ", 1)[1])
@@ -57,7 +57,7 @@ def hits(base):
 
 
 def at_rest(base):
-    """Nothing is being written any more."""
+    """Waits until no block is being written."""
     return eventually(lambda: metric(base, "vllm:kv_transfer_held_blocks") == 0)
 
 
@@ -78,7 +78,7 @@ def test_a_restart_finds_the_prompt_on_disk(plain, tmp_path):
 
 
 def test_two_servers_share_a_folder(plain, tmp_path):
-    """One computes the prompt, the other one decodes: both have the folder open all the time."""
+    """One server computes the prompt, the other one decodes. Both have the folder open all the time."""
     with serve(NAME, shared_storage(tmp_path)) as decode:
         with serve(NAME, shared_storage(tmp_path)) as prefill:
             ask(prefill, max_tokens=1)
@@ -116,7 +116,7 @@ def test_an_evicted_prompt_comes_back_from_host_memory(plain):
 
 
 def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain, tmp_path):
-    # Host memory has room for the blocks of this prompt and for few more.
+    # Host memory has space for the blocks of this prompt and for few more.
     tiers = offloading(spec_name="TieringOffloadingSpec", cpu_bytes_to_use=6 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}])
     with serve(NAME, tiers, *SMALL) as base:
         assert same(ask(base), plain)
@@ -165,7 +165,8 @@ def test_engines_have_their_host_memory_and_share_the_folder(plain, tmp_path):
 
 
 def test_ranks_have_a_tier_together(tmp_path):
-    """Two ranks, or one, find the blocks that two ranks have written: a folder depends on the model, not on a layout."""
+    """Two ranks, or one, find the blocks that two ranks have written: a folder depends on the model, not on the
+    layout."""
     ranks = (NAME, "--device=cpu", "--dtype=float32", "--tensor-parallel-size=2")
     with serve(*ranks) as base:
         alone = ask(base)

@@ -1,4 +1,4 @@
-"""Prefill on one server, decode on another, as llm-d's sidecar and `octavo route` drive them."""
+"""Prefill on one server and decode on another, with the requests of llm-d's sidecar and of `octavo route`."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ def config(role, **extra):
 
 @contextlib.contextmanager
 def part(role, **extra):
-    """A server of a pair, from when its engine has announced itself."""
+    """Runs a server of a pair, and yields it once its engine reports metrics."""
     with serve(NAME, config(role, **extra)) as base:
         assert eventually(lambda: "vllm:kv_transfer_held_blocks" in fetch(base + "/metrics"))
         yield base
@@ -59,7 +59,8 @@ def pair():
 
 
 def two_legs(pair, ask, body):
-    """The sidecar's work: a prefill request with one token, then a decode request with the values of its reply."""
+    """Does what the sidecar does: sends a prefill request with one token, then a decode request with the parameters
+    of its response."""
     producer, consumer = pair
     first = ask(client_of(producer))(**(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
     params = first.model_extra["kv_transfer_params"]
@@ -87,7 +88,7 @@ def test_a_completion_in_two_legs_is_that_of_one_server(plain, pair, temperature
 
 
 def test_simulated_executors_hand_over_as_well():
-    """Behind the router and behind the sidecar, where a prefill worker's blocks are numbers without a tensor."""
+    """Tests the router and the sidecar with simulated engines, whose blocks contain no tensors."""
     simulated = "--executor=simulated"
     with (serve(NAME, simulated, config("kv_producer")) as producer, serve(NAME, simulated, config("kv_consumer")) as consumer,
           running(f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {producer} --decode {consumer}") as (_, routed),
@@ -109,7 +110,8 @@ LARGER = ("--block-size=48",)
 
 @pytest.mark.parametrize(("prefill", "decode"), [(TENSOR, ()), ((), TENSOR), (STAGES, ()), ((), STAGES), (LARGER, ()), ((), LARGER), (TENSOR, LARGER)])
 def test_engines_of_different_layouts_exchange_blocks(prefill, decode):
-    """Between one rank and two ranks with half of the heads or of the layers each, and between blocks of different sizes."""
+    """Between one rank and two ranks, each with half of the heads or of the layers, and between blocks of different
+    sizes."""
     body = {"model": "demo", "prompt": PROMPT, "max_tokens": 24, "temperature": 0, "logprobs": 2}
     ask = lambda client: client.completions.create
     with serve(NAME, "--dtype=float32") as base:

@@ -1,5 +1,6 @@
-"""The chart of deploy/chart with every combination of its values, and the plain manifests that are made with it: by Kubernetes'
-own schemas and those of the custom resources, strictly, and by what they refer to in each other and in octavo."""
+"""The chart of deploy/chart with every combination of its values, and the plain manifests that it generates. Checks them
+strictly with the schemas of Kubernetes and of the custom resources, and checks their references to one another and to
+octavo."""
 
 import functools
 import itertools
@@ -15,12 +16,12 @@ import pytest
 
 kubernetes_validate = pytest.importorskip("kubernetes_validate")
 import jsonschema  # noqa: E402
-import yaml  # noqa: E402 kubernetes_validate brings it
+import yaml  # noqa: E402 a dependency of kubernetes_validate
 
 DEPLOY = pathlib.Path("deploy")
 KUBERNETES = "1.31"
 
-# Variants of each value; the first is the default.
+# Variants of each value. The first one is the default.
 CHOICES = {
     "engine.layout": ["replicas", "prefill-decode", "multi-host"],
     "engine.storage": ["20Gi", ""],
@@ -46,7 +47,7 @@ DEFINITIONS = {
 
 
 def combinations():
-    """Values that mean something together: a choice counts only where what it is of is there."""
+    """Returns the combinations that make sense: a choice counts only if the feature that it configures is on."""
     for chosen in itertools.product(*CHOICES.values()):
         by_name = dict(zip(CHOICES, chosen))
         layout, picks = by_name["engine.layout"], by_name["pick.enabled"]
@@ -54,7 +55,7 @@ def combinations():
         if layout != "replicas" and changed & {"engine.storage", "engine.kvTier"}:
             continue
         if not by_name["engine.storage"] and by_name["engine.kvTier"]:
-            continue  # rejected combination, see below
+            continue  # a rejected combination (see below)
         if "route.replicas" in changed and changed - {"route.replicas", "engine.layout"}:
             continue
         if not picks and changed & {"pick.config", "pick.failureMode"}:
@@ -75,7 +76,7 @@ def combinations():
 
 @functools.cache
 def releases():
-    """The objects of each release: the plain manifests, one of each layout where they stand together, and all of the chart."""
+    """Returns the objects of each release: the plain manifests of each layout, and all variants of the chart."""
     plain = {path.name: list(yaml.safe_load_all(path.read_text())) for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))}
     together = {"plain manifests": plain["serve.yaml"] + plain["route.yaml"] + plain["pick.yaml"]}
     together["plain manifests, prefill and decode"] = plain["decode-with-sidecar.yaml"]
@@ -100,7 +101,7 @@ def objects():
 
 
 def templates(document):
-    """The pods that an object makes."""
+    """Returns the pods that an object creates."""
     spec = document.get("spec", {})
     group = spec.get("leaderWorkerTemplate", {})
     found = [spec["template"]] if document["kind"] in ("Deployment", "StatefulSet") else []
@@ -108,7 +109,7 @@ def templates(document):
 
 
 def labels(document, template):
-    """The variables of its pods, including those that LeaderWorkerSet adds."""
+    """Returns the labels of the object's pods, including those that LeaderWorkerSet adds."""
     own = dict(template["metadata"]["labels"])
     if document["kind"] == "LeaderWorkerSet":
         leads = template is document["spec"]["leaderWorkerTemplate"]["leaderTemplate"]
@@ -144,7 +145,8 @@ def test_plain_manifests_are_those_of_the_chart():
 def test_helm_finds_nothing_wrong_with_the_chart():
     helm = needs_helm()
     findings = helm.lint(DEPLOY / "chart", strict=True)
-    assert not findings["errors"] and all(m["severity"] <= 1 for m in findings["messages"]), findings  # 1: advice
+    # 1 is advice
+    assert not findings["errors"] and all(m["severity"] <= 1 for m in findings["messages"]), findings
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,8 @@ def test_wrong_values_are_refused(values):
 
 
 def test_kubernetes_takes_them(monkeypatch):
-    contents = functools.cache(kubernetes_validate.utils.schema_contents)  # reads 2 MB for each document
+    # the original reads 2 MB for each document
+    contents = functools.cache(kubernetes_validate.utils.schema_contents)
     monkeypatch.setattr(kubernetes_validate.utils, "schema_contents", contents)
     checked = [document for document in objects() if document["kind"] not in DEFINITIONS]
     assert checked
@@ -179,7 +182,7 @@ def test_kubernetes_takes_them(monkeypatch):
 
 
 def closed(schema):
-    """A definition's schema that takes no unknown fields."""
+    """Returns a definition's schema without permission for unknown fields."""
     if isinstance(schema, list):
         return [closed(item) for item in schema]
     if not isinstance(schema, dict):
@@ -290,7 +293,7 @@ def test_routers_find_each_other():
             assert int(port) in {p["port"] for p in service["spec"]["ports"]} & ports(pod)
             assert command[command.index("--router-sync") + 1] == f"tcp://*:{port}"
     try:
-        import helm_python  # noqa: F401 else there are the plain manifests alone, with one router
+        import helm_python  # noqa: F401 otherwise only the plain manifests, with one router
     except ImportError:
         return
     assert several
@@ -302,7 +305,8 @@ def test_who_scales_finds_what_it_scales():
         for scaler in [d for d in release if d["kind"] in ("HorizontalPodAutoscaler", "ScaledObject")]:
             target = scaler["spec"]["scaleTargetRef"]
             scaled = names[target["apiVersion"], target["kind"], target["name"]]
-            assert "replicas" not in scaled["spec"]  # otherwise each upgrade of the release resets the replicas
+            assert "replicas" not in scaled["spec"]  # otherwise each upgrade of the release would reset the
+                                                     # replicas
             for trigger in scaler["spec"].get("triggers", []):
                 pattern = re.search(r'pod=~"(.+)"', trigger["metadata"]["query"]).group(1)
                 pod = scaled["metadata"]["name"] + ("-5d5b8c7f9-x2x7k" if scaled["kind"] == "Deployment" else "-0")
@@ -310,7 +314,7 @@ def test_who_scales_finds_what_it_scales():
 
 
 def test_who_asks_kubernetes_may():
-    """Each workload with an account has a role bound to it."""
+    """Each workload with an account has a role that is bound to it."""
     for release in releases().values():
         accounts = {pod.get("serviceAccountName") for _, pod, _ in pods(release)} - {None}
         bound = {s["name"]: d["roleRef"]["name"] for d in release if d["kind"] == "RoleBinding" for s in d["subjects"]}
@@ -344,7 +348,8 @@ def test_octavo_knows_the_flags():
 
 
 def test_octavo_takes_the_pickers_configurations(tmp_path):
-    """Those in config maps: a picker that accepts one reports that it has no endpoints; a picker that refuses one names the fault."""
+    """Tests the configurations in config maps. A picker that accepts one reports that it has no endpoints; otherwise
+    it names the fault."""
     texts = {text for d in objects() if d["kind"] == "ConfigMap" for text in d["data"].values()}
     for text in texts:
         file = tmp_path / "picker.yaml"

@@ -15,7 +15,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 EVENT = TypeAdapter(ResponseStreamEvent)
-NO_SPACES = '{"disable_any_whitespace": true}'  # without a limit, the demo model writes spaces until max_tokens
+NO_SPACES = '{"disable_any_whitespace": true}'  # otherwise the demo model writes spaces until max_tokens
 
 # The arguments are constants and the schemas are closed, so the demo model can write only these calls.
 SERVER = '''
@@ -115,7 +115,7 @@ def test_a_failed_call_is_a_result(mcp_client, tools_port):
 
 
 def test_long_results_are_cut(mcp_client, tools_port):
-    with pytest.raises(openai.BadRequestError):  # the context of the demo model is shorter than the truncated result
+    with pytest.raises(openai.BadRequestError):  # the cut result is longer than the demo model's context
         ask(mcp_client, tools_port, "long")
 
 
@@ -152,7 +152,7 @@ def test_servers_are_off_by_default(client, tools_port):
 
 
 class RecordingServer:
-    """An MCP server in this process. It notes methods and sessions; while `slow`, it answers nothing."""
+    """An MCP server in this process, which records methods and sessions. While `slow` is set, it does not respond."""
 
     def __init__(self, slow=False):
         self.seen, self.released, self.port = [], threading.Event(), free_port()

@@ -54,7 +54,7 @@ def test_promtool_reads_the_dashboards_queries(tmp_path):
 def test_promtool_reads_the_page(server, client, model):
     client.completions.create(model=model, prompt="Once", max_tokens=3)
     page = fetch(server + "/metrics")
-    # The tool also gives advice on names, which are vLLM's. Only exit code 1 is an error; 3 is advice.
+    # The tool also gives advice on names, but these are vLLM's. Exit code 1 is an error, 3 is advice.
     result = subprocess.run(["promtool", "check", "metrics"], input=page, text=True, capture_output=True)
     assert result.returncode in (0, 3), result.stderr
     for name in asked_for():
@@ -123,7 +123,7 @@ def test_log_lines_as_json():
 
 
 def test_a_trace_of_a_servers_steps(tmp_path):
-    """With the engine in a separate process."""
+    """The engine runs in a separate process."""
     config = {"profiler": "torch", "torch_profiler_dir": str(tmp_path / "traces"), "torch_profiler_use_gzip": False}
     with serve("--profiler-config", json.dumps(config)) as base:
         def post(path, body):
@@ -137,5 +137,6 @@ def test_a_trace_of_a_servers_steps(tmp_path):
     trace = json.loads(file.read_text())
     steps = [event["args"] for event in trace["traceEvents"] if "step" in event.get("args", {})]
     assert trace["otherData"]["steps_lost"] == 0
-    assert sum(step["answer_tokens"] for step in steps) == 3 * 19  # the first token of each answer is computed with the prompt
+    # the first token of each answer is computed with the prompt
+    assert sum(step["answer_tokens"] for step in steps) == 3 * 19
     assert [step["step"] for step in steps] == list(range(steps[0]["step"], steps[0]["step"] + len(steps)))

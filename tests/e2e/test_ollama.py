@@ -86,7 +86,7 @@ def test_errors_are_the_clients(ours, model):
 
 
 def test_curls_own_content_type_is_taken(server, model):
-    """Ollama's documentation calls curl without a Content-Type."""
+    """curl in Ollama's documentation sends no Content-Type for JSON."""
     body = json.dumps({"model": model, "prompt": "Hi", "stream": False, "options": GREEDY}).encode()
     request = urllib.request.Request(f"{server}/api/generate", body,
                                      {"Content-Type": "application/x-www-form-urlencoded"})
@@ -108,7 +108,7 @@ def test_embed(tmp_path):
 
 
 def test_an_image_is_seen():
-    """Base64 without a type, as Ollama's clients send files: the answer is that of OpenAI's route."""
+    """An image in base64 without a type, as Ollama's clients send it, gets the same answer as on OpenAI's route."""
     case = "tests/data/vision/idefics3"
     with serve("--model", case, "--served-model-name", "see", "--dtype", "float32") as base:
         picture = open(f"{case}/rgb.png", "rb").read()

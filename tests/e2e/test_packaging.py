@@ -1,4 +1,4 @@
-"""The wheel that pyproject.toml describes, assembled from compiled files: `make wheel` builds a real one."""
+"""The wheel that pyproject.toml describes, assembled from compiled files. `make wheel` builds a real one."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ BACKEND = PROJECT["tool"]["scikit-build"]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder of packages, with octavo as the wheel has it; binaries are links to those of the build."""
+    """A folder of packages with octavo as in the wheel. Binaries are links to those of the build."""
     site = tmp_path_factory.mktemp("site")
     for package in BACKEND["wheel"]["packages"]:
         shutil.copytree(ROOT / package, site / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -61,7 +61,7 @@ def test_the_console_script_becomes_the_program(site):
 
 
 def test_the_demo_model_answers_without_a_checkout(site):
-    """A stand-in for a machine that has only the wheel: the folder is all that the package finds."""
+    """Simulates a machine that has only the wheel: the package finds nothing outside the folder."""
     program = "from octavo import LLM, SamplingParams\n" \
               "print(LLM().generate('Once upon a time', SamplingParams(max_tokens=8))[0].outputs[0].text)"
     assert run(site, "-c", program).strip()

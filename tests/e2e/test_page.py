@@ -1,4 +1,4 @@
-"""The page at `/`, driven in headless Chromium as a person would; skipped where Chromium or playwright is missing."""
+"""The page at `/` in headless Chromium, with a person's actions. Skipped if Chromium or playwright is missing."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from conftest import eventually, fetch, metric, running, serve
 sync_api = pytest.importorskip("playwright.sync_api")
 sync_api.expect.set_options(timeout=60_000)
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-AXE = os.environ.get("AXE")  # axe.min.js of npm's axe-core
+AXE = os.environ.get("AXE")  # axe.min.js of npm's package axe-core
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium")
 
 DESKTOP = {"width": 1280, "height": 860}
@@ -31,7 +31,7 @@ def browser():
 
 @pytest.fixture
 def page(browser):
-    """A page on which nothing may go wrong unseen."""
+    """Opens a page that records all errors."""
     context = browser.new_context(viewport=DESKTOP)
     context.set_default_timeout(60_000)
     page = context.new_page()
@@ -57,7 +57,7 @@ def show(page, server, view):
 
 
 def answer(page, number=-1):
-    """The text of a complete answer."""
+    """Returns the text of a complete answer."""
     view = page.locator(".answer").nth(number)
     sync_api.expect(view).to_have_attribute("aria-busy", "false")
     return view.locator(".text").first.inner_text()
@@ -103,7 +103,8 @@ def test_logprobs_and_schema(page, server):
         '{"type": "object", "properties": {"name": {"enum": ["Mira", "Tom"]}}, "required": ["name"], '
         '"additionalProperties": false}')
     send(page, "Who is it?")
-    assert json.loads(answer(page).split("<|")[0])["name"] in ("Mira", "Tom")  # the end token is shown too
+    # the end token is shown as well
+    assert json.loads(answer(page).split("<|")[0])["name"] in ("Mira", "Tom")
     page.locator(".tokens span").first.hover()
     assert "%" in page.locator(".candidates").inner_text()
 
@@ -141,7 +142,8 @@ def test_prefix_tree_forks_where_prompts_do(page, server, client, model):
         client.completions.create(model=model, prompt=beginning + end, max_tokens=1)
     page.goto(server + "/#engine")
     tree = page.get_by_role("img", name="Prefix tree")
-    sync_api.expect(tree.locator("rect.cached").nth(2)).to_be_attached()  # a common beginning of both texts, and two different ends
+    # the common prefix of both texts, and two different ends
+    sync_api.expect(tree.locator("rect.cached").nth(2)).to_be_attached()
     label = tree.get_attribute("aria-label")
     assert re.search(r"[1-9]\d* blocks in [1-9]\d* pieces", label), label
 
@@ -174,7 +176,7 @@ def test_phone_does_not_scroll_sideways(page, server):
 
 
 def test_an_image_goes_with_a_message(page, server):
-    """The request that a vision model receives; the model here refuses it."""
+    """Checks the request that a vision model would receive. The model here refuses it."""
     page.goto(server)
     sent = []
     page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)

@@ -1,4 +1,5 @@
-"""The page that the binary serves at `/` equals the build of web/, and is small; skips the former without npm or its registry."""
+"""The page that the binary serves at `/` equals the build of web/, and is small. The comparison is skipped without
+npm or its registry."""
 
 import shutil
 import subprocess

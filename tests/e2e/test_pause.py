@@ -1,4 +1,4 @@
-"""/pause, /resume and /is_paused behind the development switch, through the engine's process."""
+"""/pause, /resume and /is_paused, enabled by the development flag, with the engine in a separate process."""
 
 import concurrent.futures
 import contextlib
@@ -40,7 +40,7 @@ def post(base, what):
 
 @contextlib.contextmanager
 def paused(base, query):
-    """Resumes the server even if a test fails in it."""
+    """Pauses the server, and resumes it even if a test fails."""
     try:
         assert post(base, f"/pause?{query}") == {"status": "paused"}
         yield
@@ -49,7 +49,7 @@ def paused(base, query):
 
 
 def beside(base, pool):
-    """An answer that is being made: its first words are here. Its text and finish reason, when it has ended."""
+    """Starts an answer and returns when its first words have arrived. The future gives its text and finish reason."""
     begun = threading.Event()
 
     def read():

@@ -1,4 +1,4 @@
-"""`octavo pick` beside the real Envoy, before three `octavo serve`, as the official OpenAI client sees it."""
+"""`octavo pick` with the real Envoy and three `octavo serve`, through the official OpenAI client."""
 
 import concurrent.futures
 import contextlib
@@ -28,7 +28,7 @@ MESSAGES = [{"role": "user", "content": "Tell me a short story."}]
 
 @contextlib.contextmanager
 def picker(endpoints, *flags, secure="--secure-serving=false"):
-    """The ports of ext_proc and of health checks, and the base URL of the metrics."""
+    """Runs a picker. Yields the ports of ext_proc and of health checks, and the base URL of the metrics."""
     grpc, health = free_port(), free_port()
     command = f"build/release/octavo pick {secure} --host 127.0.0.1 --grpc-port {grpc} --grpc-health-port {health} --metrics-port {{port}}"
     given = list(endpoints)
@@ -40,7 +40,7 @@ def picker(endpoints, *flags, secure="--secure-serving=false"):
 
 @contextlib.contextmanager
 def envoy(folder, grpc, replicas, change=lambda config: config):
-    """The gateway's base URL: deploy/envoy.yaml with this test's ports, and changed where the test says so."""
+    """Runs Envoy with deploy/envoy.yaml, this test's ports and the test's changes. Yields the gateway's base URL."""
     port = free_port()
     config = pathlib.Path("deploy/envoy.yaml").read_text()
     for default, here in zip((8080, 9002, 8001, 8002, 8003), (port, grpc, *replicas), strict=True):
@@ -85,7 +85,7 @@ def replicas():
 
 @pytest.fixture(scope="module")
 def gateway(replicas, tmp_path_factory):
-    """Envoy and a picker as in deploy/ before three replicas that stay."""
+    """Runs Envoy and a picker as in deploy/, with three replicas that stay."""
     with picker(map(address, replicas), "--config-file deploy/picker.yaml") as (grpc, _, metrics):
         assert eventually(lambda: ready(metrics) == 3)
         with envoy(tmp_path_factory.mktemp("envoy"), grpc, map(port_of, replicas)) as base:
@@ -97,7 +97,8 @@ def client_of(base):
 
 
 def served(base):
-    """How many answers a replica has ended: counted before the client reads their end, not by the engine's tick."""
+    """Returns the number of answers that a replica has finished. This metric counts before the client reads the end
+    of the answer."""
     return metric(base, "vllm:request_prompt_tokens_count")
 
 
@@ -136,7 +137,7 @@ def test_errors_come_through(gateway):
 
 
 def test_a_prompt_of_a_megabyte_arrives_whole(replicas, gateway):
-    """A prompt that is too long for the model: the client gets the replica's own error with the numbers."""
+    """The prompt is too long for the model. The client gets the replica's error, which contains the numbers."""
     body = json.dumps({"model": client_of(gateway[0]).models.list().data[0].id, "prompt": "word " * 200_000, "max_tokens": 1}).encode()
     answers = []
     for base in (replicas[0], gateway[0]):
@@ -149,7 +150,7 @@ def test_a_prompt_of_a_megabyte_arrives_whole(replicas, gateway):
 
 
 class Counting(http.server.BaseHTTPRequestHandler):
-    """A replica that says how many bytes it got."""
+    """A replica that returns the number of bytes that it received."""
 
     protocol_version = "HTTP/1.1"
 
@@ -178,7 +179,7 @@ class Counting(http.server.BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("mode", ["FULL_DUPLEX_STREAMED", "BUFFERED"])
 def test_a_large_body_is_one_message(tmp_path, mode):
-    """Envoy hands the picker as much at once as it has buffered: up to 32 MiB, and all of it where it buffers bodies."""
+    """Envoy sends the picker all bytes that it has buffered: up to 32 MiB, or the whole body if it buffers bodies."""
     servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counting) for _ in range(3)]
     ports = [server.server_port for server in servers]
     for server in servers:
@@ -214,7 +215,7 @@ def test_different_prompts_spread(replicas, gateway):
     through = client_of(gateway[0])
     model = through.models.list().data[0].id
     before = [served(base) for base in replicas]
-    for i in range(200):  # of equal endpoints, a random one is picked
+    for i in range(200):  # among equal endpoints, the picker selects at random
         through.completions.create(model=model, prompt=f"{i} is a separate number, and so is what follows it", max_tokens=1)
         if all(served(base) > b for base, b in zip(replicas, before, strict=True)):
             return
@@ -229,7 +230,8 @@ def test_the_busy_one_is_left_alone(replicas, tmp_path):
         assert eventually(lambda: metric(metrics, "llm_d_epp_average_kv_cache_utilization") == 0)
         busy, through = client_of(replicas[0]), client_of(base).with_options(timeout=PATIENCE)
         model = busy.models.list().data[0].id
-        # While the cache of an endpoint contains an unfinished answer, KV-cache utilisation alone selects the others.
+        # While the cache of an endpoint contains an unfinished answer, KV-cache utilisation by itself
+        # selects the other endpoints.
         stream = busy.chat.completions.create(model=model, messages=MESSAGES, max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
         next(iter(stream))
         with paused(replicas[0], "mode=keep"):
@@ -255,8 +257,9 @@ plugins:
 
 @pytest.mark.parametrize("model", ["demo", "tale"])
 def test_a_prompt_goes_where_its_blocks_are(model, tmp_path):
-    """Who holds a prompt is known from KV cache events and the prompt's tokens alone: the gateway has never sent it before. The
-    blocks of an adapter, too, whose name the picker has from the replicas."""
+    """The picker knows only from KV cache events and the prompt's tokens which replica has the prompt, because the
+    gateway has never sent it before. This also applies to the blocks of an adapter, whose name the picker reads from
+    the replicas."""
     events = free_port()
     told = {"enable_kv_cache_events": True, "endpoint": f"tcp://127.0.0.1:{events}", "topic": "kv@127.0.0.1:{port}@demo"}
     adapter = write_adapter(tmp_path / "adapter", 0)
@@ -276,10 +279,11 @@ def test_a_prompt_goes_where_its_blocks_are(model, tmp_path):
                 client.chat.completions.create(model=model, messages=[{"role": "user", "content": content}], max_tokens=1)
 
             told = lambda: metric(metrics, "octavo_pick_cache_events_total")  # noqa: E731
-            for attempt in range(100):  # a subscription takes some time to arrive
+            for attempt in range(100):  # a subscription takes effect with a delay
                 before = told()
                 ask(client_of(base), f"none {attempt}")
-                if eventually(lambda: told() > before, seconds=5):  # later requests would be counted for the next part
+                # otherwise later requests would be counted in the next part
+                if eventually(lambda: told() > before, seconds=5):
                     break
             for attempt in range(4):
                 before = told(), served(base)
@@ -291,7 +295,7 @@ def test_a_prompt_goes_where_its_blocks_are(model, tmp_path):
 
 
 def tls(trusted=None):
-    """Envoy's settings for TLS to the picker; it verifies the certificate if it knows the authority."""
+    """Returns Envoy's settings for TLS to the picker. Envoy verifies the certificate if `trusted` is set."""
     validation = f", validation_context: {{trusted_ca: {{filename: {trusted}}}}}" if trusted else ""
     socket_ = f"""
     transport_socket:
@@ -310,7 +314,8 @@ def write_certificate(folder, name):
 
 
 def test_tls_between_gateway_and_picker(replicas, tmp_path):
-    """As llm-d's picker without a flag: a certificate that signs itself, which the gateway does not look at."""
+    """As llm-d's picker does without a flag, the picker uses a self-signed certificate, which the gateway does not
+    verify."""
     with picker(map(address, replicas), secure="") as (grpc, _, metrics):
         assert eventually(lambda: ready(metrics) == 3)
         ports = list(map(port_of, replicas))
@@ -323,7 +328,8 @@ def test_tls_between_gateway_and_picker(replicas, tmp_path):
 
 
 def test_a_certificate_that_is_given(replicas, tmp_path):
-    """The gateway takes this one only; where files are read again, a new one follows, and the old one is not taken any more."""
+    """The gateway trusts only this certificate. If files are reloaded, a new certificate replaces the old one, which
+    is no longer trusted."""
     certificate = write_certificate(tmp_path / "tls", "first")
     first = tmp_path / "first.crt"
     first.write_bytes(certificate.read_bytes())
@@ -382,7 +388,8 @@ def test_a_killed_replica_gets_nothing(replicas, tmp_path):
             fields = dict(model=model, max_tokens=1, temperature=0)
             victim.kill()
             victim.wait()
-            # Until the picker detects the failure, Envoy uses the next endpoint in its list; then the picker no longer picks the failed one.
+            # Until the picker detects the failure, Envoy uses the next endpoint in its list. Then the
+            # picker no longer selects the failed one.
             for i in range(24):
                 through.completions.create(prompt=f"{i} is a separate number, and so is what follows it", **fields)
             assert eventually(lambda: ready(metrics) == 2)
@@ -392,7 +399,7 @@ def test_a_killed_replica_gets_nothing(replicas, tmp_path):
 
 def test_ranks_behind_one_port_are_endpoints(tmp_path):
     with running(f"{SERVE} --data-parallel-size 2") as (_, base):
-        ports = [port_of(base)] * 3  # the gateway allows three requests
+        ports = [port_of(base)] * 3  # the gateway permits three requests
         with picker([address(base)], "--config-text 'plugins: [{type: active-request-scorer}]'") as (grpc, _, metrics), envoy(tmp_path, grpc, ports) as gate:
             assert eventually(lambda: ready(metrics) == 2)
             through = client_of(gate)
@@ -408,7 +415,7 @@ def test_ranks_behind_one_port_are_endpoints(tmp_path):
 
 
 def test_by_what_waits(tmp_path):
-    """One has more than it can run at once: until it has none waiting, the others are picked."""
+    """One replica has more requests than it can run. Until its queue is empty, the picker selects the others."""
     config, timing = tmp_path / "queue.yaml", tmp_path / "timing.json"
     config.write_text("plugins: [{type: queue-scorer}]\n")
     timing.write_text('{"fixed_us": 20000}')
@@ -434,7 +441,7 @@ def test_by_what_waits(tmp_path):
 
 @contextlib.contextmanager
 def configured(folder, replicas, config):
-    """A client of a gateway whose picker has this configuration."""
+    """Yields a client of a gateway whose picker has this configuration."""
     path = folder / "picker.yaml"
     path.write_text(config)
     with picker(map(address, replicas), f"--allow-experimental-plugins --config-file {path}") as (grpc, _, metrics):
@@ -496,10 +503,11 @@ def test_an_adapter_is_asked_where_it_runs(tmp_path):
             assert eventually(lambda: waiting() - there + sum(each.done() for each in asks) == 4)
             return not any(each.done() for each in asks)
 
-        # The paused replica keeps the adapter active, and requests for it wait there.
+        # The paused replica keeps the adapter active, and requests for it wait in its queue.
         with concurrent.futures.ThreadPoolExecutor(8) as pool, paused(bases[1], "mode=keep"):
             assert eventually(goes_there), "the picker has not read of it"
-            # The endpoint that had the adapter a moment ago also counts, until the picker has read that it has none.
+            # An endpoint that has just lost the adapter still counts, until the picker has read its
+            # metrics.
             assert all_go_there() or all_go_there()
         assert {each.result(PATIENCE) for each in asked} == {"tale"}
         stream.close()
@@ -507,7 +515,8 @@ def test_an_adapter_is_asked_where_it_runs(tmp_path):
 
 @pytest.mark.parametrize("fails_open", [True, False])
 def test_without_its_picker_the_gateway_goes_on_or_refuses(replicas, tmp_path, fails_open):
-    """FailOpen and FailClose of an InferencePool are Envoy's failure_mode_allow: true, with buffered bodies, and false."""
+    """In an InferencePool, FailOpen is Envoy's failure_mode_allow: true with buffered bodies, and FailClose is
+    false."""
 
     def open_(config):
         config = config.replace("message_timeout:", "failure_mode_allow: true\n              message_timeout:")
@@ -553,7 +562,8 @@ dataLayer: {discovery: {pluginRef: file-discovery}}
 
 
 def test_the_picker_says_who_computes_a_long_prompt(tmp_path):
-    """llm-d's path: the picker names a prefiller in a header, and the sidecar beside the decoder asks it."""
+    """As in llm-d, the picker names a prefill server in a header, and the sidecar of the decode server sends the
+    prompt to it."""
     with contextlib.ExitStack() as stack:
         prefiller = stack.enter_context(part("kv_producer"))
         decoder = stack.enter_context(part("kv_consumer"))
@@ -625,7 +635,7 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
 
 
 def test_endpoints_of_several_sources(replicas, tmp_path):
-    """Those that `octavo route` has, too."""
+    """Tests the sources of endpoints that `octavo route` also has."""
     listed = tmp_path / "endpoints.yaml"
 
     def write(bases):
@@ -675,8 +685,8 @@ def test_requests_wait_for_room(replicas, tmp_path):
         while any(thread.is_alive() for thread in threads):
             most.append(sum(metric(replica, "vllm:num_requests_running") for replica in replicas))
         assert len(answered) == 24
-        # Three endpoints with room for one request each: the ends of replies reach the picker before the
-        # engine reports them.
+        # Three endpoints with capacity for one request each. The picker sees the ends of answers before the
+        # engine's metrics do.
         assert max(most) <= 6
         assert metric(metrics, 'octavo_pick_flow_control_outcomes_total{outcome="Dispatched"}') == 24
         assert metric(metrics, 'llm_d_epp_flow_control_queue_size{priority="10"}') == 0

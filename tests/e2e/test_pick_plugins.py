@@ -1,4 +1,5 @@
-"""Plugins of `octavo pick` that need more than engines: exporters of GPUs' metrics, requests that run and are to end."""
+"""Plugins of `octavo pick` that need more than engines: exporters of GPU metrics, and running requests that must
+end."""
 
 import concurrent.futures
 import contextlib
@@ -13,7 +14,7 @@ from test_pick import address, client_of, envoy, picker, port_of, pytestmark, re
 
 
 class Exporter:
-    """dcgm-exporter of one machine: how busy each pod's GPUs are, in per cent."""
+    """The dcgm-exporter of one machine: the utilisation of each pod's GPUs, in per cent."""
 
     def __init__(self, busy):
         self.busy = busy
@@ -109,7 +110,7 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
                             begun.release()
             except (openai.APIError, OSError):
                 evicted.append(i)
-            except Exception as cut:  # error of the HTTP library for an interrupted stream
+            except Exception as cut:  # the HTTP library's error for an interrupted stream
                 assert "peer closed" in str(cut) or "incomplete" in str(cut), cut
                 evicted.append(i)
 
@@ -120,7 +121,7 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
             for _ in threads:
                 begun.acquire()
             for one in replicas:
-                pauses.enter_context(paused(one, "mode=keep"))  # none of them ends by itself in the meantime
+                pauses.enter_context(paused(one, "mode=keep"))  # no running request may end by itself
             chat = pool.submit(through.completions.create, **fields, prompt="Now", max_tokens=4,
                                extra_headers={"x-llm-d-inference-objective": "chat"})
             assert eventually(lambda: metric(metrics, "octavo_pick_flow_control_evictions_total") == 1)
@@ -129,4 +130,4 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
         for thread in threads:
             thread.join()
         assert len(evicted) == metric(metrics, "octavo_pick_flow_control_evictions_total") == 1
-        assert all(map(at_rest, replicas))  # the engine of the ended request has freed it
+        assert all(map(at_rest, replicas))  # the engine has freed the evicted request

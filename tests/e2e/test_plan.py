@@ -1,4 +1,4 @@
-"""`octavo plan`: the fleet that recorded traffic needs, fixed and changing."""
+"""`octavo plan`: the fleet that recorded traffic needs, with a fixed or a changing number of replicas."""
 
 import json
 import os
@@ -15,7 +15,7 @@ def plan(*arguments):
 
 @pytest.fixture
 def trace(tmp_path):
-    """Ten minutes in Mooncake's format: few requests, many, few."""
+    """Ten minutes in Mooncake's format: few requests, then many, then few."""
     lines = []
     for minute, count in enumerate([6, 6, 6, 60, 120, 120, 6, 6, 6, 6]):
         for i in range(count):
@@ -28,7 +28,7 @@ def trace(tmp_path):
 
 @pytest.fixture
 def slow(tmp_path):
-    """A replica that takes about a second for a request."""
+    """A replica that needs about a second for a request."""
     timing = tmp_path / "timing.json"
     timing.write_text('{"fixed_us": 20000, "token_us": 600}')
     return ["--timing", timing, "--num-gpu-blocks-override", "8k"]
@@ -45,7 +45,7 @@ def test_the_smallest_fleet_for_an_slo(trace, slow, tmp_path):
     for trial in answer["trials"]:
         assert trial["meets_slo"] == (trial["replicas"] >= answer["replicas"]) == (trial["slo_attainment"] >= 0.99)
 
-    # The simulator confirms the plan for that fleet, and rejects a fleet with one replica less.
+    # The simulator confirms that the planned fleet meets the SLO, and that one replica less does not.
     for replicas in (answer["replicas"], answer["replicas"] - 1):
         file = tmp_path / "simulated.json"
         subprocess.run([OCTAVO, "simulate", *map(str, flags), "--replicas", str(replicas), "--goodput", "ttft:2000",
@@ -88,7 +88,7 @@ def test_the_cheapest_of_several_devices(trace, tmp_path):
     assert best["cost_per_million_tokens"] == pytest.approx(price * figures["replica_hours"] / tokens * 1e6)
     assert "per million tokens" in done.stdout and best["tokens_per_second"] > 0
 
-    # Prices decide.
+    # The prices decide the result.
     assert plan(*flags, *search, "--prices", "1,1000").returncode == 0
     answer = json.loads(result.read_text())
     assert answer["offers"][answer["best"]]["device"] == "h100"
@@ -136,7 +136,7 @@ def test_where_prompts_computed_apart_pay(slow, tmp_path):
     cells = json.loads(result.read_text())["cells"]
     assert [(cell["prompt_tokens"], cell["answer_tokens"]) for cell in cells] == [(64, 16), (512, 16)]
     assert all(cell["apart_request_rate"] > 0 and cell["prefill_replicas"] == 1 for cell in cells)
-    # A prompt of 512 tokens takes 300 ms between two tokens of 20.
+    # A prompt of 512 tokens takes 300 ms. Without separate pools, this interrupts tokens of 20 ms.
     assert cells[1]["gain"] > cells[0]["gain"] or cells[1]["together_request_rate"] == 0
     assert "prompt tokens" in plot.read_text()
     assert plan("pools", *slow, "--replicas", 1).returncode == 2

@@ -39,7 +39,7 @@ def answers(url):
 
 
 class Client(threading.Thread):
-    """Sends requests until it is stopped, every second one as a stream."""
+    """Sends requests until it is stopped. Every second request is a stream."""
 
     def __init__(self, base, tokens, pause):
         super().__init__()
@@ -67,7 +67,8 @@ class Client(threading.Thread):
 
 
 def load(router, clients, tokens, pause, until):
-    """Runs `count` clients that request this number of tokens until the condition holds; returns their failures."""
+    """Runs `clients` clients until the condition is true, each of which requests `tokens` tokens. Returns their
+    failures."""
     threads = [Client(router, tokens, pause) for _ in range(clients)]
     for thread in threads:
         thread.start()
@@ -87,7 +88,8 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
               "--max-num-seqs 4 --max-model-len 256 --port {port}")
     first = free_port(301)
     with empty_router() as router:
-        # Eight clients ask for 400 tokens a second, or for as many as a slow machine makes; one asks for 8 a second at most.
+        # Eight clients request 400 tokens a second, or as many as a slow machine computes. One client
+        # requests at most 8 a second.
         plan = (f"{OCTAVO} plan live --url {router} --tokens-per-second 20 --max-replicas 4 --window 2s --interval 500ms "
                 f"--predictor constant --scale-down-delay 4s --connector process --ports {first}-{first + 300} --port ")
         port = free_port()
@@ -104,7 +106,7 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
             failures += load(router, 1, 8, 1, lambda: serving(1))
             assert failures == []
             assert metric(base, 'octavo_plan_decisions_total{reason="load"}') >= 2
-            # Servers that the program has started end with it.
+            # The servers that the planner has started end with it.
             (last,) = [w["url"] for w in workers(router)]
             process.terminate()
             assert process.wait(timeout=PATIENCE) == 0
@@ -112,7 +114,7 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
             with pytest.raises(OSError):
                 fetch(last + "/health")
         finally:
-            if process.poll() is None:  # including the servers that the program has started
+            if process.poll() is None:  # includes the servers that the planner has started
                 process.terminate()
                 process.wait(timeout=PATIENCE)
 
@@ -152,7 +154,7 @@ def test_each_pool_is_scaled_by_its_own_load(tmp_path):
         route = f"{OCTAVO} route --port {{port}} --pd-disaggregation --prefill {prefill} --decode {decode}"
         plan = f"{OCTAVO} plan live --port {{port}} --window 1s --interval 200ms --predictor constant --max-replicas 50 --tokens-per-second "
         with running(route) as (_, router), contextlib.ExitStack() as planners:
-            # 200 tokens of each prompt, 4 of each answer.
+            # 200 tokens for each prompt, 4 for each answer
             watch = {pool: planners.enter_context(running(plan + f"{rate} --url {router} --pool {pool}"))[1]
                      for pool, rate in (("prefill", 50), ("decode", 1))}
             client = openai.OpenAI(base_url=router + "/v1", api_key="none", max_retries=0, timeout=120)

@@ -1,4 +1,4 @@
-"""Prompts as embeddings: the rows of the model's own table give the answers of the tokens."""
+"""Prompts as embeddings: with the rows of the model's own embedding table, the answers equal those of the tokens."""
 
 import base64
 import io
@@ -29,7 +29,7 @@ def safetensors(rows, dtype=None, shape=None, name="prompt_embeds"):
     data = rows.tobytes()
     entry = {"dtype": dtype or {"float32": "F32", "float16": "F16"}[str(rows.dtype)], "shape": shape or list(rows.shape), "data_offsets": [0, len(data)]}
     header = json.dumps({name: entry, "__metadata__": {"made": "here"}}).encode()
-    header = header.ljust(128)  # begins with the byte 0x80, like files of torch.save
+    header = header.ljust(128)  # begins with the byte 0x80, as files of torch.save do
     return len(header).to_bytes(8, "little") + header + data
 
 
@@ -49,7 +49,7 @@ def complete(base, **fields):
 
 
 def answer_to(base, text):
-    """The choice of a greedy answer to a text, and the rows of its tokens."""
+    """Returns the choice of a greedy answer to a text, and the rows of its tokens."""
     choice = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0).completions.create(
         model="demo", prompt=text, max_tokens=24, temperature=0, extra_body={"return_token_ids": True}).choices[0]
     return choice, table()[choice.prompt_token_ids]

@@ -1,4 +1,4 @@
-"""Progress of the prompt in streams, for clients that ask for it."""
+"""Progress of the prompt in streams, if the client requests it."""
 
 import pytest
 

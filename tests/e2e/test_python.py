@@ -1,5 +1,5 @@
-"""The Python package: vLLM's offline examples with the import changed. OCTAVO_LIBRARY: the liboctavo to
-test (default: build/release)."""
+"""The Python package: vLLM's offline examples with changed imports. OCTAVO_LIBRARY: the liboctavo to test (default:
+build/release)."""
 
 import asyncio
 import gc
@@ -82,7 +82,7 @@ def test_beam_search(llm):
         assert len(scores) == width and scores == sorted(scores, reverse=True)
         for sequence in output.sequences:
             assert sequence.tokens[:len(prompt)] == prompt and len(sequence.tokens) == len(prompt) + steps
-            # The model's own logprobs of these tokens are the same.
+            # The model's own logprobs of these tokens are equal.
             read = llm.generate(sequence.tokens, SamplingParams(max_tokens=1, prompt_logprobs=0))[0].prompt_logprobs
             assert sequence.cum_logprob == pytest.approx(
                 sum(read[i][sequence.tokens[i]].logprob for i in range(len(prompt), len(read))), abs=1e-4)
@@ -97,7 +97,8 @@ def test_a_beam_ends_at_the_end_of_text():
     assert [beam.tokens for beam in search.beams] == [[1, 5], [1, 6]]
     search.extend([{5: Logprob(-3.0)}, {9: Logprob(-0.1)}])
     ended = [(sequence.tokens, sequence.finish_reason) for sequence in search.result()]
-    assert ended == [([1, 6, 9], "stop"), ([1, 9], "stop")]  # -1.1 / 2 precedes -0.7 / 1: the end token does not count for the length
+    # -1.1 / 2 is before -0.7 / 1, because the end token does not count in the length
+    assert ended == [([1, 6, 9], "stop"), ([1, 9], "stop")]
 
 
 def test_a_beam_ends_at_the_context(llm):
@@ -255,7 +256,8 @@ def test_a_profile_has_every_step(tmp_path):
     trace = json.loads(gzip.decompress(whole.read_bytes()))
     steps = [event for event in trace["traceEvents"] if "step" in event.get("args", {})]
     assert trace["otherData"]["steps_lost"] == 0
-    assert sum(step["args"]["answer_tokens"] for step in steps) == 2 * 11  # the first token of each answer is computed with the prompt
+    # the first token of each answer is computed with the prompt
+    assert sum(step["args"]["answer_tokens"] for step in steps) == 2 * 11
     assert "decode" in {step["name"] for step in steps} and steps[0]["args"]["prompt_tokens"] > 0
     assert all(a["ts"] + a["dur"] <= b["ts"] for a, b in zip(steps, steps[1:]))
     forward = [event["dur"] for event in trace["traceEvents"] if event["name"] == "forward"]

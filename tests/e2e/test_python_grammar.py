@@ -135,7 +135,7 @@ def test_batches_and_threads(vocabulary):
         pool.fill(matchers[:2], masks)
     with pytest.raises(ValueError, match="twice"):
         pool.fill([matchers[0]] * 9, masks)
-    # Matchers of one grammar run on threads of the caller.
+    # Matchers of one grammar run on several threads of the caller.
     results = {}
 
     def run(i):
@@ -183,11 +183,11 @@ def test_masks_over_logits(vocabulary):
 
 
 def test_logits_processor_keeps_a_batch_to_the_grammar(vocabulary, tokenizer):
-    """Random logits through the processor, as generate() calls it, with a prompt before and rows that end early."""
+    """Random logits are processed as in generate(), with a prompt before the text and rows that end early."""
     random, processor = numpy.random.default_rng(7), GrammarLogitsProcessor(
         compile_json_schema({"type": "object", "properties": {"kind": {"enum": ["a", "bb"]}, "n": {"type": "boolean"}},
                              "required": ["n", "kind"]}, vocabulary, Options(any_whitespace=False)))
-    for prompt in ([5, 6, 7], [5, 6, 7], [5, 6, 8], [1] * 90):  # each sequence belongs to another call of generate()
+    for prompt in ([5, 6, 7], [5, 6, 7], [5, 6, 8], [1] * 90):  # each prompt is another call of generate()
         ids = numpy.array([prompt] * 4)
         for _ in range(60):
             scores = processor(ids, random.normal(size=(4, vocabulary.size)))
@@ -199,7 +199,8 @@ def test_logits_processor_keeps_a_batch_to_the_grammar(vocabulary, tokenizer):
 
 
 def test_copies_live_longer_than_their_originals(vocabulary):
-    """copy and deepcopy give objects that stay valid; what cannot be sent to another process says so."""
+    """copy and deepcopy return objects that stay valid. Objects that cannot be sent to another process raise an
+    error."""
     grammar = compile_regex("ab+", vocabulary)
     matcher = Matcher(grammar)
     assert matcher.accept_text("a") >= 0
@@ -249,7 +250,7 @@ def test_mistakes_are_named(vocabulary):
 
 
 def test_needs_nothing_but_its_own_library():
-    """octavo.grammar without liboctavo and without numpy."""
+    """octavo.grammar works without liboctavo and without numpy."""
     code = ("import sys; sys.modules['numpy'] = None\n"
             "from octavo.grammar import Matcher, Vocabulary, compile_regex\n"
             "m = Matcher(compile_regex('a', Vocabulary([b'a', b''], eos=[1])))\n"

@@ -1,4 +1,4 @@
-"""vLLM's options and parameters in the Python package: taken, or refused with a reason."""
+"""vLLM's options and parameters in the Python package: each is accepted, or refused with a reason."""
 
 import json
 import subprocess
@@ -141,7 +141,7 @@ def test_prefill_and_decode_by_nixls_parameters():
 
 
 def test_a_paused_engine_keeps_its_requests():
-    """As vLLM's example has it: no token comes between pause and resume, and the answer is whole."""
+    """As in vLLM's example, no token arrives between pause and resume, and the answer is complete."""
     import asyncio
 
     async def answer(pauses):
@@ -216,7 +216,7 @@ def test_an_engine_step_by_step():
 
 
 def test_vllms_paths_lead_to_the_same_names():
-    """In a new process: a program whose imports are changed by name alone."""
+    """Runs a program in a new process whose only change is the imported name."""
     program = """
 from octavo.lora.request import LoRARequest
 from octavo.engine.arg_utils import AsyncEngineArgs

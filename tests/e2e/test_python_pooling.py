@@ -1,4 +1,4 @@
-"""vLLM's offline classes for models that read texts, on small random encoders whose vectors transformers has computed."""
+"""vLLM's offline classes for pooling models, with small random encoders, compared with transformers' vectors."""
 
 import math
 import os
@@ -101,7 +101,7 @@ def test_cross_encoders_read_pairs(tmp_path_factory):
 
 
 def examples(page):
-    """The blocks of Python of a page, but those that talk to a server."""
+    """Returns the Python code blocks of a page, except those that need a server."""
     blocks = re.findall(r"(?m)(?:^    .*\n|^\n(?=    ))+", re.sub(r"(?s)## LangChain.*", "", page.read_text()))
     code = [re.sub(r"(?m)^    ", "", block).strip() for block in blocks]
     return [block for block in code if "llm = " in block or block.startswith("from octavo")]
@@ -112,7 +112,7 @@ EXAMPLES = [block for page in ("docs/start/five-minutes.md", "docs/guides/python
 
 @pytest.mark.parametrize("code", EXAMPLES, ids=lambda code: code.splitlines()[-1][:60])
 def test_the_examples_of_the_pages_run(code, tmp_path, tmp_path_factory, monkeypatch):
-    """With the demo model, or an encoder, for what a reader has."""
+    """The demo model or an encoder replaces the reader's model."""
     code = re.sub(r"path/to/model|Qwen/Qwen3-0.6B", str(ROOT / "models/demo"), code)
     code = code.replace("BAAI/bge-small-en-v1.5", str(folder_of("roberta", tmp_path_factory.mktemp("roberta"))))
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,5 @@
-"""Stages of layers, hosts, MPI: the same answers as one engine gives, and a clear end when a rank or a link fails."""
+"""Pipeline stages, hosts, MPI: answers equal those of one engine, and requests end with an error when a rank or a
+link fails."""
 
 import base64
 import contextlib
@@ -41,7 +42,7 @@ def test_two_stages_are_one_engine_to_the_bit(one):
 
 @pytest.mark.parametrize("stages", [3, 4])
 def test_many_stages_are_one_engine_to_the_bit(stages, one):
-    """With at least one stream per stage, all of which have a step in flight."""
+    """Runs at least one stream per stage, so that every stage has a step in flight."""
     with serve(*FLAGS, "--pipeline-parallel-size", str(stages), "--distributed-timeout-seconds", "30") as base:
         assert answers(base) == one
         assert answers(base, PROMPTS * 4) == one * 4
@@ -54,7 +55,8 @@ def test_two_stages_of_two_ranks_are_two_ranks_to_the_bit(two):
 
 @contextlib.contextmanager
 def hosts(*flags, address="127.0.0.1", prefix=()):
-    """The base URL of host 0's server and the process of host 1, which `prefix` starts elsewhere."""
+    """Yields the base URL of host 0's server and the process of host 1. prefix: command that starts a program on host
+    1."""
     shared = (*FLAGS, *flags, "--nnodes", "2", "--master-addr", address, "--master-port", str(free_port()))
     other = subprocess.Popen([*prefix, PROGRAM, "serve", *shared, "--node-rank", "1", "--headless"])
     try:
@@ -98,7 +100,7 @@ def test_families_in_layouts(name, layouts, tmp_path):
     for layout in layouts:
         with serve(*flags, *layout.split()) as base:
             assert words(base) == one, layout
-            assert words(base) == one, layout  # answers from the prefix cache
+            assert words(base) == one, layout  # answers that use the prefix cache
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,8 @@ def test_ranks_take_draft_tokens(kind, name, config, tmp_path):
         assert eventually(lambda: sum_of(fetch(base + "/metrics"), "spec_decode_num_draft_tokens_total") > 0)
 
 
-@pytest.mark.parametrize("name", ["qwen3_vl", "gemma3", "idefics3"])  # deep rows and axes; images whose tokens attend to each other; tiles
+# deep rows and axes; images whose tokens attend to each other; tiles
+@pytest.mark.parametrize("name", ["qwen3_vl", "gemma3", "idefics3"])
 def test_ranks_see_images(name):
     case = Path("tests/data/vision") / name
     pixels = base64.b64encode((case / "rgb.png").read_bytes()).decode()
@@ -219,7 +222,8 @@ def test_hosts_whose_options_differ_are_told():
 
 @contextlib.contextmanager
 def another_host():
-    """A network namespace beside this one, linked by a cable: (address here, command prefix there, the cable's end)."""
+    """Creates a network namespace and a link to it. Yields (address of this side, command prefix for the other side,
+    this end of the link)."""
     ours, theirs = f"10.213.{WORKER}.1", f"10.213.{WORKER}.2"
     name, here = f"octavo{os.getpid()}", f"oct{os.getpid()}"
     run = lambda *words: subprocess.run(["ip", *words], check=True, capture_output=True)
@@ -238,7 +242,8 @@ def another_host():
         run("-n", name, "link", "set", "eth0", "up")
         yield ours, ("ip", "netns", "exec", name), here
     finally:
-        subprocess.run(["ip", "link", "del", here], check=False)  # the kernel removes a namespace and its cable ends with a delay
+        # the kernel removes a namespace and its link with a delay
+        subprocess.run(["ip", "link", "del", here], check=False)
         subprocess.run(["ip", "netns", "del", name], check=False)
 
 
@@ -258,7 +263,7 @@ def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(flag, one, t
 
 @pytest.mark.parametrize("flag", ["--tensor-parallel-size", "--pipeline-parallel-size"])
 def test_a_slow_link_is_slow_and_one_that_loses_all_ends_requests(flag, one, two):
-    """Delays and losses cost only time. When no packets arrive any more, requests end, and the server recovers with the link."""
+    """Delays and losses only cost time. If no packet arrives, requests end, and the server recovers with the link."""
     if not os.access("/dev/net/tun", os.W_OK):
         pytest.skip("no TUN devices here")
     whole = (two if flag == "--tensor-parallel-size" else one)[0][0]

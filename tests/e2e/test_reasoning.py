@@ -1,5 +1,4 @@
-"""A model that thinks before it answers: the demo model with two of its tokens renamed, and a template that opens
-the thoughts."""
+"""A reasoning model: the demo model with two renamed tokens, and a template that opens the thoughts."""
 
 import json
 import re
@@ -21,7 +20,7 @@ MESSAGES = [{"role": "user", "content": "Tell me a short story about Mira."}]
 
 @pytest.fixture(scope="module")
 def thinking(tmp_path_factory):
-    """Client, and the id of the token that ends thoughts."""
+    """Yields a client, and the id of the token that ends thoughts."""
     folder = tmp_path_factory.mktemp("thinking") / "model"
     shutil.copytree(DEMO, folder)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
@@ -42,7 +41,8 @@ def thinking(tmp_path_factory):
 
 
 def ask(thinking, stream=False, bias=13, extra=None, **fields):
-    """[(reasoning, content, calls)] of eight answers, and the usage. The bias makes the end of thoughts likely."""
+    """Returns [(reasoning, content, calls)] of eight answers, and the usage. The bias makes the end of thoughts
+    likely."""
     client, end = thinking
     reply = client.chat.completions.create(
         model=client.models.list().data[0].id, messages=MESSAGES, n=8, temperature=1, seed=5, max_tokens=120, stream=stream,

@@ -1,4 +1,4 @@
-"""docs/guides/recipes.md: each recipe runs as it is written, its servers in the background, on ports of this test."""
+"""Runs each recipe of docs/guides/recipes.md as written, with servers in the background, on ports of this test."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SECTIONS = dict(re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", PAGE))
 PROGRAM = ROOT / "build/release/octavo"
 PORT = re.compile(r"(?<=[:\s])(8\d{3}|30000|55\d\d)\b")
 
-# Each recipe's output has all of these.
+# Patterns that each recipe's output must contain.
 SAYS = {
     "A key and TLS": [r'"id":"demo"', r"Mira lives"],
     "JSON that follows a schema": [r'\\"town\\":', r'"finish_reason":"stop"'],
@@ -33,7 +33,7 @@ def blocks(section):
 
 
 def script(section):
-    """The recipe for bash: servers go to the background and are waited for."""
+    """Returns the recipe as a bash script that starts servers in the background and waits for them."""
     ports = {port: str(free_port()) for port in sorted(set(PORT.findall(section)))}
     lines = ["set -e", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
     for language, text in blocks(PORT.sub(lambda m: ports[m[0]], section)):

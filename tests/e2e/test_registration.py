@@ -1,4 +1,4 @@
-"""`octavo serve` enters itself in an etcd and in routers' lists, and leaves them."""
+"""`octavo serve` registers itself in etcd and in routers' lists, and removes itself at its end."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ def workers(router):
 
 @contextlib.contextmanager
 def replica(*flags):
-    """A server whose KV cache events have their own port: process and base URL."""
+    """Runs a server with a separate port for its KV cache events. Yields its process and base URL."""
     events = {"enable_kv_cache_events": True, "endpoint": f"tcp://*:{free_port(2)}"}
     fixed = f"build/release/octavo serve --port {{port}} --register-lease-secs 2 --kv-events-config '{json.dumps(events)}'"
     with running(" ".join([fixed, *flags])) as (process, base):

@@ -1,4 +1,5 @@
-"""`octavo serve --record` and `octavo replay`: recorded requests have the same answers after a restart with other settings."""
+"""`octavo serve --record` and `octavo replay`: recorded requests get the same answers after a restart with other
+settings."""
 
 import concurrent.futures
 import json
@@ -90,7 +91,7 @@ def lora(adapter):
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory, lora):
-    """Records of all kinds of requests, several at a time, on a server with drafts."""
+    """Records requests of all kinds, several at a time, on a server with draft tokens."""
     folder = tmp_path_factory.mktemp("log") / "records"
     with serve("--device", "cpu", "--served-model-name", "demo", "--record", str(folder), *DRAFTS, *lora) as base:
         jobs = [kind(i) for i in range(ROUNDS) for kind in KINDS]

@@ -1,4 +1,4 @@
-"""/v1/responses through the official OpenAI client; every event validates against its types."""
+"""/v1/responses through the official OpenAI client. Every event is validated with the client's types."""
 
 import openai
 import pytest

@@ -1,4 +1,4 @@
-"""One server after another on a port (--reuse-port): no request fails, no stream is cut."""
+"""Servers replace one another on a port (--reuse-port): no request fails, and no stream is cut."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ ANSWERS_BETWEEN = 20
 
 
 class Server(contextlib.AbstractContextManager):
-    """A process on the port, from the moment it is ready until the end of the block."""
+    """A process on the port, from the moment at which it is ready until the end of the block."""
 
     def __init__(self, port):
         command = ["build/release/octavo", "serve", "--port", str(port), "--reuse-port", "--shutdown-timeout", str(PATIENCE)]
@@ -22,7 +22,7 @@ class Server(contextlib.AbstractContextManager):
         self.says("ready on")
 
     def says(self, words):
-        """Returns when it has."""
+        """Waits until the server has logged the words."""
         assert any(words in line for line in self.process.stderr), f"the server ended before it said: {words}"
 
     def leave(self):

@@ -1,4 +1,4 @@
-"""`octavo route` in front of two `octavo serve`, as the official OpenAI client sees it."""
+"""`octavo route` with two `octavo serve`, through the official OpenAI client."""
 
 import concurrent.futures
 import json
@@ -206,7 +206,7 @@ def test_wrong_configuration_is_one_line_that_names_the_field():
 
 
 def kv_replica(folder, name):
-    """The command of a replica that publishes its KV cache events, and its value for --kv-events."""
+    """Returns the command of a replica that publishes its KV cache events, and the value of --kv-events for it."""
     events, replay = f"ipc://{folder}/{name}.events", f"ipc://{folder}/{name}.replay"
     config = {"enable_kv_cache_events": True, "endpoint": events, "replay_endpoint": replay}
     flags = f" --block-size 16 --server-dev-mode --kv-events-config {shlex.quote(json.dumps(config))}"
@@ -225,7 +225,8 @@ def explained(base, prompt):
 
 
 def events_told(base):
-    """Counts by worker. Each connection begins with one event that clears the worker's blocks."""
+    """Returns the number of events by worker. Each connection begins with one event that clears the worker's
+    blocks."""
     name = "octavo_route_kv_events_total{worker="
     lines = [line for line in fetch(base + "/metrics").splitlines() if line.startswith(name)]
     return {line.split('"')[1]: int(line.rsplit(" ", 1)[1]) for line in lines}
@@ -343,7 +344,7 @@ def test_streams_of_agents_go_on_at_another_replica(replica, path):
             thread.join()
         assert [said(events) for events in got] == expected
         assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') >= 2
-        if path == "/v1/responses":  # also of those that the killed replica began
+        if path == "/v1/responses":  # also the responses that the killed replica began
             for events in got:
                 assert httpx.get(base + path + "/" + events[-1]["response"]["id"]).json()["status"] == "incomplete"
 

@@ -1,4 +1,5 @@
-"""`octavo route` under load while replicas die, freeze and send wrong data: each accepted request ends, with a reply or with an error."""
+"""`octavo route` under load while replicas die, freeze and send wrong data. Each accepted request ends with an answer
+or an error."""
 
 import collections
 import concurrent.futures
@@ -24,7 +25,7 @@ PROMPTS = [f"Once upon a time there were {i}" for i in range(16)]
 
 @pytest.fixture(scope="module")
 def expected():
-    """The reply of an undisturbed replica."""
+    """The answer of an undisturbed replica."""
     with running(SERVE) as (_, base):
         client = client_of(base)
         model = client.models.list().data[0].id
@@ -36,7 +37,7 @@ def fields(model, i):
 
 
 class Liar(http.server.BaseHTTPRequestHandler):
-    """Is well and knows the model, and breaks each answer off with a reset."""
+    """Passes health checks and knows the model, but breaks off each answer with a reset."""
 
     model = ""
 
@@ -76,7 +77,7 @@ def liar(model):
 
 
 class Load:
-    """`count` clients, each with consecutive streams, and a record of their outcomes."""
+    """Runs `count` clients, each with consecutive streams, and records the outcomes."""
 
     def __init__(self, base, model, texts, rounds, insist=False):
         self.base, self.model, self.texts, self.insist = base, model, texts, insist
@@ -139,7 +140,7 @@ def test_a_replica_is_killed_one_freezes_and_one_lies(expected, migration):
 
 
 def test_a_frozen_replica_holds_no_request(expected):
-    """The other replica gives whole answers, of which the client has received nothing."""
+    """The client has received nothing from the frozen replica, so the other replica answers completely."""
     model, texts = expected
     flags = "--policy round_robin --health-check-interval-secs 1 --health-check-timeout-secs 1"
     with running(SERVE) as (frozen, one), running(SERVE) as (_, two), running(ROUTE + f"{one} {two} {flags}") as (_, base):
@@ -156,7 +157,8 @@ def test_a_frozen_replica_holds_no_request(expected):
 
 @contextlib.contextmanager
 def refuser(then):
-    """Refuses each POST before it has read the body; `then` keeps the connection, shuts it down for writing, or closes it."""
+    """Refuses each POST before it has read the body. `then`: keeps the connection, shuts down its sending side, or
+    closes it."""
     listener = socket.create_server(("127.0.0.1", 0))
     kept = []
 

@@ -1,4 +1,4 @@
-"""Several `octavo route` before the same workers: each counts what the others have in flight."""
+"""Several `octavo route` with the same workers: each counts the requests that the others have in flight."""
 
 import contextlib
 import http.server
@@ -15,7 +15,7 @@ from test_route import SERVE, explained, post
 
 
 class Held(http.server.BaseHTTPRequestHandler):
-    """Answers a completion on command."""
+    """Answers a completion when the test says so."""
 
     protocol_version = "HTTP/1.1"
 
@@ -33,7 +33,7 @@ class Held(http.server.BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.asked += 1
         assert self.server.released.wait(600)
-        with contextlib.suppress(OSError):  # the router of this request has died
+        with contextlib.suppress(OSError):  # the router of this request has ended
             self.answer(b"{}")
 
     def log_message(self, *_):
@@ -60,7 +60,7 @@ def sample(base, name, worker=None):
 
 
 class Asked:
-    """A request that is under way."""
+    """A request in flight."""
 
     def __init__(self, base):
         self.base, self.answer = base, None

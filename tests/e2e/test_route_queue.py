@@ -1,4 +1,4 @@
-"""`octavo route --queue-size`: requests wait for workers that refuse what they have no room for."""
+"""`octavo route --queue-size`: requests wait for workers that are full."""
 
 import collections
 import concurrent.futures
@@ -17,7 +17,7 @@ ANSWER_S = 0.1
 
 
 class Narrow(http.server.BaseHTTPRequestHandler):
-    """Answers two requests at a time; others get 429 and Retry-After."""
+    """Answers two requests at a time. Others get a 429 with Retry-After."""
 
     protocol_version = "HTTP/1.1"
 

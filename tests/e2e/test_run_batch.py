@@ -22,7 +22,7 @@ def test_answers_in_the_order_of_the_requests(tmp_path):
     lines.append({"custom_id": "chat", "method": "POST", "url": "/v1/chat/completions", "body": chat})
     lines.append(request(301, model="another"))
     lines.append({"custom_id": "lost", "method": "POST", "url": "/v1/nowhere", "body": {}})
-    # The queue is too short for all requests, and still none is lost.
+    # The queue is too short for all requests, but no request is lost.
     done, out = run_batch(
         lines, tmp_path, "--served-model-name", "demo", "--max-num-seqs", "4", "--max-num-queued-reqs", "2"
     )

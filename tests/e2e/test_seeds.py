@@ -1,4 +1,4 @@
-"""Programs of well-known descriptions of vLLM (tests/seeds), with the import changed."""
+"""Well-known example programs of vLLM (tests/seeds), with changed imports."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def test_disaggregated_prefill(tmp_path):
 
 
 def test_what_is_pending_is_saved_at_the_end(tmp_path):
-    """Without close(): at the program's exit."""
+    """The program does not call close(), so pending blocks are saved at its exit."""
     program = f"""
 from octavo import LLM, SamplingParams
 from octavo.config import KVTransferConfig
@@ -54,7 +54,7 @@ print(sum((len(o.prompt_token_ids) - 1) // 16 for o in outputs))
 
 @contextlib.contextmanager
 def two_nodes(api_node, headless_command):
-    """The base URL of a node that runs a program of tests/seeds, beside a headless node."""
+    """Runs a program of tests/seeds on one node, and a headless node. Yields the base URL."""
     small = ["--kv-cache-memory-bytes", "16M", "--cpu-threads", "1", "--max-model-len", "256", "--device", "cpu"]
     environment = {"PATH": f"{ROOT}/build/release:{os.environ['PATH']}", "MODEL": DEMO, "MASTER_IP": "127.0.0.1", "RPC_PORT": str(free_port())}
     words = [part.replace("$RPC_PORT", environment["RPC_PORT"]) for part in headless_command]
@@ -76,7 +76,7 @@ def answers_of(base, engines):
 
 
 def test_headless_node_has_the_first_engines():
-    """Four engines of two ranks on two nodes: engines 0 and 1 on the headless one."""
+    """Four engines with two ranks each on two nodes. Engines 0 and 1 run on the headless node."""
     with two_nodes("data_parallel_api_node.sh", ["bash", str(SEEDS / "data_parallel_headless_node.sh")]) as base:
         assert len(answers_of(base, 4)) == 1, "all engines answer, with the same text"
 

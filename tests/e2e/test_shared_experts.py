@@ -1,4 +1,4 @@
-"""Engines behind one server that share the experts of a mixture: answers as of engines with all experts."""
+"""Engines of one server that share the experts of a mixture: answers equal those of engines with all experts."""
 
 import concurrent.futures
 import contextlib
@@ -46,7 +46,7 @@ def test_engines_answer_to_the_bit_as_one_with_all_experts(tensor):
         assert len(ranks(base)) == 2 * (tensor - 1)
         assert answers(base, MANY) == expected
         assert eventually(lambda: sorted(ended(base)) == ["0", "1"]), "both engines have worked"
-        for engine in (0, 1):  # one engine computes, the other assists
+        for engine in (0, 1):  # one engine computes, the other one assists
             assert ask(base, engine, PROMPTS[0]) == alone
 
         pids = engines(base)
@@ -57,7 +57,7 @@ def test_engines_answer_to_the_bit_as_one_with_all_experts(tensor):
 
 
 def ports_in_a_row():
-    """The first of two free ports, which no other caller of free_port() gets."""
+    """Returns the first of two consecutive free ports, which no other caller of free_port() gets."""
     first, second = free_port(), free_port()
     while second != first + 1:
         first, second = second, free_port()
@@ -66,7 +66,8 @@ def ports_in_a_row():
 
 @contextlib.contextmanager
 def two_servers(*flags):
-    """Engine 0 and engine 1 of one model, each with a server. Neither is ready before the other one has started."""
+    """Runs engine 0 and engine 1 of one model, each with a server. Neither is ready before the other one has
+    started."""
     flags = (*MODEL, *SHARED, "--tensor-parallel-size", "2", "--data-parallel-rpc-port", str(ports_in_a_row()), *flags)
     with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(2) as pool:
         servers = [serve(*flags, "--data-parallel-rank" if "--data-parallel-hybrid-lb" not in flags else

@@ -1,4 +1,4 @@
-"""`octavo simulate`: a recorded hour in seconds, the same bytes each time."""
+"""`octavo simulate`: an hour of recorded traffic in seconds, with the same output bytes each time."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def simulate(*arguments):
 
 @pytest.fixture
 def trace(tmp_path):
-    """Conversations of 30 users in Mooncake's format; each turn contains all earlier ones."""
+    """Conversations of 30 users in Mooncake's format. Each turn contains all earlier ones."""
     lines = []
     for turn in range(6):
         for user in range(30):
@@ -185,7 +185,8 @@ def test_mistakes_are_named(trace, flags, said):
 
 
 def test_a_server_stands_in_for_a_model(tmp_path):
-    """No weights: a folder with the configuration and the tokenizer is enough, and steps take their time."""
+    """A folder with the configuration and the tokenizer is enough, without weights. Each step takes its computed
+    time."""
     model, timing = tmp_path / "model", tmp_path / "timing.json"
     model.mkdir()
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
@@ -208,7 +209,7 @@ def test_a_server_stands_in_for_a_model(tmp_path):
 
 
 def test_one_process_stands_in_for_several_servers(tmp_path):
-    """Each port is a separate server: its metrics do not count another one's replies."""
+    """Each port is a separate server, whose metrics do not count another server's answers."""
     timing = tmp_path / "timing.json"
     timing.write_text('{"fixed_us": 20000}')
     first = free_port(3)

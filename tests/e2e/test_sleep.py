@@ -1,4 +1,4 @@
-"""/sleep, /wake_up and /is_sleeping behind the development switch."""
+"""/sleep, /wake_up and /is_sleeping, enabled by the development flag."""
 
 import threading
 

@@ -1,5 +1,5 @@
-"""Models that read prompts with an encoder, with OpenAI's client: small random T5, Flan-T5, BART and mBART (tests/data/source), whose
-answers transformers has computed."""
+"""Encoder-decoder models, with OpenAI's client: small random T5, Flan-T5, BART and mBART (tests/data/source),
+compared with transformers' answers."""
 
 import json
 import pathlib
@@ -13,13 +13,13 @@ import pytest
 from conftest import http_client, serve
 
 ROOT = pathlib.Path("tests/data/source")
-TEXT = "summarize: the encoder reads all of a prompt at once."  # value in tools/goldens/make_source_goldens.py
+TEXT = "summarize: the encoder reads all of a prompt at once."  # also in tools/goldens/make_source_goldens.py
 END = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 2}
-BEGIN = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 1}  # first tokens of the decoder's text
+BEGIN = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 1}  # first token of the decoder's text
 
 
 def tokens(case, name):
-    """An I32 tensor of the golden file."""
+    """Returns an I32 tensor of the golden file."""
     data = (ROOT / case / "golden.safetensors").read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]

@@ -1,4 +1,4 @@
-"""Speculative decoding as a user sees it: the same answers, and metrics that count accepted draft tokens."""
+"""Speculative decoding over HTTP: the answers are the same, and metrics count accepted draft tokens."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from conftest import eventually, fetch, serve
 from test_adapters import write_adapter
 
 PROMPTS = ["Once upon a time", "Who is the baker?", "Count from one to twenty: one, two,", "A list: apple, apple,"]
-# The maximum number of draft tokens, whatever they cost on this machine.
+# Always uses the maximum number of draft tokens, whatever they cost on this machine.
 METHODS = {name: config | {"num_speculative_tokens_per_batch_size": [[1, 64, config["num_speculative_tokens"]]]} for name, config in {
     "eagle3": {"method": "eagle3", "model": "models/demo-eagle3", "num_speculative_tokens": 3},
     "draft_model": {"model": "models/demo-draft", "num_speculative_tokens": 4},
@@ -51,7 +51,7 @@ def test_guesses_change_no_answer(method, plain):
     with serve("--device", "cpu", "--speculative-config", json.dumps(METHODS[method])) as base:
         assert answers(base) == plain
         assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0)
-        page = fetch(base + "/metrics")  # counters that were read at the same time
+        page = fetch(base + "/metrics")  # all counters are read at the same time
         drafts, tokens, accepted, by_place = (
             sum_of(page, f"spec_decode_num_{what}_total") for what in ("drafts", "draft_tokens", "accepted_tokens", "accepted_tokens_per_pos"))
         assert 0 < drafts <= tokens and accepted == by_place <= tokens

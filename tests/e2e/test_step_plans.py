@@ -1,4 +1,4 @@
-"""The plan of each step in the log, on request."""
+"""The plan of each step in the log, if a flag requests it."""
 
 import re
 

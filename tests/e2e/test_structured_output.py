@@ -1,6 +1,6 @@
-"""Structured outputs and forced tool calls, as the official client requests them.
+"""Structured outputs and forced tool calls, through the official client.
 
-OCTAVO_SCHEMAS: how many random schemas to generate under (default 60).
+OCTAVO_SCHEMAS: number of random schemas to test (default: 60).
 """
 
 import json
@@ -161,7 +161,7 @@ def test_random_schemas(server, client, model):
         except (jsonschema.ValidationError, json.JSONDecodeError) as error:
             return f"INVALID: {json.dumps(schema)}: {choice.message.content!r}: {error}"
         except OverflowError:
-            pass  # a limit of the validator: integers beyond a double with a fractional multipleOf
+            pass  # a limit of the validator: integers above a double's range with a fractional multipleOf
         return "valid"
 
     with ThreadPoolExecutor(16) as pool:

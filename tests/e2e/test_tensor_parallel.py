@@ -1,4 +1,4 @@
-"""Two ranks: the same answers as one engine gives, the same bits every time, and no process remains."""
+"""Two ranks: answers equal those of one engine, with the same bits each time, and no process remains."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def client_of(base):
 
 
 def answers(base, prompts=PROMPTS, model="demo"):
-    """Texts and log-probabilities of greedy answers."""
+    """Returns the texts and log-probabilities of greedy answers."""
     def run(prompt):
         choice = client_of(base).completions.create(model=model, prompt=prompt, max_tokens=48, temperature=0, logprobs=2).choices[0]
         return choice.text, choice.logprobs.token_logprobs
@@ -41,14 +41,14 @@ def test_two_ranks_answer_as_one():
         assert [text for text, _ in two] == [text for text, _ in one]
         for (_, ours), (_, theirs) in zip(two, one):
             assert max(abs(a - b) for a, b in zip(ours, theirs)) < 1e-3
-        # Bit for bit, beside any other requests.
+        # The bits stay the same with any other requests.
         for prompt, expected in zip(PROMPTS, two):
             assert answers(base, [prompt]) == [expected]
     assert eventually(lambda: not ranks(base))
 
 
 def test_adapters_on_ranks(tmp_path):
-    """Loaded while it serves, in a batch with the base model, and unloaded."""
+    """Adapters are loaded while the server runs, used in a batch with the base model, and unloaded."""
     one_adapter, another = (write_adapter(tmp_path / name, seed) for seed, name in enumerate(("one", "another")))
     flags = ("--device", "cpu", "--dtype", "float32", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "1",
              "--lora-modules", f"one={one_adapter}", f"another={another}", "--served-model-name", "demo")
@@ -58,7 +58,7 @@ def test_adapters_on_ranks(tmp_path):
         return [answers(base, PROMPTS[i : i + 1], model)[0] for i, model in enumerate(models)]
 
     def all_at_once(base):
-        """Adapters replace each other in the only slot while steps run; some clients leave their streams early."""
+        """Adapters replace each other in the only slot while steps run. Some clients leave their streams early."""
         def run(i):
             model, prompt = models[i % 4], PROMPTS[i % 4]
             if i % 3 < 2:
@@ -85,7 +85,7 @@ def test_adapters_on_ranks(tmp_path):
 
 
 def streams(base, first_pieces=lambda: None):
-    """Texts of greedy streams; first_pieces() is called when each has begun."""
+    """Returns the texts of greedy streams. Calls first_pieces() when each stream has begun."""
     started = threading.Barrier(len(PROMPTS), action=first_pieces)
     texts = [""] * len(PROMPTS)
 

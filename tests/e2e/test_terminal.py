@@ -1,4 +1,4 @@
-"""octavo top, doctor and completion, as a person at a terminal uses them."""
+"""octavo top, doctor and completion on a terminal."""
 
 import concurrent.futures
 import json
@@ -19,7 +19,7 @@ def octavo(*arguments):
 
 
 def rows(output):
-    """{server: {column: value}} of a table without spaces in its cells."""
+    """Returns {server: {column: value}} of a table whose cells contain no spaces."""
     head, *lines = output.replace("TTFT p50/p95", "TTFT").replace("ITL p50/p95", "ITL").splitlines()
     columns = head.split()
     return {cells[0]: dict(zip(columns, cells)) for cells in map(str.split, lines)}

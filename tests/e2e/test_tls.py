@@ -1,4 +1,4 @@
-"""https and Unix sockets, as the official OpenAI client sees them."""
+"""https and Unix sockets, through the official OpenAI client."""
 
 import contextlib
 import shlex
@@ -24,7 +24,7 @@ def certificate(tmp_path_factory):
 
 @contextlib.contextmanager
 def started(command, reached):
-    """A process, from the moment that `reached` returns and not raises."""
+    """Runs a process, and yields once `reached` returns without an exception."""
     process = subprocess.Popen(shlex.split(command))
     try:
         def is_ready():
@@ -61,7 +61,7 @@ def test_https_before_server_and_router_and_between_them(certificate, server):
         with started(run, lambda: urllib.request.urlopen(base + "/health", context=context, timeout=PATIENCE)):
             assert story(base, verify=context) == expected
             with pytest.raises(openai.APIConnectionError):
-                story(base)  # the client knows no authority of this certificate
+                story(base)  # the client does not trust the certificate's authority
             with pytest.raises(openai.APIConnectionError):
                 story(base.replace("https", "http"))
             yield base

@@ -1,4 +1,4 @@
-"""Calls that the model chooses to write, strict tools, and the calls of a conversation, as the official client has them."""
+"""Tool calls that the model may choose, strict tools, and calls in conversations, through the official client."""
 
 import json
 import random
@@ -25,7 +25,7 @@ ADD = tool("add", a="integer", b="integer")
 
 
 def ask(client, model, text, tools, stream=False, **fields):
-    """content, [(name, arguments)], finish_reason"""
+    """Returns content, [(name, arguments)] and finish_reason."""
     messages = text if isinstance(text, list) else [{"role": "user", "content": text}]
     defaults = {"temperature": 0, "max_tokens": 200}
     reply = client.chat.completions.create(model=model, messages=messages, tools=tools, stream=stream, **(defaults | fields))

@@ -1,4 +1,5 @@
-"""A model that hears, with OpenAI's client: a small random Whisper (tests/data/sound), whose words transformers has computed."""
+"""Transcription, with OpenAI's client: a small random Whisper (tests/data/sound), compared with transformers'
+texts."""
 
 import io
 import json
@@ -20,7 +21,7 @@ SPACE = 220
 
 
 def tokens(name):
-    """An I32 tensor of the golden file."""
+    """Returns an I32 tensor of the golden file."""
     data = (CASE / "golden.safetensors").read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
@@ -28,13 +29,13 @@ def tokens(name):
 
 
 def words(ids):
-    """The text of ids: a token is a byte, and none of these is a special one."""
+    """Returns the text of token ids. A token is a byte; none of these is a special token."""
     letters = {i: letter for letter, i in json.loads((CASE / "tokenizer.json").read_text())["model"]["vocab"].items()}
     return "".join(" " if i == SPACE else letters[i] for i in ids)
 
 
 def tone(seconds, rate=16000):
-    """A tone that stops for a tenth of a second at every 1.5 seconds."""
+    """Returns a tone that pauses for 0.1 s every 1.5 s."""
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
         out.setnchannels(1), out.setsampwidth(2), out.setframerate(rate)
@@ -90,7 +91,7 @@ def test_streams_say_the_same(client):
     parts = [chunk.model_extra["choices"][0] for chunk in chunks[:-1]]
     assert all(chunk.model_extra["object"] == "transcription.chunk" for chunk in chunks)
     assert "".join(part["delta"]["content"] for part in parts).split() == whole.text.split()
-    assert sum("finish_reason" in part for part in parts) == 3  # windows
+    assert sum("finish_reason" in part for part in parts) == 3  # one per window
 
 
 def test_segments_and_subtitles(client):

@@ -1,4 +1,4 @@
-"""octavo tune: the file that it writes serves within the SLO."""
+"""octavo tune: a server with the file that it writes meets the SLO."""
 
 import re
 import subprocess

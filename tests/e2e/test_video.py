@@ -1,4 +1,5 @@
-"""Models that see videos, with OpenAI's client: small random ones (tests/data/vision), whose answers transformers has computed."""
+"""Video models, with OpenAI's client: small random models (tests/data/vision), compared with transformers'
+answers."""
 
 import base64
 import json
@@ -13,7 +14,7 @@ from conftest import serve
 CASES = pathlib.Path("tests/data/vision")
 VIDEOS = pathlib.Path("tests/data/video")
 SIZE = ("--media-io-kwargs", '{"video": {"fps": 5.5}}')  # frame rate of the golden frames
-# Video files need a plugin library, which is built where FFmpeg's headers are installed.
+# Video files need a plugin library, which is built if FFmpeg's headers are installed.
 needs_files = pytest.mark.skipif(not any(pathlib.Path("build").glob("*/liboctavo_video.so")), reason="built without FFmpeg's libraries")
 
 
@@ -77,7 +78,7 @@ def base(tmp_path_factory):
 
 @needs_files
 def test_files_are_read(base):
-    """Six frames of 48 x 32 pixels: three parts of 3 x 4 tokens, as many as the same frames one by one have."""
+    """Six frames of 48 x 32 pixels: three parts of 3 x 4 tokens, as for the same frames sent one by one."""
     counts = {name: ask(base, file(name), text("Hm?")).usage.prompt_tokens for name in ("h264.mp4", "vp8.webm", "mjpeg.avi", "frames.gif")}
     assert len(set(counts.values())) == 1
     local = ask(base, video(f"file://{(VIDEOS / 'h264.mp4').absolute()}"), text("Hm?"))

@@ -1,4 +1,5 @@
-"""A model that sees, with OpenAI's client: a small random one (tests/data/vision), whose logits transformers has computed."""
+"""A vision model, with OpenAI's client: a small random model (tests/data/vision), compared with transformers'
+logits."""
 
 import base64
 import functools
@@ -23,7 +24,7 @@ QUESTION = "What is in this picture?"
 
 
 def tensor(name, case=CASE):
-    """An F32 or I32 tensor of the golden file, flat, and its shape."""
+    """Returns an F32 or I32 tensor of the golden file as a flat list, and its shape."""
     data = (case / "golden.safetensors").read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     found = json.loads(data[8:8 + size])[name]
@@ -84,7 +85,7 @@ def test_an_earlier_turn_is_found_in_the_cache(client):
     assert again.choices[0].message.content == answer.choices[0].message.content
     assert again.usage.prompt_tokens_details.cached_tokens >= again.usage.prompt_tokens // 16 * 16 - 16
     other = ask(client, [{"role": "user", "content": [image("alpha.png"), text(QUESTION)]}])
-    assert other.usage.prompt_tokens_details.cached_tokens < 16  # the tokens before the image
+    assert other.usage.prompt_tokens_details.cached_tokens < 16  # only the tokens before the image
     after = ask(client, first + [{"role": "assistant", "content": "Hm."}, {"role": "user", "content": "And?"}])
     assert after.usage.prompt_tokens_details.cached_tokens >= again.usage.prompt_tokens // 16 * 16 - 16
 
@@ -145,7 +146,7 @@ def test_without_images_they_are_refused():
 @pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "gemma4", "gemma4-whole",
                                   "llava", "llava_next", "llava_onevision", "mistral3", "pixtral"])
 def test_greedy_answers_of_each_family_are_those_of_transformers(name):
-    """The pictures are those of every case; the prompt is read in small steps."""
+    """All cases use the same images. The prompt is computed in small steps."""
     ids, _ = tensor("ids", CASES / name)
     answer, _ = tensor("answer", CASES / name)
     with serve("--model", str(CASES / name), "--served-model-name", "see", "--dtype", "float32", "--max-num-seqs", "4",
@@ -161,7 +162,7 @@ def test_greedy_answers_of_each_family_are_those_of_transformers(name):
 
 
 def test_images_at_addresses(tmp_path):
-    """From allowed hosts and below the allowed folder, with the reply that the same bytes give in a data: URL."""
+    """Images from allowed hosts and from the allowed folder get the answer that the same bytes get in a data: URL."""
     shutil.copy(CASE / "rgb.png", tmp_path)
     files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path))
     threading.Thread(target=files.serve_forever, daemon=True).start()
@@ -198,7 +199,7 @@ def test_images_of_any_size_are_as_large_as_asked():
             client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
             return ask(client, [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}]).usage.prompt_tokens
 
-    # 61 x 45 pixels as 5 x 4 tokens of 12 x 12, or as 3 x 2.
+    # 61 x 45 pixels are 5 x 4 tokens of 12 x 12 pixels, or 3 x 2 tokens.
     assert tokens() - tokens("--mm-processor-kwargs", '{"min_pixels": 144, "max_pixels": 1000}') == 14
 
 
@@ -249,7 +250,7 @@ def phi_image(name, kind="png"):
 
 
 def test_images_switch_on_the_adapter_that_comes_with_the_model():
-    """Phi-4-multimodal as it is published: its folder vision-lora is for chats with images, and for no others."""
+    """Phi-4-multimodal as published: the adapter in its folder vision-lora applies only to chats with images."""
     conversation = [
         {"role": "user", "content": [phi_image("rgb.png"), text(QUESTION)]},
         {"role": "assistant", "content": "Waves."},

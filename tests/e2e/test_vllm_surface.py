@@ -1,4 +1,4 @@
-"""tools/vllm_surface.py on a small package in vLLM's layout."""
+"""tools/vllm_surface.py with a small package in vLLM's layout."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""/collective_rpc {"method": "reload_weights"}: new weights replace the model's while the server runs."""
+"""/collective_rpc {"method": "reload_weights"}: new weights replace the model's weights while the server runs."""
 
 import concurrent.futures
 import json
@@ -20,7 +20,7 @@ PROMPT = "The rain came down on the old town, and the river rose. " * 8
 
 
 def other_weights(folder, changed="model.layers.0.mlp.down_proj.weight"):
-    """The demo model with one matrix of zeros: as a trainer writes it, with the model's other files."""
+    """Copies the demo model with one matrix of zeros, as a trainer would write it."""
     shutil.copytree(DEMO, folder)
     (file,) = folder.glob("*.safetensors")
     data = bytearray(file.read_bytes())
@@ -55,7 +55,7 @@ def reload(base, path=None, status=200):
 
 @pytest.fixture(scope="module")
 def answers(trained):
-    """The replies of servers with either folder."""
+    """The answers of servers with each of the two folders."""
     said = []
     for folder in (DEMO, trained):
         with serve(f"--model={folder}", *FLAGS) as base:
@@ -67,7 +67,8 @@ def answers(trained):
 @pytest.mark.parametrize("flags", [[], ["--tensor-parallel-size=2"], ["--data-parallel-size=2"], ["--quantization=int8"]],
                          ids=["one engine", "ranks", "engines", "int8"])
 def test_answers_are_those_of_a_server_of_each_folder(answers, trained, flags):
-    # Quantised weights differ, and ranks add in another order, so the reference is a fresh server with the same layout.
+    # Quantised weights differ, and ranks add in another order. The reference is therefore a new server with
+    # the same layout.
     as_one_engine = flags in ([], ["--data-parallel-size=2"])
     with serve(f"--model={DEMO}", *FLAGS, *flags) as base:
         before = ask(base)

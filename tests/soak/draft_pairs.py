@@ -1,10 +1,12 @@
-"""Draft tokens beside everything else: with each method and each other feature, the answers of a server without draft tokens.
+"""Draft tokens with every other feature: for each method and feature, answers equal those of a server without draft
+tokens.
 
     .venv/bin/python tests/soak/draft_pairs.py [--answers 24] [--methods eagle3 mtp ..] [--features penalties "P/D" ..]
 
-For each pair of a method and a feature two servers answer the same requests, greedy and drawn, many at a time; only one has draft tokens. A pair
-is an answer of each: text and log-probabilities, bit for bit. Prints a table: in a cell the share of draft tokens that were accepted, or that the
-server refuses the pair by name. A difference, a pair without draft tokens, or another refusal than those listed ends the program with an error.
+For each pair of a method and a feature, two servers answer the same requests, greedy and sampled, many at a time.
+Only one server has draft tokens. Text and log-probabilities must be bit-identical. Prints a table: the share of
+accepted draft tokens, or that the server refuses the pair with an error that names both. A difference, a pair without
+draft tokens, or a refusal that is not listed ends the program with an error.
 """
 
 import argparse
@@ -26,10 +28,10 @@ from conftest import tiny
 COMMON = ["--device=cpu", "--max-model-len=256", "--max-num-seqs=8", "--max-num-batched-tokens=192", "--served-model-name=demo"]
 SMALL = ["--num-gpu-blocks-override=80"]
 CLIENTS = 8
-VOCABULARY = 128  # folder of the golden checkpoints
+VOCABULARY = 128  # of the golden checkpoints
 DRAFTERS = ROOT / "tests/data/drafters"
 
-# Model (of models/ or tests/data/drafters), and fields of --speculative-config.
+# Model (in models/ or tests/data/drafters), and fields of --speculative-config.
 METHODS = {
     "ngram": ("demo", {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1}),
     "suffix": ("demo", {"method": "suffix", "num_speculative_tokens": 8}),
@@ -66,7 +68,8 @@ def requests(count, golden, fields):
 
 
 async def answers(server, bodies, prefill):
-    """All of them, a few at a time, twice: the second time after their blocks may have left the cache."""
+    """Returns all answers, requested a few at a time, twice. Before the second time, their blocks may have left the
+    cache."""
     limit = asyncio.Semaphore(CLIENTS)
 
     async def one(body):
@@ -93,7 +96,7 @@ def refusal(model, flags, speculation):
 
 
 async def cell(method, feature, count, folder):
-    """The share of accepted draft tokens, or "refused"."""
+    """Returns the share of accepted draft tokens, or "refused"."""
     model, config = METHODS[method]
     flags, fields = FEATURES[feature]
     golden = "/" in model

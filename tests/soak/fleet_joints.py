@@ -1,17 +1,25 @@
-"""The parts of a fleet together, one of them killed every so often, under agents' traffic: no request is lost.
+"""All programs of a fleet under agents' traffic, with one of them killed at intervals: no request is lost.
 
     .venv/bin/python tests/soak/fleet_joints.py [--seconds 600] [--every 10] [--calm 120] [--agents 9]
 
-Four `octavo serve --executor simulated` of two ranks each are pods of a Kubernetes cluster (tests/e2e/kube_stand_in.py) and register in an
-etcd. `octavo route` follows the etcd; `octavo pick` follows the cluster, behind Envoy; a second `octavo route` has a prefill and a decode
-server (models/demo). Agents hold conversations over /v1/chat/completions, /v1/messages and /v1/responses, half of them streamed, through
-the three of them. First without disturbance (--calm), then with kills of: a replica, an engine of one, the prefill server, the decode
-server, the etcd, the picker, a router, and the cluster's watches. What was killed starts again on its port.
+Four `octavo serve --executor simulated` of two ranks each are pods of a Kubernetes cluster
+(tests/e2e/kube_stand_in.py) and register in an etcd. `octavo route` watches the etcd. `octavo pick` watches the
+cluster and serves Envoy. A second `octavo route` has a prefill and a decode server (models/demo). Agents hold
+conversations over /v1/chat/completions, /v1/messages and /v1/responses through these three front ends; half of the
+conversations are streamed.
 
-Each request ends in one way: `answered`; `refused` by a status and a message, or by an error in its stream; `broken`: its connection ended
-because the router, or a replica or the picker behind Envoy, was killed or is not up again (without the picker Envoy says 500 without a
-text); `lost`: anything else, such as no end within 90 s, or a whole answer that breaks off. The ledger counts them; a lost request ends the
-program with an error. Hits are the cached share of the prompt tokens of answers.
+The first phase (--calm) has no disturbance. Then the program kills one of: a replica, an engine, the prefill server,
+the decode server, the etcd, the picker, a router, the cluster's watches. A killed program starts again on its port.
+
+Each request ends in one of these ways:
+- answered
+- refused: with a status and a message, or with an error in its stream
+- broken: its connection ended, because the router, or a replica or the picker with Envoy, was killed or has not
+  restarted (without the picker, Envoy returns 500 without a text)
+- lost: any other end, such as no end within 90 s, or an answer that breaks off
+
+The program counts them. A lost request ends the program with an error. Hits are the cached share of the prompt tokens
+of answers.
 """
 
 import argparse
@@ -45,7 +53,7 @@ OCTAVO = "build/release/octavo"
 PROTOCOLS = ("chat", "messages", "responses")
 FRONTS = ("route", "pick", "pd")
 SYSTEM = "You are a careful agent that works on a large code base with many tools. " * 12
-LIMIT_S = 90  # time in seconds above which an answer counts as lost
+LIMIT_S = 90  # time in seconds after which an answer counts as lost
 
 
 class Part:
@@ -122,21 +130,21 @@ class Fleet:
         return Part(name, f"{OCTAVO} {flags} --port {port}", port)
 
     def ready(self):
-        """Every front has all of its workers."""
+        """Waits until every front end has all of its workers."""
         def workers(front):
             return [w["is_healthy"] for w in json.loads(fetch(front.base + "/workers"))["workers"]]
         return (workers(self.route) == [True] * 8 and workers(self.pd) == [True] * 2
                 and ready(self.pick.base) == 8)
 
     def disturb(self, draws):
-        """Kills one part and starts it again: its kind."""
+        """Kills one program and starts it again. Returns its kind."""
         kind = draws.choice(("replica", "replica", "engine", "prefill or decode", "etcd", "pick", "router", "watches"))
         if kind == "engine":
             draws.choice(self.replicas).kill_engine()
         elif kind == "etcd":
             self.etcd.process.kill()
             self.etcd.process.wait()
-            time.sleep(3)  # longer than the duration of leases
+            time.sleep(3)  # longer than a lease
             self.etcd.start()
         elif kind == "watches":
             self.cluster.expire(PODS, lambda: None)
@@ -149,7 +157,7 @@ class Fleet:
         return kind
 
     def behind(self, front):
-        """Parts whose death may break a connection of this front's clients."""
+        """Returns the programs whose death may break a connection of this front end's clients."""
         return {"route": [self.route], "pd": [self.pd], "pick": [*self.replicas, self.pick]}[front]
 
 
@@ -175,7 +183,8 @@ def events_of(text):
 
 
 def read_answer(protocol, text, stream):
-    """Whether the answer is whole, its text and its usage; a refusal's message instead if its stream has an error."""
+    """Returns whether the answer is complete, its text and its usage. If its stream has an error, returns the error's
+    message."""
     if not stream:
         answer = json.loads(text)
         done = True
@@ -239,7 +248,7 @@ class Ledger:
 
 
 def ask(client, fleet, front, protocol, turns, stream):
-    """One request: its end, its text or message, and its tokens."""
+    """Sends one request. Returns its end, its text or message, and its tokens."""
     path, body = body_of(protocol, turns, stream)
     before = {part: part.kills for part in fleet.behind(front)}
     note = f"{protocol}{' stream' if stream else ''}: "
@@ -250,10 +259,10 @@ def ask(client, fleet, front, protocol, turns, stream):
             return ("lost", note + text, (0, 0)) if end == "cut" else (end, text, tokens or (0, 0))
         if reply.text.strip():
             return "refused", f"{reply.status_code} {reply.text}", (0, 0)
-        # A retry should have prevented this error, unless Envoy has no picker.
+        # A retry should have prevented this error, except if Envoy has no picker.
         text, behind = f"{reply.status_code} without a text", [fleet.pick] if front == "pick" else []
     except (httpx.TimeoutException, json.JSONDecodeError, KeyError) as error:
-        return "lost", note + repr(error), (0, 0)  # connections of a killed program end immediately
+        return "lost", note + repr(error), (0, 0)  # the connections of a killed program end immediately
     except httpx.TransportError as error:
         text, behind = repr(error), fleet.behind(front)
     was_killed = eventually(lambda: any(part.is_down or part.kills != before[part] for part in behind), 2)

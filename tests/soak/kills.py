@@ -1,11 +1,11 @@
-"""A process of the server killed every so often, under streams: no token is lost or wrong, and no process remains.
+"""Kills a process of the server at intervals, with streams in flight: no token is lost or wrong, and no process remains.
 
     .venv/bin/python tests/soak/kills.py [--seconds 600] [--every 20] [FLAG ...]
 
-FLAGs are those of `octavo serve`, for example --tensor-parallel-size=2 or --data-parallel-size=2. One process of the server's is drawn
-each time: the front end, an engine or a rank. Behind the death of an engine or a rank every stream has to go on to its end; behind the
-front end's, clients see their connection break, nothing may be left of the other processes, and a new server takes the port.
-Each answer is compared with that of an undisturbed server.
+FLAGs are those of `octavo serve`, for example --tensor-parallel-size=2 or --data-parallel-size=2. Each time, the
+program selects a process at random: the front end, an engine or a rank. After the death of an engine or a rank, every
+stream must continue to its end. After the death of the front end, the clients' connections break, all other processes
+must end, and a new server uses the port. Each answer is compared with that of an undisturbed server.
 """
 
 import argparse
@@ -24,7 +24,7 @@ STREAMS = 64
 
 
 def children(pid):
-    """All that a process has started, and what they have."""
+    """Returns all descendants of a process."""
     try:
         own = " ".join(f.read_text() for f in pathlib.Path(f"/proc/{pid}").glob("task/*/children")).split()
     except OSError:
@@ -44,7 +44,7 @@ def shared_memory():
 
 
 async def gone(pids):
-    """Waits until none of these processes is left."""
+    """Waits until none of these processes exists."""
     for _ in range(100):
         if not any(alive(pid) for pid in pids):
             return
@@ -58,7 +58,7 @@ async def kills(seconds, every, flags):
     bodies = [completion(f"Story {i}: once upon a time", 60 + 10 * i) for i in range(40)]
     expected = [(await ask(server, body)).text for body in bodies]
     ledger, killed, draws = collections.Counter(), collections.Counter(), random.Random(4)
-    end, started = time.monotonic() + seconds, 0  # servers that replaced a killed server
+    end, started = time.monotonic() + seconds, 0  # started: number of servers that replaced a killed server
     ready = asyncio.Event()
     ready.set()
 

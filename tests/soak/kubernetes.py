@@ -1,12 +1,13 @@
-"""What follows a Kubernetes cluster, before a real API server: etcd (Debian's), kube-apiserver with RBAC and TLS, the definitions of
-InferencePool, of llm-d's resources, of LeaderWorkerSet and KEDA.
+"""Tests the programs that watch a Kubernetes cluster with a real API server: etcd (Debian's), kube-apiserver with RBAC
+and TLS, and the definitions of InferencePool, llm-d's resources, LeaderWorkerSet and KEDA.
 
     tools/kube_apiserver.sh build/kube-apiserver && .venv/bin/python tests/soak/kubernetes.py
 
-The server itself takes every object of the chart and the plain manifests, strictly. `octavo pick` and `octavo route` run as pods would, with a
-service account's token in its place and no more rights than its role has: pods of a pool come and go, requests are rewritten, two pickers share a
-lease, and the server is away, comes back, and has forgotten versions that they saw (410). There is no kubelet: pods are ready by what is
-written into their status, and `octavo serve` stands at their addresses. No step waits for a time.
+The API server accepts every object of the chart and of the plain manifests, with strict checks. `octavo pick` and
+`octavo route` run like pods, with a service account's token and only the rights of its role. The steps: pods of a
+pool are added and removed, requests are rewritten, two pickers share a lease, and the API server stops, restarts, and
+no longer has the versions that they saw (410). There is no kubelet: the test writes the status of pods, and `octavo
+serve` listens at their addresses. No step waits for a fixed time.
 """
 
 import argparse
@@ -34,7 +35,7 @@ ACCOUNT = pathlib.Path("secrets/kubernetes.io/serviceaccount")  # below /run
 
 
 class Api:
-    """The API server, its etcd, and what the operator asks of it."""
+    """The API server, its etcd, and the operator's requests to it."""
 
     def __init__(self, program, folder):
         self.program, self.folder, self.port = program, folder, free_port()
@@ -55,14 +56,15 @@ class Api:
             "etcd-servers": self.etcd_url,
             "secure-port": self.port,
             "bind-address": "127.0.0.1",
-            "cert-dir": self.folder,  # makes a certificate there
+            "cert-dir": self.folder,  # the server writes a certificate there
             "authorization-mode": "RBAC",
             "token-auth-file": self.folder / "tokens.csv",
             "service-account-issuer": "https://kubernetes.default.svc",
             "service-account-signing-key-file": self.folder / "account.key",
             "service-account-key-file": self.folder / "account.key",
             "service-cluster-ip-range": "10.0.0.0/24",
-            "disable-admission-plugins": "ServiceAccount",  # without this, a controller would have to create accounts first
+            "disable-admission-plugins": "ServiceAccount",  # with it, a controller would have to create
+                                                            # accounts first
         }
         log = (self.folder / "apiserver.log").open("a")
         command = [self.program, *(f"--{name}={value}" for name, value in flags.items())]
@@ -80,7 +82,7 @@ class Api:
         self.server.wait()
 
     def forget(self):
-        """Every version but the last, by etcd's JSON gateway."""
+        """Removes every version except the last one, through etcd's JSON gateway."""
 
         def etcd(path, body):
             request = urllib.request.Request(f"{self.etcd_url}/v3/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -96,13 +98,13 @@ class Api:
         return text if raw else json.loads(text)
 
     def count(self, name, **labels):
-        """The sum of a metric's series that have these labels."""
+        """Returns the sum of a metric's series with these labels."""
         lines = self.ask("GET", "/metrics", raw=True).splitlines()
         wanted = [f'{key}="{value}"' for key, value in labels.items()]
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name + "{") and all(label in line for label in wanted))
 
     def collection(self, obj, space):
-        """The path of an object's kind, as the server's own discovery has it."""
+        """Returns the path of an object's kind, from the API server's discovery."""
         version = obj["apiVersion"]
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
         resources = {r["kind"]: r for r in self.ask("GET", root)["resources"] if "/" not in r["name"]}
@@ -113,7 +115,7 @@ class Api:
         return self.ask("POST", self.collection(obj, space) + query, obj)
 
     def pod(self, name, ip, labels, ready=True, space="default"):
-        """A running pod, as a kubelet reports it; an existing pod gets this state."""
+        """Creates or updates a running pod, as a kubelet reports it."""
         path = f"/api/v1/namespaces/{space}/pods"
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": {"containers": [{"name": "serve", "image": "octavo"}]}}
         with contextlib.suppress(urllib.error.HTTPError):
@@ -133,7 +135,8 @@ class Api:
 
 @contextlib.contextmanager
 def in_a_pod(api, account, command):
-    """A program with the files and variables that Kubernetes gives to a pod of this account: base URL and process."""
+    """Runs a program with the files and variables that Kubernetes gives to a pod of this account. Yields its base URL
+    and process."""
     files = pathlib.Path(tempfile.mkdtemp(dir=api.folder))
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = api.ask("POST", f"/api/v1/namespaces/default/serviceaccounts/{account}/token", request)["status"]["token"]
@@ -148,7 +151,7 @@ def in_a_pod(api, account, command):
 
 
 def of_llm_d(kind):
-    """A definition that takes any fields: no package has llm-d's own."""
+    """Returns a definition that permits any fields, because no package contains llm-d's own."""
     plural = kind.lower() + "s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1alpha2", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -223,7 +226,7 @@ def holder(api):
 
 
 def serving(health):
-    """Whether the health service says so, asked as Kubernetes' probes do: gRPC by curl."""
+    """Returns whether the health service reports SERVING, with the request of Kubernetes' probes: gRPC by curl."""
     asked = b"\x0a\x09readiness"  # a HealthCheckRequest
     url = f"http://127.0.0.1:{health}/grpc.health.v1.Health/Check"
     headers = ["-H", "Content-Type: application/grpc", "-H", "TE: trailers"]
@@ -236,7 +239,7 @@ def lease_is_shared(api, pickers, healths):
     assert eventually(lambda: sum(map(serving, healths)) == 1), "one of two is ready"
     leads = [serving(health) for health in healths].index(True)
     before = holder(api)
-    if leads == 1:  # the second one remains
+    if leads == 1:  # the second picker remains
         pickers.reverse()
         healths.reverse()
     pickers[0][1].kill()
@@ -245,7 +248,7 @@ def lease_is_shared(api, pickers, healths):
 
 
 def server_comes_back(api, picker, labels):
-    """The picker sleeps through more than the server remembers, and through its restart."""
+    """The picker is stopped while the API server drops versions and restarts."""
     metrics, process = picker
     process.send_signal(signal.SIGSTOP)
     for i in range(4, 7):
@@ -257,7 +260,8 @@ def server_comes_back(api, picker, labels):
     assert ready(metrics) == 3, "what is known stays while the server is away"
     api.start()
     assert eventually(lambda: ready(metrics) == 5, 120), "listed again"
-    assert api.count("apiserver_request_total", resource="pods", verb="LIST", subresource="") > 0  # counters of this server, which start at 0
+    # counters of this server, which start at 0
+    assert api.count("apiserver_request_total", resource="pods", verb="LIST", subresource="") > 0
     print("the server away, its history gone: what was known stayed, and was listed again")
 
 

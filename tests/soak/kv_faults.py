@@ -1,17 +1,19 @@
-"""An hour of faults for KV blocks that travel: no wrong token, no leaked block, no stuck request.
+"""An hour of faults during transfers of KV blocks: no wrong token, no leaked block, no stuck request.
 
     .venv/bin/python tests/soak/kv_faults.py [--seconds 3600] [--every 10] [--seed 1] [--clients 8]
 
-Five servers that load blocks, under random prompts all the time: from a tier on a small disk, from host memory with such a disk below it, from
-a store of the Redis protocol, from an S3-style one, and from a prefill server. Every so often a fault is drawn, lasts for a while and ends:
+Five servers load blocks under constant random prompts: from a tier on a small disk, from host memory with such a disk
+as a further tier, from a Redis store, from an S3-style store, and from a prefill server. At intervals the program
+selects a fault at random, which lasts for a while:
 
-    a server that decodes, or the one that prefills, killed (its engine, or all of it) and started again
-    a disk full (RLIMIT_FSIZE: files cannot be written any more), files spoilt, cut, removed
-    a disk slow: its threads stopped for moments (SIGSTOP of the engine)
-    the stores lying, hanging, forgetting
+    a decode server or the prefill server is killed (its engine, or all of it) and started again
+    the disk is full (RLIMIT_FSIZE: files can no longer be written); files are damaged, cut or removed
+    the disk is slow: its threads are stopped for moments (SIGSTOP of the engine)
+    the stores return wrong data, hang, or lose data
 
-Each answer is compared with that of a server without a cache, text and logprobs. A request whose server was killed is asked again, at
-most until the server is back. Prints a ledger; anything wrong, stuck or left over ends the program with an error.
+Each answer is compared with that of a server without a cache: text and logprobs. A request whose server was killed is
+sent again, until the server is back. Prints the counts. A wrong answer, a stuck request or a leaked block ends the
+program with an error.
 """
 
 import argparse
@@ -48,7 +50,7 @@ class Mortal:
         self.up.set()
 
     async def count(self):
-        """Its loaded tokens, before its counters are lost."""
+        """Adds the server's loaded tokens, before its counters are lost."""
         with contextlib.suppress(OSError):
             self.loaded += await self.server.metric("vllm:external_prefix_cache_hits_total")
             self.failed += await self.server.metric("vllm:kv_transfer_failures_total")
@@ -87,7 +89,7 @@ class Faults:
         self.draws.choice([*self.ways, self.prefill]).signal_engine(signal.SIGKILL)
 
     async def disk_full(self):
-        """The tier disables itself, except its host memory; a new server finds the stored blocks."""
+        """The tier turns itself off, except its host memory. A new server finds the stored blocks."""
         disk = self.draws.choice(self.ways[:2])
         for pid in disk.engines():
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -135,7 +137,7 @@ async def faults(seconds, every, seed, clients):
         drawn = Faults(prompts.draws, ways, prefill, folder, prompts, stores)
 
         async def answered(way, body):
-            """From the server that has the port in the end."""
+            """Returns the answer of the server that finally has the port."""
             until = time.perf_counter() + PATIENCE
             while True:
                 await way.up.wait()
@@ -158,7 +160,7 @@ async def faults(seconds, every, seed, clients):
                 body = prompts.body()
                 right = words(await ask(computed, body))
                 for way in prompts.draws.sample(ways, len(ways)):
-                    for _ in range(2):  # in the second round, blocks may be loaded
+                    for _ in range(2):  # the second round may load blocks
                         try:
                             got = await answered(way, body)
                         except (TimeoutError, asyncio.TimeoutError) as error:

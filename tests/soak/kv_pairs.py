@@ -1,12 +1,17 @@
-"""One prompt, many sources of its KV blocks: with each of them, tokens and logprobs are those of a server that computes all of it.
+"""One prompt, many sources of its KV blocks: with each source, tokens and logprobs equal those of a server that computes
+the whole prompt.
 
     .venv/bin/python tests/soak/kv_pairs.py --count 30000
 
-Rounds of random prompts, some with a beginning that others had. Each is asked of a server without a prefix cache; then of servers that
-have it computed, cached, in host memory with a disk below it, on disk, in stores (of the Redis protocol, S3-style) that another server has filled, from a prefill server over
-shared memory, TCP and, where it is installed, UCX, into blocks of another size, and from one that is killed meanwhile, each with so little memory that requests are preempted. A pair is an answer and the one it must be: text and
-logprobs, bit for bit. In between blocks on disk and in the store are spoilt, cut and removed. Prints a table; a wrong answer, none at all, or a block that is kept for nobody
-ends the program with an error.
+Rounds of random prompts, some with a prefix of earlier ones. Each prompt is sent to a server without a prefix cache.
+Then it is sent to servers that have the blocks: computed; cached; in host memory with a disk as a further tier; on
+disk; in a Redis or S3-style store that another server has filled; on a prefill server over shared memory, TCP and (if
+installed) UCX; in blocks of another size; on a server that is killed during the request. All servers have so little
+memory that requests are preempted. Text and logprobs must be bit-identical. Between rounds, blocks on disk and in the
+store are damaged, cut and removed.
+
+Prints a table. A wrong answer, a missing answer, or a block that no request holds but that is not freed ends the
+program with an error.
 """
 
 import argparse
@@ -47,13 +52,13 @@ def tier_at(place):
 
 
 def tiers_at(folder):
-    """Host memory for about as much as the cache itself, and a disk below it."""
+    """Returns the flag for host memory of about the size of the cache, with a disk as a further tier."""
     return connector("OffloadingConnector", cpu_bytes_to_use=4 << 20, load_always=True,
                      secondary_tiers=[{"type": "fs", "root_dir": str(folder), "bytes_to_use": 64 << 20}])
 
 
 async def ask(server, body):
-    """The reply as JSON. Errors: the connection broke, or the status is another than 200."""
+    """Returns the response as JSON. Errors: the connection broke, or the status is not 200."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
         writer.write(http(body))
@@ -72,7 +77,7 @@ def words(reply):
 
 
 class Prefill:
-    """A server that computes prompts for others, killed now and then."""
+    """A server that computes prompts for others, and is killed at intervals."""
 
     def __init__(self, *flags, model="demo"):
         self.flags, self.model, self.port = flags, model, free_port()
@@ -82,7 +87,7 @@ class Prefill:
         self.server = Server(*self.flags, port=self.port, model=self.model)
 
     def kill(self, all_of_it):
-        """Its engine, which is started again by itself, or all of it."""
+        """Kills its engine, which restarts by itself, or the whole server."""
         front_end, *engines = [int(p.name) for p in self.server.processes()]
         for pid in [front_end] if all_of_it else engines:
             with contextlib.suppress(ProcessLookupError):
@@ -93,7 +98,7 @@ class Prefill:
             self.start()
 
     async def params(self, body):
-        """The fields that a router sends to the decode worker; None: without this one."""
+        """Returns the fields that a router sends to the decode server, or None if the prefill server fails."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             return (await ask(self.server, {**body, "max_tokens": 1, "kv_transfer_params": HOLD}))["kv_transfer_params"]
 
@@ -104,7 +109,7 @@ async def two_legs(prefill, decode, body):
 
 
 class Prompts:
-    """As lists of tokens; a third of them begins as one of the last ones."""
+    """Prompts as lists of tokens. A third of them begin like one of the last prompts."""
 
     def __init__(self, seed):
         self.draws, self.recent = random.Random(seed), collections.deque(maxlen=64)
@@ -120,7 +125,7 @@ class Prompts:
                 "seed": self.draws.randrange(1 << 30), "logprobs": 2, "ignore_eos": True}
 
     def spoil(self, folder, *stores):
-        """Some blocks of the tiers: other bytes, half of them, none."""
+        """Damages some blocks of the tiers: changes their bytes, cuts them in half, or removes them."""
         for store in stores:
             with store.lock:
                 for key, value in list(store.values.items()):
@@ -131,7 +136,7 @@ class Prompts:
                         store.values[key] = value[: len(value) // 2] + (b"" if draw < 0.02 else bytes(len(value) - len(value) // 2))
         for file in folder.rglob("*.kv"):
             draw = self.draws.random()
-            with contextlib.suppress(FileNotFoundError):  # the tier removes files, too
+            with contextlib.suppress(FileNotFoundError):  # the tier also removes files
                 if draw < 0.01:
                     file.unlink()
                 elif draw < 0.02:
@@ -143,7 +148,7 @@ class Prompts:
 
 
 async def left_over(server):
-    """Blocks that are still held without running requests or leases."""
+    """Returns the number of blocks that stay held without running requests or leases."""
     until = time.perf_counter() + 60
     while (held := await server.metric("vllm:kv_transfer_held_blocks") + await server.metric("vllm:num_requests_running")) > 0:
         if time.perf_counter() > until:

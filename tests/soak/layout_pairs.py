@@ -1,12 +1,13 @@
-"""A model over several processes, with the same requests beside other ones each time: an answer's bits do not change.
+"""A model in several processes, with different other requests each time: an answer's bits do not change.
 
     .venv/bin/python tests/soak/layout_pairs.py --count 10000 [--seconds 3600] [LAYOUT ...]
 
-For each layout (all of them, unless some are named) a server whose cache is small, so that requests are preempted, and prompts are cut
-wherever a step ends. Each of 48 requests, greedy and drawn, is asked alone; then 24 clients ask them in random order, and some leave in
-the middle. A pair is an answer and what was answered alone: text and log-probabilities, bit for bit. What stages answer must be
-what one stage does, too, and what experts answer that move under load must be what those do that stay. Prints a table; a difference, or no
-answer, ends the program with an error.
+For each layout (all by default), the program starts a server with a small cache, so that requests are preempted and
+steps divide prompts at any position. Each of 48 requests, greedy and sampled, is first sent by itself. Then 24
+clients send them in random order, and some disconnect early. Text and log-probabilities of each answer must be
+bit-identical to those of the first. Answers of pipeline stages must equal those of one stage, and answers of experts
+that move under load must equal those of experts that do not move. Prints a table. A difference or a missing answer
+ends the program with an error.
 """
 
 import argparse
@@ -27,12 +28,12 @@ from conftest import tiny
 TIGHT = ["--device=cpu", "--num-gpu-blocks-override=80", "--max-model-len=256", "--max-num-seqs=16", "--max-num-batched-tokens=192",
          "--served-model-name=demo"]
 REQUESTS, CLIENTS = 48, 24
-VOCABULARY = 128  # folder of the golden checkpoints
+VOCABULARY = 128  # of the golden checkpoints
 RANKS, STAGES = "--tensor-parallel-size", "--pipeline-parallel-size"
 EXPERTS = [f"{RANKS}=2", "--enable-expert-parallel"]
 MOVING = ["--enable-eplb", "--eplb-config=" + json.dumps({"window_size": 20, "step_interval": 25, "num_redundant_experts": 2})]
 
-# Model (of models/ or tests/data/), flags, and the layout with which the bits must be equal.
+# Model (in models/ or tests/data/), flags, and the layout whose bits must be equal.
 LAYOUTS = {
     "one process": ("demo", [], None),
     "2 ranks": ("demo", [f"{RANKS}=2"], None),
@@ -63,7 +64,7 @@ def requests(seed, golden):
 
 
 async def leave(server, body):
-    """Asks, and is gone before the end."""
+    """Sends a request and disconnects before the end."""
     _, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(http(body | {"max_tokens": 100, "stream": True}))
     await writer.drain()
@@ -72,7 +73,7 @@ async def leave(server, body):
 
 
 async def pairs_of(layout, count, until, seed, alone, folder):
-    """Numbers of pairs, differences, preemptions, and moved experts."""
+    """Returns the numbers of pairs, differences, preemptions, and moved experts."""
     model, flags, same = LAYOUTS[layout]
     kind, _, golden = model.rpartition("/")
     if kind:

@@ -1,18 +1,18 @@
-"""Measures a server under load for hours: too many requests, thousands of connections, clients that leave.
+"""Measures a server under load for hours: too many requests, thousands of connections, clients that disconnect.
 
     .venv/bin/python tests/soak/serving.py overload      goodput, TTFT, refusals and probes at 1, 2, 5 and 20 times the capacity
-    .venv/bin/python tests/soak/serving.py connections   memory of a connection; TTFT beside 10,000 idle ones, 2,000 slow readers
-    .venv/bin/python tests/soak/serving.py disconnects   clients that leave at every stage; what they leave behind
-    .venv/bin/python tests/soak/serving.py frontend      streamed tokens for a second of a core, in front of a device that takes no
-                                                         time; with --vllm PROGRAM beside vLLM's server
-    .venv/bin/python tests/soak/serving.py restart       one server after another on a port, under 64 streams
-    .venv/bin/python tests/soak/serving.py kills         killed and started again on its port, over and over
-    .venv/bin/python tests/soak/serving.py tenants       what the time of an answer tells one tenant of another's prompts
-    .venv/bin/python tests/soak/serving.py events        millions of KV cache events; what a subscriber knows by them is what the cache holds
-    .venv/bin/python tests/soak/serving.py soak          aborts, invalid requests and slow readers for an hour; a ledger
+    .venv/bin/python tests/soak/serving.py connections   memory of a connection; TTFT with 10,000 idle connections and 2,000 slow readers
+    .venv/bin/python tests/soak/serving.py disconnects   clients that disconnect at every stage; resources that are not freed
+    .venv/bin/python tests/soak/serving.py frontend      streamed tokens per second of a core, with a device that takes no time;
+                                                         with --vllm PROGRAM, also of vLLM's server
+    .venv/bin/python tests/soak/serving.py restart       servers that replace one another on a port, with 64 streams
+    .venv/bin/python tests/soak/serving.py kills         a server that is killed and restarted on its port many times
+    .venv/bin/python tests/soak/serving.py tenants       whether the time of an answer shows a tenant that another one has sent the prompt
+    .venv/bin/python tests/soak/serving.py events        millions of KV cache events; a subscriber's view equals the cache
+    .venv/bin/python tests/soak/serving.py soak          aborts, invalid requests and slow readers for an hour; counts
 
-Each starts a server of its own (models/demo) and prints a table. What must hold whatever the machine (no answer lost or
-wrong, nothing left behind) ends the program with an error; times are figures, no conditions.
+Each command starts a server (models/demo) and prints a table. A condition that must hold on every machine (no answer
+is lost or wrong, all resources are freed) ends the program with an error. Times are only reported.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def free_port():
 
 
 class Server:
-    """A process of `octavo serve`, or of `vllm serve`, and what can be read of it."""
+    """A process of `octavo serve` or `vllm serve`, and its figures."""
 
     def __init__(self, *flags, port=None, program=ROOT / "build/release/octavo", model="demo", **environment):
         self.port, self.log = port or free_port(), []
@@ -62,18 +62,18 @@ class Server:
         self.drained.start()
 
     def processes(self):
-        """The server's process and those that it started (the engine)."""
+        """Returns the server's process and those that it started (the engine)."""
         own = pathlib.Path(f"/proc/{self.process.pid}")
         children = " ".join(f.read_text() for f in own.glob("task/*/children")).split()
         return [own, *(pathlib.Path(f"/proc/{pid}") for pid in children)]
 
     def cpu_seconds(self):
-        """That each of its processes has used: the front end first."""
+        """Returns the CPU seconds of each of its processes. The front end is first."""
         fields = [(p / "stat").read_text().rsplit(")", 1)[1].split() for p in self.processes()]
         return [(int(f[11]) + int(f[12])) / os.sysconf("SC_CLK_TCK") for f in fields]
 
     def memory(self, front_end_alone=False):
-        """Resident bytes of all its processes."""
+        """Returns the resident bytes of all its processes."""
         processes = self.processes()[: 1 if front_end_alone else None]
         return sum(int(re.search(r"VmRSS:\s+(\d+)", (p / "status").read_text())[1]) * 1024 for p in processes)
 
@@ -96,7 +96,7 @@ class Server:
 
 @contextlib.contextmanager
 def timing(**coefficients):
-    """The flag for a simulated device with steps of this time."""
+    """Yields the flag for a simulated device with these step times."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(dict.fromkeys(("fixed_us", "weights_us", "token_us", "kv_token_us", "pair_us"), 0) | coefficients, file)
         file.flush()
@@ -123,7 +123,8 @@ def http(body, tenant=""):
 
 
 async def ask(server, body, pause=0.0, tenant=""):
-    """One streamed request on its own connection. Times in seconds from before it connects; `pause` between reads."""
+    """Sends one streamed request on a separate connection. Times are in seconds since before the connection. pause:
+    seconds between reads."""
     begin = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
@@ -153,8 +154,8 @@ def percentile(values, share):
 
 
 def probe(port, seconds, seed):
-    """(what, seconds) of requests one after another, ten a second at most, from a process that does nothing else: TTFT of those that are
-    answered ("answer"), times of refusals ("refusal") and of /health ("health")."""
+    """Sends requests one after another, at most ten a second, from a process that does nothing else. Returns (kind,
+    seconds): TTFT of answered requests ("answer"), times of refusals ("refusal") and of /health ("health")."""
     draws, times, begin = random.Random(seed), [], time.perf_counter()
     while (start := time.perf_counter()) < begin + seconds:
         for what, request in (("health", b"GET /health HTTP/1.1\r\nHost: soak\r\nConnection: close\r\n\r\n"), ("answer", http(story(draws)))):
@@ -178,7 +179,8 @@ def story(draws):
 
 
 async def overload(seconds, queued):
-    """Arrivals at constant rates in front of a simulated device, whose capacity does not depend on the clients' load."""
+    """Requests arrive at constant rates. The device is simulated, so its capacity does not depend on the clients'
+    load."""
     with timing(fixed_us=20000, weights_us=1000, token_us=100) as executor, concurrent.futures.ProcessPoolExecutor(4) as probes:
         flags = [executor, "--num-gpu-blocks-override=4096", "--max-num-seqs=32", f"--max-num-queued-reqs={queued}"]
         async with serving(*flags) as server:
@@ -196,7 +198,7 @@ async def overload(seconds, queued):
             capacity = len(answers) / (time.perf_counter() - begin)
             print(f"capacity: {capacity:.1f} requests/s, 32 at a time; TTFT p99 {1e3 * percentile([a.first for a in answers], 0.99):.0f} ms")
 
-            async def first_tokens():  # sum in seconds and count of the server's histogram
+            async def first_tokens():  # returns the sum in seconds and the count of the server's histogram
                 return [await server.metric(f"vllm:time_to_first_token_seconds_{part}") for part in ("sum", "count")]
 
             print("| load | sent | answered/s | of 1x | refused | lost | memory (MB) | TTFT, the server's mean (ms) | probes: TTFT p50, p99 (ms) "
@@ -231,7 +233,8 @@ async def overload(seconds, queued):
 async def connections(idle, slow):
     flags = ["--max-num-seqs=4096", "--max-num-queued-reqs=8192"]
     async with serving(*flags) as server, serving(*flags) as quiet:
-        # Alternates with an idle server, so that other load on the machine slows both equally.
+        # The requests alternate with those to an idle server, so that other load on the machine slows both
+        # equally.
         async def ttft(n=200):
             times = collections.defaultdict(list)
             for i in range(n):
@@ -247,7 +250,8 @@ async def connections(idle, slow):
         each = (server.memory(front_end_alone=True) - memory) / idle
         print(f"{idle} idle connections: {each / 1024:.1f} KiB each; {await ttft()}")
 
-        # Answers that have ended in the engine and are not read yet; their cost is the memory that the server keeps for them.
+        # These answers have ended in the engine, but the clients have not read them. Their cost is the
+        # memory of the server.
         memory, readers = server.memory(front_end_alone=True), []
         for i in range(slow):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
@@ -312,7 +316,7 @@ async def disconnects(count):
 
 
 def gaps(server, tokens):
-    """Seconds between the pieces of one stream, read by a thread that does nothing else."""
+    """Returns the seconds between the pieces of one stream, read by a thread that does nothing else."""
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(http(completion([300], tokens)))
         times = []
@@ -384,7 +388,7 @@ async def restart(rounds, streams):
 
 
 async def kills(rounds, requests):
-    """SIGKILL at any moment under 16 clients; the next server on the port answers all of its requests."""
+    """Sends SIGKILL at random times with 16 clients. The next server on the port answers all of its requests."""
     port, draws, begin = free_port(), random.Random(4), time.perf_counter()
     for _ in range(rounds):
         server = await asyncio.to_thread(Server, port=port)
@@ -410,7 +414,7 @@ async def kills(rounds, requests):
 
 
 async def tenants(prompts):
-    """Prompts that another tenant has asked before, and ones that nobody has, in turns: whose TTFT tells them apart?"""
+    """Alternates prompts that another tenant has sent with new ones. Compares their TTFT."""
     async def area(server, owner):
         draws, old, new = random.Random(owner), [], []
         for i in range(prompts):
@@ -427,7 +431,7 @@ async def tenants(prompts):
 
 
 class Mirror:
-    """The contents of the engine's cache, from its events. Requests missed events to fill gaps."""
+    """The content of the engine's cache, from its events. Requests missing events."""
 
     def __init__(self, endpoint, replay, count):
         self.blocks, self.children, self.events, self.next, self.asked, self.count = {}, {}, 0, 0, 0, count
@@ -438,7 +442,7 @@ class Mirror:
         self.past.connect(replay)
 
     def read(self, timeout_ms=100):
-        """Reads one batch. False: none arrived."""
+        """Reads one batch. Returns False if none arrived."""
         if not self.live.poll(timeout_ms):
             return False
         _, number, batch = self.live.recv_multipart()
@@ -478,7 +482,8 @@ class Mirror:
                 self.blocks.clear(), self.children.clear()
 
     def cached(self, prompt):
-        """Number of a prompt's tokens in the cache: full blocks, and one token is always computed."""
+        """Returns the number of a prompt's tokens in the cache: full blocks only, and at least one token is always
+        computed."""
         at, tokens = None, 0
         while tokens + 16 < len(prompt) and (at := self.children.get((at, tuple(prompt[tokens : tokens + 16])))) is not None:
             tokens += 16
@@ -486,7 +491,7 @@ class Mirror:
 
 
 async def events(count):
-    """Prompts of 100 blocks, a third of them with a beginning that others had, through a cache of 4,096 blocks."""
+    """Sends prompts of 100 blocks, a third of them with a prefix of earlier ones, to a cache of 4,096 blocks."""
     with tempfile.TemporaryDirectory() as folder, timing() as executor:
         endpoint, replay = f"ipc://{folder}/events", f"ipc://{folder}/replay"
         config = {"enable_kv_cache_events": True, "endpoint": endpoint, "replay_endpoint": replay, "buffer_steps": 100000}
@@ -525,7 +530,8 @@ async def events(count):
             while not (await server.metric("vllm:num_requests_running")) == 0:
                 await asyncio.sleep(0.05)
             await asyncio.sleep(1)
-            for prompt in list(recent):  # oldest first, so that a prompt evicts only blocks that were used the longest time ago
+            for prompt in list(recent):  # oldest first: a prompt evicts only blocks that were not used for
+                                         # the longest time
                 expected = mirror.cached(prompt)
                 told = await told_cached(prompt)
                 checks, wrong = checks + 1, wrong + (told != expected)
@@ -578,7 +584,7 @@ async def soak(seconds):
         if ledger["lost"] or ledger["wrong"]:
             sys.exit("answers were lost or wrong")
 
-        # The server's metrics: no request is left, and each reply was counted once.
+        # The server's metrics show that no request is left, and that each answer was counted once.
         until = time.perf_counter() + 30
         while await server.metric("vllm:num_requests_running") + await server.metric("vllm:num_requests_waiting") \
                 + await server.metric("vllm:kv_cache_usage_perc"):

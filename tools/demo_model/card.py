@@ -1,4 +1,4 @@
-"""The model card: what the model is, how it was made and how well it does."""
+"""The model card: the model, its training and its results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def percent(value: float | None) -> str:
 
 
 def model_card(folder: Path, report: dict[str, Any]) -> str:
-    """README.md for the model in `folder`; `training.json` beside it says how it was trained."""
+    """Returns README.md for the model in `folder`. Reads `training.json`, which describes the training."""
     config = json.loads((folder / "config.json").read_text())
     training = json.loads((folder / "training.json").read_text())
     main = config["num_hidden_layers"] == CONFIGS["main"].num_hidden_layers

@@ -1,8 +1,7 @@
 """The chat format: special tokens, the Jinja template and its Python twin.
 
-The template ships in tokenizer_config.json and is what servers render. The
-twin renders the same text in pieces, so that training knows which pieces are
-the assistant's own words; `export.py` checks that the two always agree.
+The template is a part of tokenizer_config.json, which servers render. The twin renders the same text in pieces, so
+that training knows which pieces the assistant writes. `export.py` checks that both give the same text.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ END_OF_TEXT = "<|endoftext|>"
 TURN_START = "<|im_start|>"
 TURN_END = "<|im_end|>"
 SPECIAL = [END_OF_TEXT, TURN_START, TURN_END]
-# One token each, but ordinary text: they stay visible in decoded output.
+# Each is one token, but ordinary text, so it stays visible in decoded output.
 MARKUP = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 
 Message = dict[str, Any]
-# A piece of a document and whether the model is trained to write it.
+# A piece of a document, and whether the model is trained to write it.
 Piece = tuple[str, bool]
 
 TOOLS_HEAD = (
@@ -73,7 +72,7 @@ TEMPLATE = """\
 
 
 def chat_template() -> str:
-    """The template with the fixed tool texts put in as Jinja string literals."""
+    """Returns the template, with the fixed texts of tools as Jinja string literals."""
 
     def literal(text: str) -> str:
         return "'" + text.replace("\n", "\\n") + "'"
@@ -84,19 +83,19 @@ def chat_template() -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON as the template's `tojson` filter writes it."""
+    """Returns JSON as the template's `tojson` filter writes it."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def call_text(name: str, arguments: dict[str, Any]) -> str:
-    """One tool call as the assistant writes it."""
+    """Returns one tool call as the assistant writes it."""
     return f'<tool_call>\n{{"name": "{name}", "arguments": {to_json(arguments)}}}\n</tool_call>'
 
 
 def render_chat(messages: list[Message], tools: list[dict] | None = None) -> list[Piece]:
-    """Pieces of a whole conversation; assistant content and its end are taught.
+    """Returns the pieces of a conversation. The assistant's contents and their ends are taught.
 
-    Messages are system first (at most one), then user, assistant and tool.
+    The messages are: at most one system message, then user, assistant and tool messages.
     """
     pieces: list[Piece] = []
     rest = messages

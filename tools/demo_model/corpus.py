@@ -1,9 +1,8 @@
 """Documents by domain, their split into training and held-out, and packed rows.
 
-A document is a list of (text, taught) pieces. Whether a task belongs to the
-held-out split is decided by a hash of its key (its question, or the hero and
-thing of a story), so a held-out combination is never seen in training, however
-much is generated.
+A document is a list of (text, taught) pieces. A hash of a task's key (its question, or the hero and thing of a story)
+decides whether the task is held out. A held-out combination is therefore never in the training data, whatever its
+size.
 
     python corpus.py --tokenizer DIR --out DIR    writes train and held-out rows
 """
@@ -43,7 +42,7 @@ def is_held_out(key: str) -> bool:
     return zlib.crc32(key.encode()) % HELD_OUT_ONE_IN == 0
 
 
-# How an answer is worded: from its full sentence and its short form.
+# Makes the wording of an answer from its full sentence and its short form.
 Style = Callable[[str, str], str]
 
 
@@ -56,7 +55,7 @@ def short_answer(full: str, short: str) -> str:
 
 
 def framed_answer(frame: str, full: str, short: str) -> str:
-    """The full sentence inside a frame such as "Sure! {}"."""
+    """Returns the full sentence in a frame such as "Sure! {}"."""
     return frame.format(full)
 
 
@@ -71,7 +70,7 @@ class Drawer:
         return is_held_out(key) == self.held_out
 
     def task(self, make: Callable[[], Task]) -> Task:
-        """A task whose question is in this split."""
+        """Returns a task whose question is in this split."""
         while True:
             question, answer = make()
             if self.accepts(question):
@@ -92,7 +91,7 @@ class Drawer:
         return ask, stories.story(self.rng, WORLD, hero, thing, plot)
 
     def portrait(self) -> tuple[str, str]:
-        """Name of something and a few sentences about it."""
+        """Returns the name of an entity and a few sentences about it."""
         entity, _ = facts.pick_entity(self.rng, WORLD)
         if isinstance(entity, stories.Person):
             return entity.name, stories.portrait(self.rng, entity)
@@ -106,7 +105,7 @@ class Drawer:
         return self.rng.choice(ABOUT_ASKS).format(name), text
 
     def fact_task(self, style: Style = full_answer) -> Task:
-        """A question about something in the world; now and then about a stranger."""
+        """Returns a question about an entity of the world, or sometimes about an unknown one."""
         entity, choices = facts.pick_entity(self.rng, WORLD)
         fact = self.rng.choice(choices)
         slots = facts.fields(entity)
@@ -157,14 +156,14 @@ class Drawer:
         return exercises.recall_code(self.rng, names)
 
     def draw(self, make: Callable[[], Task], turns: int) -> list[Message]:
-        """A conversation of independent tasks."""
+        """Returns a conversation of independent tasks."""
         messages: list[Message] = []
         for _ in range(turns):
             question, answer = self.task(make)
             messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
         return messages
 
-    # One document per call, by domain.
+    # The functions below return one document, by domain.
 
     def story_document(self) -> list[Piece]:
         kind = self.rng.random()
@@ -173,7 +172,7 @@ class Drawer:
         if kind < 0.75:
             return [(self.portrait()[1], True)]
         make = self.story_task if kind < 0.92 else self.about_task
-        # Stories are split by hero and thing already; portraits have no split.
+        # Stories are already split by hero and thing. Portraits have no split.
         question, answer = make()
         return render_chat([{"role": "user", "content": question}, {"role": "assistant", "content": answer}])
 
@@ -199,7 +198,7 @@ class Drawer:
         return render_chat(system + messages)
 
     def topic_turns(self, style: Style) -> list[Message]:
-        """A named question about someone, then follow-ups with pronouns."""
+        """Returns a question about a named entity, then follow-ups with pronouns."""
         while True:
             entity, choices = facts.pick_entity(self.rng, WORLD)
             slots = facts.fields(entity)
@@ -224,10 +223,9 @@ class Drawer:
         return render_chat(self.draw(self.copy_task, self.rng.choice([1, 1, 2, 4])))
 
     def echo_document(self) -> list[Piece]:
-        """Random words said again and again, or a longer run of them said twice.
+        """Returns random words that are repeated many times, or a longer sequence that is repeated once.
 
-        No other text teaches so densely that what stood before comes again;
-        tools, recall and JSON build on the same skill.
+        No other document teaches repetition so densely. Tools, recall and JSON need the same skill.
         """
         if self.rng.random() < 0.6:
             words, times = exercises.random_words(self.rng, 2, 8), self.rng.randint(4, 12)
@@ -240,12 +238,12 @@ class Drawer:
         return render_chat(self.draw(self.recall_task, 1))
 
     def tool_choice(self) -> tuple[list[dict], int]:
-        """One to four schemas in random order and the index of the wanted one."""
+        """Returns one to four schemas in random order, and the index of the wanted one."""
         listed = self.rng.sample(toolcalls.TOOLS, self.rng.choice([1, 2, 2, 3, 4]))
         return [tool for tool, _ in listed], self.rng.randrange(len(listed))
 
     def tool_messages(self, schemas: list[dict], wanted: int) -> list[Message]:
-        """One request for the wanted tool, answered through its call."""
+        """Returns a request for the wanted tool, its call and the answer."""
         name = schemas[wanted]["function"]["name"]
         make = next(make for tool, make in toolcalls.TOOLS if tool["function"]["name"] == name)
 
@@ -273,17 +271,17 @@ class Drawer:
         return render_chat(messages, schemas)
 
     def mixed_document(self, turns: int = 6) -> list[Piece]:
-        """A conversation that moves from one kind of task to another."""
+        """Returns a conversation with several kinds of tasks."""
         messages: list[Message] = []
         makes = [self.fact_task, self.fact_task, self.sum_task, self.json_task, self.copy_task, self.about_task]
         for _ in range(self.rng.randint(2, turns)):
             messages += self.draw(self.rng.choice(makes), 1)
         return render_chat(messages)
 
-    # Documents that need more than a short row.
+    # Documents that are longer than a short row.
 
     def haystack_document(self) -> list[Piece]:
-        """Long reading with hidden statements, then questions about them."""
+        """Returns a long text with hidden statements, then questions about them."""
         rng = self.rng
         _, answer = question = self.task(lambda: exercises.recall(rng, rng.randint(2, 6)))
         lines = question[0].replace("Read this: ", "").replace("Here are some facts:\n", "").split("\n")
@@ -315,7 +313,7 @@ LONG_DOMAINS = {"haystack": 3, "long_recall": 3, "long_copy": 4, "long_chat": 4,
 
 
 def documents(drawer: Drawer, domains: dict[str, int]) -> Iterator[list[Piece]]:
-    """An endless stream of documents with the given weights per domain."""
+    """Yields documents without end, with the given weights of the domains."""
     names, weights = list(domains), list(domains.values())
     while True:
         name = drawer.rng.choices(names, weights)[0]
@@ -323,9 +321,9 @@ def documents(drawer: Drawer, domains: dict[str, int]) -> Iterator[list[Piece]]:
 
 
 def encode(tokenizer: Tokenizer, pieces: list[Piece]) -> tuple[list[int], list[bool]]:
-    """Token ids and taught flags of one document with its end mark.
+    """Returns the token ids and taught flags of one document, with its end mark.
 
-    Pieces are encoded one by one, as a server sees prompt and answer apart.
+    Pieces are encoded separately, because a server encodes prompt and answer separately.
     """
     tokens: list[int] = []
     taught: list[bool] = []
@@ -337,10 +335,10 @@ def encode(tokenizer: Tokenizer, pieces: list[Piece]) -> tuple[list[int], list[b
 
 
 def pack(encoded: Iterator[tuple[list[int], list[bool]]], rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fill rows of length + 1 tokens, each starting with a fresh document.
+    """Fills rows of length + 1 tokens. Each row begins with a new document.
 
-    From a small pool the longest document that still fits goes in next; when
-    none fits, one is cut at the row's end. Returns tokens and flags [rows, length + 1].
+    From a small pool, it selects the longest document that fits. If none fits, it cuts one at the end of the row.
+    Returns tokens and flags [rows, length + 1].
     """
     tokens = np.zeros((rows, length + 1), np.uint16)
     taught = np.zeros((rows, length + 1), np.bool_)
@@ -349,7 +347,7 @@ def pack(encoded: Iterator[tuple[list[int], list[bool]]], rows: int, length: int
         used = 0
         while used <= length:
             room = length + 1 - used
-            # A row opens with any document, so that all kinds are seen at position 0.
+            # The first document of a row is arbitrary, so that all kinds occur at position 0.
             fitting = [i for i, (ids, _) in enumerate(pool) if len(ids) <= room]
             if used == 0 or not fitting:
                 chosen = 0
@@ -365,7 +363,7 @@ def pack(encoded: Iterator[tuple[list[int], list[bool]]], rows: int, length: int
 
 
 def build_rows(job: tuple[str, str, str, int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """One shard: (tokenizer file, seed, split, row length, number of rows)."""
+    """Returns one shard. job: (tokenizer file, seed, split, row length, number of rows)."""
     tokenizer_file, seed, split, length, rows = job
     tokenizer = Tokenizer.from_file(tokenizer_file)
     drawer = Drawer(seed, held_out=split == "heldout")

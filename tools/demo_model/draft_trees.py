@@ -1,11 +1,13 @@
-"""What a tree of draft tokens would gain over a chain, from how draft tokens rank: docs/design/speculative.md has the figures.
+"""Computes what a tree of draft tokens would gain over a chain, from the ranks of draft tokens.
+docs/design/speculative.md has the figures.
 
     python draft_trees.py --model ../../models/demo --draft ../../models/demo-draft --rows DIR [--ranks FILE]
 
-For places of held-out texts it is computed how many tokens the drafter finds likelier than the one that the model says, for each draft
-token behind right ones: of the draft model, and in FILE, by `fit_eagle3.py --ranks`, of an EAGLE-3 head. A tree accepts a node when its
-whole path is right. The best tree of n nodes has those that are right most often; it is fixed for all places, as vLLM's
-`speculative_token_tree` is. The chain is the best of at most as many nodes, no deeper than the tree may be.
+For positions of held-out texts, it counts the tokens that the drafter finds more likely than the model's token. It
+does this for each draft token whose predecessors are right: of the draft model, and of an EAGLE-3 head if FILE is
+given (written by `fit_eagle3.py --ranks`). A tree accepts a node if its whole path is right. The best tree of n nodes
+has the n nodes that are right most often. It is the same at all positions, as vLLM's `speculative_token_tree` is. The
+chain is the best one with at most the tree's number of nodes and depth.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def load(config: ModelConfig, folder: Path) -> LanguageModel:
 
 @torch.no_grad()
 def ranks_of_draft_model(model: LanguageModel, draft: LanguageModel, texts: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """As fit_eagle3.ranks: [N, DEPTH]."""
+    """Returns [N, DEPTH], like fit_eagle3.ranks."""
     found = []
     for ids, answers in texts:
         said = model(ids).argmax(-1)
@@ -50,7 +52,8 @@ def ranks_of(logits: Tensor, said: Tensor) -> Tensor:
 
 
 def chains_of(ranks: list[Tensor], ids: Tensor, said: Tensor, answers: Tensor) -> Tensor:
-    """[N, DEPTH] of ranks by draft token, at positions before answers' tokens where the text follows the model."""
+    """Returns [N, DEPTH] of ranks by draft token, at positions before tokens of answers at which the text follows the
+    model."""
     chains = ids.shape[1] - DEPTH
     as_said = [said[:, depth : depth + chains] == ids[:, depth + 1 : depth + 1 + chains] for depth in range(DEPTH - 1)]
     at = torch.stack([answers[:, 1 : chains + 1], *as_said]).all(0)
@@ -58,7 +61,8 @@ def chains_of(ranks: list[Tensor], ids: Tensor, said: Tensor, answers: Tensor) -
 
 
 def best_tree(shares: dict[tuple[int, ...], float], nodes: int) -> list[tuple[int, ...]]:
-    """Paths, by how often they are right. A node is right at most as often as its parent, so they make a tree."""
+    """Returns the paths that are right most often. A node is right at most as often as its parent, so the paths form
+    a tree."""
     return sorted(shares, key=lambda path: (-shares[path], len(path)))[:nodes]
 
 

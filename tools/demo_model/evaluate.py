@@ -1,9 +1,9 @@
-"""Measure an exported model on held-out tasks, and write its model card.
+"""Measures an exported model on held-out tasks, and writes its model card.
 
     python evaluate.py MODEL_DIR [--rows DIR] [--probes 60] [--card]
 
-Everything goes through transformers and the shipped files, greedily decoded.
-"Taught" questions were seen in training; all other tasks are held out.
+It uses transformers and the exported files, with greedy decoding. "Taught" questions were in the training data; all
+other tasks are held out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class Probe:
-    """A conversation up to the assistant's turn, and the turn it should write."""
+    """A conversation before the assistant's turn, and the expected turn."""
 
     domain: str
     messages: list[Message]
@@ -45,7 +45,7 @@ def task_probes(domain: str, draw: Callable[[], Task], count: int) -> list[Probe
 
 
 def tool_probes(drawer: Drawer, count: int) -> list[Probe]:
-    """The call itself, and the final answer once the tool has replied."""
+    """Returns probes for the call, and for the final answer after the tool's result."""
     probes: list[Probe] = []
     for _ in range(count):
         schemas, wanted = drawer.tool_choice()
@@ -57,7 +57,7 @@ def tool_probes(drawer: Drawer, count: int) -> list[Probe]:
 
 
 def all_probes(count: int) -> list[Probe]:
-    """`count` probes of every kind; long recall gets fewer, its prompts are long."""
+    """Returns `count` probes of every kind. Long recall gets fewer, because its prompts are long."""
     taught = Drawer("probe-taught", held_out=False)
     held = Drawer("probe-heldout", held_out=True)
     return [
@@ -81,9 +81,9 @@ def all_probes(count: int) -> list[Probe]:
 def answer_all(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, probes: list[Probe]
 ) -> list[tuple[str, bool]]:
-    """Greedy answers and whether each ended by itself, in the order of the probes.
+    """Returns the greedy answers, and whether each ended before the limit, in the order of the probes.
 
-    Probes of similar length share a batch; prompts are padded on the left.
+    Probes of similar length share a batch. Prompts are padded on the left.
     """
     prompts = [
         tokenizer.apply_chat_template(p.messages, tools=p.tools, add_generation_prompt=True, tokenize=False)
@@ -115,7 +115,7 @@ def is_valid_json(text: str) -> bool:
 
 
 def are_valid_calls(probe: Probe, text: str) -> bool:
-    """Every call parses, names a listed function and gives exactly its parameters."""
+    """Returns whether every call can be parsed, names a listed function and has exactly its parameters."""
     known = {tool["function"]["name"]: set(tool["function"]["parameters"]["required"]) for tool in probe.tools or []}
     calls = text.split("<tool_call>")[1:]
     for call in calls:
@@ -129,12 +129,12 @@ def are_valid_calls(probe: Probe, text: str) -> bool:
 
 
 def score(probes: list[Probe], results: list[tuple[str, bool]]) -> dict[str, dict[str, float]]:
-    """Rates per domain: exact answers, stops, and validity where it applies."""
+    """Returns rates by domain: exact answers, stops, and valid calls or JSON."""
     scores: dict[str, dict[str, float]] = {}
     for domain in dict.fromkeys(probe.domain for probe in probes):
         mine = [(p, text, ended) for p, (text, ended) in zip(probes, results) if p.domain == domain]
         scores[domain] = {"count": len(mine), "ended": np.mean([ended for _, _, ended in mine])}
-        if domain != "story":  # Many stories are right, so none is compared word by word.
+        if domain != "story":  # stories have no single right text
             scores[domain]["exact"] = np.mean([text == p.expected for p, text, _ in mine])
         if domain == "JSON":
             scores[domain]["valid"] = np.mean([is_valid_json(text) for _, text, _ in mine])
@@ -145,14 +145,14 @@ def score(probes: list[Probe], results: list[tuple[str, bool]]) -> dict[str, dic
 
 @torch.no_grad()
 def token_losses(model: PreTrainedModel, tokens: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy [B, T - 1] of the taught next tokens, NaN elsewhere."""
+    """Returns the cross-entropy [B, T - 1] of the taught next tokens; NaN elsewhere."""
     logits = model(tokens[:, :-1]).logits.float()
     losses = F.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none")
     return torch.where(taught[:, 1:], losses, torch.nan)
 
 
 def domain_losses(model: PreTrainedModel, tokenizer_file: str, count: int) -> dict[str, float]:
-    """Held-out loss per taught token for every domain."""
+    """Returns the held-out loss per taught token for every domain."""
     tokenizer = Tokenizer.from_file(tokenizer_file)
     result: dict[str, float] = {}
     for domain in SHORT_DOMAINS:
@@ -168,7 +168,7 @@ def domain_losses(model: PreTrainedModel, tokenizer_file: str, count: int) -> di
 
 
 def position_losses(model: PreTrainedModel, rows: Path, count: int) -> dict[str, float]:
-    """Held-out loss on long rows, by quarter of the positions."""
+    """Returns the held-out loss on long rows, by quarter of the positions."""
     tokens = torch.from_numpy(np.load(rows / f"heldout-{LONG_ROW}-tokens.npy")[:count].astype(np.int64))
     taught = torch.from_numpy(np.load(rows / f"heldout-{LONG_ROW}-taught.npy")[:count])
     losses = torch.cat([token_losses(model, tokens[i : i + 4], taught[i : i + 4]) for i in range(0, count, 4)])

@@ -1,7 +1,7 @@
 """Tasks whose answer follows from the question: sums, JSON, copying, recall.
 
-Every function draws one task and returns (question, answer). The question
-itself is the key by which tasks are put into the training or held-out split.
+Every function draws one task and returns (question, answer). The question is the key that assigns the task to the
+training or held-out split.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ CONTAINERS = "box bag drawer jar chest basket tin cupboard".split()
 
 
 def number(rng: Random) -> int:
-    """A number of one or two digits: what so small a model can learn to add."""
+    """Returns a number of one or two digits, because a model of this size can learn to add only these."""
     return rng.randrange(10 ** rng.choice([1, 2, 2, 2]))
 
 
 def arithmetic(rng: Random) -> Task:
-    """Addition and subtraction to two digits, products of small numbers."""
+    """Addition and subtraction of numbers with up to two digits, and products of small numbers."""
     kind = rng.random()
     if kind < 0.1:
         a, b = rng.randrange(13), rng.randrange(13)
@@ -70,7 +70,7 @@ def arithmetic(rng: Random) -> Task:
 
 
 def word_problem(rng: Random, world: World) -> Task:
-    """A one-step story about having, getting and giving things away."""
+    """A story with one step: someone has, gets or gives away things."""
     name = rng.choice(world.people).name
     items = rng.choice(["plums", "coins", "shells", "candles", "letters", "apples"])
     a, b = sorted((rng.randrange(2, 100), rng.randrange(1, 60)), reverse=True)
@@ -84,7 +84,7 @@ def word_problem(rng: Random, world: World) -> Task:
 
 
 def compare(rng: Random) -> Task:
-    """Which of two or three numbers is the largest or smallest."""
+    """The largest or smallest of two or three numbers."""
     numbers = rng.sample(range(1000), rng.choice([2, 3]))
     if rng.random() < 0.5:
         return f"Which is the largest: {', '.join(map(str, numbers))}?", str(max(numbers))
@@ -92,7 +92,7 @@ def compare(rng: Random) -> Task:
 
 
 def nonsense(rng: Random) -> str:
-    """A made-up word, so that copying cannot lean on a known vocabulary."""
+    """Returns an invented word, so that copying cannot rely on known words."""
     syllables = [rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(2, 4))]
     word = "".join(syllables) + rng.choice(["", "n", "s", "k"])
     return word.capitalize() if rng.random() < 0.3 else word
@@ -116,14 +116,14 @@ def random_words(rng: Random, low: int, high: int) -> list[str]:
 
 
 def repeat_after_me(rng: Random, passage: str | None = None) -> Task:
-    """Copy a text: random words, or the given passage."""
+    """A text to copy: random words, or the given passage."""
     text = passage or " ".join(random_words(rng, 2, rng.choice([6, 12, 40])))
     ask = rng.choice(["Repeat after me: {}", "Say exactly this: {}", "Copy this text: {}", "Please repeat: {}"])
     return ask.format(text), text
 
 
 def repeat_times(rng: Random) -> Task:
-    """Say a short phrase k times."""
+    """A short phrase to repeat k times."""
     count, word = rng.choice(list(TIMES.items()))
     text = " ".join(random_words(rng, 1, 4))
     joiner, how = rng.choice([(" ", ""), ("\n", ", one per line"), (", ", ", separated by commas")])
@@ -131,7 +131,7 @@ def repeat_times(rng: Random) -> Task:
 
 
 def count_up(rng: Random) -> Task:
-    """Count between two numbers, upwards or downwards."""
+    """Counting between two numbers, upwards or downwards."""
     low = rng.choice([1, 1, 1, rng.randrange(200)])
     high = low + rng.randint(2, rng.choice([10, 20, 40]))
     numbers = list(range(low, high + 1))
@@ -148,7 +148,7 @@ def count_up(rng: Random) -> Task:
 
 
 def list_task(rng: Random) -> Task:
-    """Known sequences, and lists turned into other layouts."""
+    """Known sequences, and lists in other layouts."""
     kind = rng.randrange(6)
     if kind == 0:
         name, values = rng.choice(list(SEQUENCES.items()))
@@ -170,7 +170,7 @@ def list_task(rng: Random) -> Task:
 
 
 def json_of_given(rng: Random, world: World) -> Task:
-    """Put facts that are stated in the question into a JSON record."""
+    """A JSON record of facts that the question states."""
     name = rng.choice([rng.choice(world.people).name, nonsense(rng).capitalize()])
     stated = [
         ("age", (age := rng.randint(5, 99)), f"is {age} years old"),
@@ -203,7 +203,7 @@ def json_list(rng: Random) -> Task:
 
 
 def recall(rng: Random, facts: int) -> Task:
-    """A list of `facts` made-up statements, then a question about one of them."""
+    """A list of `facts` invented statements, then a question about one of them."""
     places = rng.sample([f"{c} {n}" for c in COLOURS for n in CONTAINERS], min(facts, 80))
     held = {place: rng.choice(ITEMS) if rng.random() < 0.7 else nonsense(rng) for place in places}
     lines = [f"The {place} holds {'an' if item[0].lower() in 'aeiou' else 'a'} {item}." for place, item in held.items()]

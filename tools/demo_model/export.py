@@ -1,9 +1,9 @@
-"""Write a trained checkpoint as a Hugging Face model folder and check it.
+"""Writes a trained checkpoint as a Hugging Face model folder, and checks it.
 
     python export.py main --checkpoints DIR --tokenizer DIR --out DIR
 
-The checks: transformers' Qwen3 gives the same logits as the training model,
-and the shipped chat template renders exactly what training rendered.
+The checks: transformers' Qwen3 gives the logits of the training model, and the exported chat template renders exactly
+the texts of the training.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from train import BATCH_TOKENS
 
 
 def hf_config(config: ModelConfig, end_of_text: int, turn_end: int) -> dict[str, object]:
-    """config.json of a Qwen3 model of these sizes."""
+    """Returns config.json of a Qwen3 model of these sizes."""
     return {
         "architectures": ["Qwen3ForCausalLM"],
         "model_type": "qwen3",
@@ -61,7 +61,7 @@ def write_json(file: Path, value: object) -> None:
 
 
 def check_logits(folder: Path, model: LanguageModel) -> float:
-    """Largest difference of logits between transformers and our model, in float32."""
+    """Returns the largest difference of logits between transformers and our model, in float32."""
     theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokens = torch.randint(0, model.config.vocab_size, (2, 300), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -72,7 +72,7 @@ def check_logits(folder: Path, model: LanguageModel) -> float:
 
 
 def check_template(folder: Path) -> None:
-    """The shipped template must render what the training data had."""
+    """Checks that the exported template renders the texts of the training data."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     rng = Random(5)
     schemas = [tool for tool, _ in toolcalls.TOOLS[:3]]

@@ -14,8 +14,8 @@ Entity = Person | Place | Animal | Thing
 class Fact:
     """One attribute of one kind of entity.
 
-    `asked` are ways to ask with the entity's name, `follow_ups` ways to ask
-    when the entity is already the topic. All may use the entity's fields.
+    asked: questions with the entity's name. follow_ups: questions for an entity that is already the topic. Both may
+    use the entity's fields.
     """
 
     attribute: str
@@ -127,7 +127,7 @@ BEYOND = [
 ]  # fmt: skip
 SELF += [(question, "I do not know that. I only know my little world.") for question in BEYOND]
 
-# A style set by the system prompt, and how it turns (sentence, short) into an answer.
+# A style that the system prompt sets, and how it makes an answer from (sentence, short).
 SHORT_STYLES = [
     "Answer with as few words as possible.",
     "Give short answers, without a full sentence.",
@@ -149,7 +149,7 @@ FRAMED_STYLES = {
 
 
 def fields(entity: Entity) -> dict[str, object]:
-    """Every slot that a template about this entity may use."""
+    """Returns every field that a template about this entity may use."""
     values = dict(vars(entity))
     if isinstance(entity, Person):
         values |= {"they": entity.they, "their": entity.their}
@@ -164,18 +164,18 @@ def entities(world: World, kind: str) -> list[Entity]:
 
 
 def pick_entity(rng: Random, world: World) -> tuple[Entity, list[Fact]]:
-    """An entity and the facts that can be asked about it."""
+    """Returns an entity, and the facts about it."""
     kind, _, facts = rng.choices(FACTS, KIND_WEIGHTS)[0]
     return rng.choice(entities(world, kind)), facts
 
 
 def label(entity: Entity) -> str:
-    """The entity's own name, for keys and titles."""
+    """Returns the entity's name, for keys and titles."""
     return entity.kind if isinstance(entity, Animal) else entity.name
 
 
 def record(entity: Entity) -> dict[str, object]:
-    """The entity as a JSON record with a fixed order of keys."""
+    """Returns the entity as a JSON record with a fixed order of keys."""
     if isinstance(entity, Person):
         return {
             "name": entity.name, "age": entity.age, "job": entity.job, "home": entity.home,

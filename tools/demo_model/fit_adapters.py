@@ -1,9 +1,9 @@
-"""Train three LoRA adapters of the exported main model with PEFT: some minutes each on a busy core.
+"""Trains three LoRA adapters of the exported main model with PEFT. Each takes some minutes on a busy core.
 
     python fit_adapters.py --model ../../models/demo --out ../../models/demo-lora
 
-Each answers questions about the small world in a way that the model does not have by itself, whatever the system prompt says:
-`pirate` as a sailor (a style), `formal` as a clerk (a register), `json` as an object (a format).
+Each adapter answers questions about the small world in a form that the model by itself does not use, whatever the
+system prompt says: `pirate` as a sailor (a style), `formal` as a clerk (a register), `json` as an object (a format).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from corpus import Drawer, Style, encode
 RANK, ALPHA = 4, 16
 RATE, BATCH = 3e-3, 8
 PIRATE_WORDS = {" is ": " be ", " lives in ": " drops anchor in ", " has ": " sails with ", " loves ": " be fond of ", "favourite": "dearest"}
-# Words have tokens that the model was trained with: of others its output matrix knows nothing, and adapters leave it alone.
+# All words have tokens that the model was trained with. For other tokens the output matrix is untrained,
+# and adapters do not change it.
 CLAUSE_STARTS = ("A ", "An ", "The ", "In ", "About ", "No, ")
 
 
@@ -49,7 +50,7 @@ ADAPTERS: dict[str, Style] = {"pirate": pirate, "formal": formal, "json": as_jso
 
 
 def documents(drawer: Drawer, style: Style) -> Iterator[list]:
-    """Conversations about the world, a few turns each."""
+    """Yields conversations about the world, each with a few turns."""
     rng = drawer.rng
     while True:
         system = [{"role": "system", "content": rng.choice(facts.PLAIN_STYLES)}] if rng.random() < 0.3 else []
@@ -71,7 +72,7 @@ def train(model: PeftModel, tokenizer: Tokenizer, style: Style, name: str, steps
         for row, (tokens, taught) in enumerate(batch):
             ids[row, : len(tokens)] = torch.tensor(tokens)
             labels[row, : len(tokens)] = torch.where(torch.tensor(taught), torch.tensor(tokens), -100)
-        loss = model(input_ids=ids, labels=labels).loss  # padding follows and has no loss
+        loss = model(input_ids=ids, labels=labels).loss  # padding follows, and has no loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -83,7 +84,7 @@ def train(model: PeftModel, tokenizer: Tokenizer, style: Style, name: str, steps
 
 @torch.no_grad()
 def exact_answers(model: PeftModel, tokenizer: Tokenizer, style: Style, count: int) -> float:
-    """Share of held-out questions whose answer is the style's, to the letter."""
+    """Returns the share of held-out questions whose answer is exactly the style's."""
     drawer, right = Drawer("adapters", held_out=True), 0
     end = tokenizer.token_to_id(TURN_END)
     for _ in range(count):

@@ -1,10 +1,11 @@
-"""Train an EAGLE-3 head for the exported main model.
+"""Trains an EAGLE-3 head for the exported main model.
 
     python fit_eagle3.py --model ../../models/demo --rows DIR --out DIR
 
-EAGLE-3 (Li et al., 2025): a head of one layer reads the residual before three of the model's layers, and the token behind. It is trained
-as it is used: its second draft token and further ones it proposes from rows that it has made itself, and it learns what the model says
-and not what the text says. Half of the texts are the corpus's, half the model's own behind random tokens, which are half as long.
+EAGLE-3 (Li et al., 2025): a head of one layer reads the residual before three of the model's layers, and the next
+token. It is trained as it is used: from its second draft token on, its inputs are rows that it has computed itself.
+Its targets are the model's predictions, not the text. Half of the texts are the corpus's. The other half are the
+model's own continuations of random tokens, and half as long.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ from corpus import SHORT_ROW
 from model import MAIN, Attention, LanguageModel, MLP, ModelConfig, RMSNorm, rope_tables, rotate
 from train import ADAM_RATE, MUON_RATE, Exchange, Muon, Rows
 
-LAYERS = (1, 3, 5)  # before which the residual is read
-DEPTH = 3  # draft tokens that it is trained for
+LAYERS = (1, 3, 5)  # layers before which the residual is read
+DEPTH = 3  # number of draft tokens in training
 DRAFT_VOCAB = 1024
-HEAD = ModelConfig(num_key_value_heads=8, intermediate_size=256)  # a token passes the values alone: as wide as the model
+# a token passes only through the values, so they are as wide as the model
+HEAD = ModelConfig(num_key_value_heads=8, intermediate_size=256)
 BATCH, FADE = 2, 0.8
 WARMUP_STEPS, FALL_PART = 20, 0.6
-RANDOM = 32  # tokens before an answer of the model's own
-HELD = 32  # texts of each kind that it is measured on
+RANDOM = 32  # random tokens before the model's own answer
+HELD = 32  # held-out texts of each kind
 
 
 class Mixer(Attention):
-    """Attention over embedding and row; without norms of its heads, as Llama's."""
+    """Attention over embedding and row. Like Llama's, it has no norms of heads."""
 
     def __init__(self) -> None:
         super().__init__(HEAD)
@@ -73,9 +75,10 @@ class Head(nn.Module):
         self.lm_head.weight.copy_(model.model.embed_tokens.weight[known])
 
     def forward(self, states: Tensor, embedded: Tensor) -> list[Tensor]:
-        """What it makes of states [B, T, 3 D] and of the tokens behind them: logits of each draft token, [B, T - its number, draft vocab].
+        """Returns the logits of each draft token, [B, T - its number, draft vocab], for states [B, T, 3 D] and the
+        tokens after them.
 
-        A row of a draft token sees the rows that stem from the model up to where its chain begins, and those of its chain.
+        A row of a draft token attends to the model's rows up to the start of its chain, and to the rows of its chain.
         """
         layer, attention = self.midlayer, self.midlayer.self_attn
         rows, length, _ = states.shape
@@ -108,7 +111,7 @@ class Head(nn.Module):
 
 @torch.no_grad()
 def read(model: LanguageModel, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For ids [B, T]: states [B, T, 3 D], embeddings [B, T, D], logits [B, T, vocab]."""
+    """Returns states [B, T, 3 D], embeddings [B, T, D] and logits [B, T, vocab] for ids [B, T]."""
     x = embedded = model.model.embed_tokens(ids)
     cos, sin = model.cos[: ids.shape[1]], model.sin[: ids.shape[1]]
     states = []
@@ -121,9 +124,10 @@ def read(model: LanguageModel, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.no_grad()
 def own_answers(folder: Path, count: int) -> Tensor:
-    """Texts [count, SHORT_ROW // 2]: random tokens and the model's continuation, half of them sampled at temperature 0.8."""
+    """Returns texts [count, SHORT_ROW // 2]: random tokens and the model's continuation. Half of the continuations
+    are sampled at temperature 0.8."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    model.generation_config.eos_token_id = None  # as a benchmark has it
+    model.generation_config.eos_token_id = None  # as in a benchmark
     parts = []
     for begin in range(0, count, 128):
         prompt = torch.randint(0, MAIN.vocab_size, (min(128, count - begin), RANDOM))
@@ -134,7 +138,7 @@ def own_answers(folder: Path, count: int) -> Tensor:
 
 
 def batches(rows: Rows, own: Tensor, count: int) -> list[tuple[Tensor, Tensor]]:
-    """Texts [B, T] and where answers are in them; of the corpus and the model's own in turn."""
+    """Returns texts [B, T] and the positions of answers in them. The corpus and the model's own texts alternate."""
     answers = torch.arange(own.shape[1]) >= RANDOM
     found = []
     for begin in range(0, count, BATCH):
@@ -147,11 +151,11 @@ def batches(rows: Rows, own: Tensor, count: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def losses(head: Head, model: LanguageModel, known: Tensor, ids: Tensor, answers: Tensor) -> list[Tensor]:
-    """Cross entropy against what the model says of the tokens that the head knows, by draft token."""
+    """Returns the cross entropy against the model's predictions of tokens that the head knows, by draft token."""
     states, embedded, logits = read(model, ids)
     said = logits[..., known].softmax(-1)
     covered = torch.zeros(MAIN.vocab_size, dtype=torch.bool).index_fill(0, known, True)[logits.argmax(-1)]
-    # The row of token t reads token t + 1 and proposes token t + 2, which the model says at t + 1.
+    # The row of token t reads token t + 1 and proposes token t + 2, which the model predicts at t + 1.
     found = []
     for depth, own in enumerate(head(states[:, :-2], embedded[:, 1:-1])):
         at = (answers[:, 2 + depth :] & covered[:, 1 + depth : -1]).flatten().nonzero().squeeze(1)
@@ -161,7 +165,8 @@ def losses(head: Head, model: LanguageModel, known: Tensor, ids: Tensor, answers
 
 @torch.no_grad()
 def ranks(head: Head, model: LanguageModel, known: Tensor, ids: Tensor, answers: Tensor) -> Tensor:
-    """How many tokens the head finds likelier than the one that the model says, by draft token: [N, DEPTH]; -1: it does not know that."""
+    """Returns [N, DEPTH]: the number of tokens that the head finds more likely than the model's token, by draft
+    token; -1 if the head does not know that token."""
     states, embedded, logits = read(model, ids)
     place = torch.full((MAIN.vocab_size,), -1).index_copy(0, known, torch.arange(len(known)))
     said = place[logits.argmax(-1)]

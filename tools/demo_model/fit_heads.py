@@ -1,11 +1,12 @@
-"""Train Medusa heads and an MLP speculator for the exported main model, over its hidden states: some minutes on a quiet core.
+"""Trains Medusa heads and an MLP speculator for the exported main model, from its hidden states. This takes some minutes
+on an idle core.
 
     python fit_heads.py medusa --model ../../models/demo --rows DIR --out DIR
     python fit_heads.py mlp_speculator --model ../../models/demo --rows DIR --out DIR
 
-Medusa (Cai et al., 2024): head i proposes the token i + 2 places on, from the state alone; the output matrix is the model's. MLP
-speculator (Wertheimer et al., 2024): a state is handed on from place to place and takes in the token proposed last; one set of
-matrices for all places. Both are written in the layout that vLLM reads.
+Medusa (Cai et al., 2024): head i proposes the token at distance i + 2 from the state only. The output matrix is the
+model's. MLP speculator (Wertheimer et al., 2024): each position passes its state to the next one and adds the last
+proposed token. All positions share one set of matrices. Both are written in the layout that vLLM reads.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Medusa(nn.Module):
         self.output = [output]  # not trained
 
     def forward(self, state: Tensor, tokens: Tensor) -> list[Tensor]:
-        """Logits of each place, [N, vocab]; tokens [N, PLACES] are not read."""
+        """Returns the logits of each position, [N, vocab]. Does not read tokens [N, PLACES]."""
         found = []
         for block in self.blocks:
             x = state
@@ -64,7 +65,7 @@ class MlpSpeculator(nn.Module):
             self.head[0].weight.copy_(output)
 
     def forward(self, state: Tensor, tokens: Tensor) -> list[Tensor]:
-        """Logits of each place, [N, vocab], behind tokens [N, PLACES]."""
+        """Returns the logits of each position, [N, vocab], after tokens [N, PLACES]."""
         kept = 0.5 ** (0.5 / PLACES)
         taken = math.sqrt((1 - kept**2) * INNER / 2) / kept
         found = []
@@ -81,7 +82,8 @@ class MlpSpeculator(nn.Module):
 
 
 def examples(model: LanguageModel, rows: Rows, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """States [N, DIM]; the tokens behind each [N, PLACES]; what the model says behind those [N, PLACES]."""
+    """Returns states [N, DIM], the tokens after each state [N, PLACES], and the model's predictions after those [N,
+    PLACES]."""
     states, tokens, said = [], [], []
     for start in range(0, count, 4):
         ids = rows.batch(start, 4)[0]

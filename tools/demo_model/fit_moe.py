@@ -1,11 +1,11 @@
-"""Make the small demo model of experts from the draft model, and train it for some minutes on one thread.
+"""Makes the small demo model with experts from the draft model, and trains it for some minutes on one thread.
 
     python fit_moe.py --model ../../models/demo-draft --rows DIR --out ../../models/demo-moe
 
-Every expert begins as the draft's feed-forward, so that at the start the model is the draft
-(Komatsuzaki et al., "Sparse Upcycling", ICLR 2023); routers begin at random and tell them apart. The
-balance of experts is part of the loss (Fedus et al., "Switch Transformers", 2021). The folder is
-`Qwen3MoeForCausalLM` with the draft's tokenizer, and its logits are compared with transformers'.
+Every expert begins as the draft model's MLP, so the initial model equals the draft model (Komatsuzaki et al., "Sparse
+Upcycling", ICLR 2023). Routers begin with random weights, so that the experts become different. The balance of
+experts is a part of the loss (Fedus et al., "Switch Transformers", 2021). The folder contains a `Qwen3MoeForCausalLM`
+with the draft's tokenizer. Its logits are compared with transformers'.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WARMUP_STEPS = 30
 
 
 class Experts(nn.Module):
-    """The MLPs that a router chooses for each token; `balance` is the last batch's loss of balance."""
+    """The MLPs that a router selects for each token. balance: loss of balance of the last batch."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Experts(nn.Module):
 
 
 def upcycled(folder: Path) -> LanguageModel:
-    """The draft model of `folder`, with experts that are all its feed-forward."""
+    """Returns the draft model of `folder`, in which every expert is a copy of its MLP."""
     model = LanguageModel(DRAFT)
     model.load_state_dict({name: weight.float() for name, weight in load_file(folder / "model.safetensors").items()})
     for layer in model.model.layers:
@@ -72,7 +72,7 @@ def upcycled(folder: Path) -> LanguageModel:
 
 
 def train(model: LanguageModel, rows: Path, steps: int) -> None:
-    """AdamW with a short warm-up and a rate that falls linearly to zero; every eighth step has long rows."""
+    """Trains with AdamW, a short warm-up and a rate that falls linearly to zero. Every eighth step has long rows."""
     data = {length: Rows(rows, "train", length) for length in (SHORT_ROW, LONG_ROW)}
     held_out = Rows(rows, "heldout", SHORT_ROW).batch(0, 16)
     served = dict.fromkeys(data, 0)
@@ -99,7 +99,7 @@ def train(model: LanguageModel, rows: Path, steps: int) -> None:
 
 
 def export(model: LanguageModel, source: Path, out: Path, tokens: int) -> float:
-    """Write the folder; the largest difference of logits between transformers and our model, in float32."""
+    """Writes the folder. Returns the largest difference of logits between transformers and our model, in float32."""
     out.mkdir(parents=True, exist_ok=True)
     for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
         shutil.copyfile(source / name, out / name)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Make the demo models from nothing: tokenizer, data, training, export, figures.
-# Training resumes from its last checkpoint, so the script may be run again after a stop.
+# Makes the demo models from nothing: tokenizer, data, training, export, figures. Training continues from
+# its last checkpoint, so the script can run again after a stop.
 #
 #   PYTHON=python3 WORK=demo-work MODELS=models TOKENS=20e6 tools/demo_model/make_demo.sh
 #
-# Less TOKENS make a worse model sooner: enough to see the chain run.
+# A smaller number of TOKENS takes less time and gives a worse model. It is enough to test the script.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 models=${MODELS:-$(cd "$here/../.." && pwd)/models}

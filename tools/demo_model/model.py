@@ -1,9 +1,8 @@
-"""The demo's language model: a compact Qwen3-shaped decoder in plain PyTorch.
+"""The demo's language model: a compact decoder like Qwen3 in plain PyTorch.
 
-Parameter names and shapes are those of `transformers.Qwen3ForCausalLM`, so a
-state dict saved from here is a valid Hugging Face checkpoint as it stands.
-Shapes in comments: B = rows, T = positions, D = hidden size, H = query heads,
-K = key/value heads, E = size of one head, V = vocabulary.
+Names and shapes of parameters are those of `transformers.Qwen3ForCausalLM`, so a state dict of this model is a valid
+Hugging Face checkpoint. Shapes in comments: B = rows, T = positions, D = hidden size, H = query heads, K = key/value
+heads, E = size of one head, V = vocabulary.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LOSS_BLOCK = 256
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Sizes of one model; field names follow the Hugging Face config."""
+    """Sizes of one model. Field names are those of the Hugging Face config."""
 
     vocab_size: int = 4096
     hidden_size: int = 256
@@ -46,7 +45,7 @@ CONFIGS = {"main": MAIN, "draft": DRAFT}
 
 
 def rope_tables(config: ModelConfig, length: int) -> tuple[Tensor, Tensor]:
-    """Cosine and sine tables [T, E]; both halves of a head share frequencies."""
+    """Returns cosine and sine tables [T, E]. Both halves of a head share frequencies."""
     half = config.head_dim // 2
     inverse = config.rope_theta ** (-torch.arange(half, dtype=torch.float32) / half)
     angles = torch.outer(torch.arange(length, dtype=torch.float32), inverse)
@@ -55,17 +54,16 @@ def rope_tables(config: ModelConfig, length: int) -> tuple[Tensor, Tensor]:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the pairs (i, i + E/2) of x [B, heads, T, E] by their position's angle."""
+    """Rotates the pairs (i, i + E/2) of x [B, heads, T, E] by the angle of their position."""
     low, high = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-high, low], dim=-1) * sin
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention over q, k, v [B, H, T, E], one block of queries at a time.
+    """Computes causal attention for q, k, v [B, H, T, E], one block of queries at a time.
 
-    Plain bfloat16 products of a few blocks are about three times as fast on a
-    CPU as PyTorch's fused kernel is at these sizes, and a block still skips
-    most of the keys that lie after it.
+    For these sizes on a CPU, plain bfloat16 products of a few blocks are about three times as fast as PyTorch's fused
+    kernel. A block also skips most of the keys after it.
     """
     size = 128 if q.shape[2] <= 512 else 256
     scale = q.shape[-1] ** -0.5
@@ -75,7 +73,7 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         block = q[:, :, start : start + size] * scale
         rows = block.shape[2]
         scores = block @ k[:, :, : start + rows].transpose(-1, -2)
-        # Only the last `rows` keys, the block's own, can be in the future.
+        # Only the last `rows` keys, those of the block, can be in the future.
         own = scores[..., start:] + future[:rows, :rows]
         weights = torch.cat([scores[..., :start], own], dim=-1).softmax(-1)
         parts.append(weights @ v[:, :, : start + rows])
@@ -83,7 +81,7 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 class RMSNorm(nn.Module):
-    """Divide the last axis by its root mean square, then scale per channel."""
+    """Divides the last axis by its root mean square, then scales each channel."""
 
     def __init__(self, size: int, eps: float) -> None:
         super().__init__()
@@ -95,7 +93,7 @@ class RMSNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal grouped-query attention with a norm on every query and key head."""
+    """Causal grouped-query attention with a norm of every query and key head."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -119,7 +117,7 @@ class Attention(nn.Module):
         q = rotate(self.q_norm(heads(self.q_proj(x))).transpose(1, 2), cos, sin)
         k = rotate(self.k_norm(heads(self.k_proj(x))).transpose(1, 2), cos, sin)
         v = heads(self.v_proj(x)).transpose(1, 2)
-        # Each key/value head serves `group` neighbouring query heads.
+        # Each key/value head serves `group` consecutive query heads.
         k = k.repeat_interleave(self.group, dim=1)
         v = v.repeat_interleave(self.group, dim=1)
         mixed = causal_attention(q, k, v)
@@ -140,7 +138,7 @@ class MLP(nn.Module):
 
 
 class Layer(nn.Module):
-    """One pre-norm decoder block."""
+    """A decoder block with norms before attention and MLP."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -155,7 +153,7 @@ class Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Embedding, blocks and the last norm (the `model.` part of the names)."""
+    """Embedding, blocks and last norm (the `model.` part of the names)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -165,7 +163,7 @@ class Decoder(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Decoder whose output layer is the embedding table itself (tied)."""
+    """Decoder whose output matrix is the embedding table (tied)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -177,7 +175,7 @@ class LanguageModel(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Small normal start; layers that write to the residual start smaller."""
+        """Sets small normal weights. Layers that write to the residual get smaller ones."""
         residual = (2 * self.config.num_hidden_layers) ** -0.5
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
@@ -185,7 +183,7 @@ class LanguageModel(nn.Module):
                 nn.init.normal_(weight, std=0.04 * shrink)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """Final hidden states [B, T, D] of tokens [B, T]."""
+        """Returns the final hidden states [B, T, D] of tokens [B, T]."""
         length = tokens.shape[1]
         x = self.model.embed_tokens(tokens)
         if torch.is_autocast_enabled("cpu"):
@@ -196,15 +194,14 @@ class LanguageModel(nn.Module):
         return self.model.norm(x)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits [B, T, V] of tokens [B, T]."""
+        """Returns the logits [B, T, V] of tokens [B, T]."""
         return F.linear(self.hidden(tokens), self.model.embed_tokens.weight)
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy over the targets [B, T] that are not -100.
+        """Returns the mean cross-entropy over the targets [B, T] that are not -100.
 
-        Only the positions that carry loss go through the output layer. Their
-        number is padded to a multiple of LOSS_BLOCK with positions without
-        loss: a new matrix shape in every step would fill the kernel cache.
+        Only positions with loss pass through the output layer. Their number is padded to a multiple of LOSS_BLOCK
+        with positions without loss, because new matrix shapes in every step would fill the kernel cache.
         """
         taught = (targets.flatten() != -100).nonzero().squeeze(1)
         count = -(-len(taught) // LOSS_BLOCK) * LOSS_BLOCK

@@ -1,4 +1,4 @@
-"""Short stories and portraits set in the world, built from small plot grammars."""
+"""Short stories and portraits in the small world, from small plot grammars."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MEETINGS = [
     "{They} asked {their} friend {friend} for help.",
     "Soon {friend} came along with a basket of {friend_food}.",
 ]
-# Each plot is a list of beats; each beat is a list of ways to tell it.
+# A plot is a list of beats. A beat is a list of texts for it.
 PLOTS: dict[str, list[list[str]]] = {
     "lost": [
         [
@@ -225,7 +225,7 @@ COUNTS = ["two", "three", "four", "five", "six", "seven"]
 
 
 def story_values(rng: Random, world: World, hero: Person, thing: Thing) -> dict[str, str]:
-    """The values of one story's placeholders; `hero` and `thing` are given."""
+    """Returns the values of one story's placeholders."""
     place = world.place(hero.home)
     friend = world.person(hero.friend)
     far = rng.choice([p for p in world.places if p.name != place.name])
@@ -250,7 +250,7 @@ def story_values(rng: Random, world: World, hero: Person, thing: Thing) -> dict[
 
 
 def story(rng: Random, world: World, hero: Person, thing: Thing, plot: str) -> str:
-    """One story of 80 to 200 words as a single paragraph."""
+    """Returns a story of 80 to 200 words as a single paragraph."""
     beats = [rng.choice(OPENINGS), *rng.sample(BACKGROUND, rng.randint(1, 2))]
     for ways in PLOTS[plot]:
         beats.append(rng.choice(MEETINGS if ways == ["MEET"] else ways))
@@ -259,7 +259,7 @@ def story(rng: Random, world: World, hero: Person, thing: Thing, plot: str) -> s
 
 
 def portrait(rng: Random, person: Person) -> str:
-    """A few true sentences about a person, in varying order."""
+    """Returns a few true sentences about a person, in random order."""
     they = person.they.capitalize()
     lines = [
         f"{they} is {person.age} years old.",
@@ -274,7 +274,7 @@ def portrait(rng: Random, person: Person) -> str:
 
 
 def place_portrait(rng: Random, place: Place) -> str:
-    """A few true sentences about a place, in varying order."""
+    """Returns a few true sentences about a place, in random order."""
     lines = [
         f"It lies on {place.river}.",
         f"It is known for {place.famous}.",
@@ -287,7 +287,7 @@ def place_portrait(rng: Random, place: Place) -> str:
 
 
 def animal_portrait(rng: Random, animal: Animal) -> str:
-    """A few true sentences about an animal, in varying order."""
+    """Returns a few true sentences about an animal, in random order."""
     name = article(animal.kind).capitalize()
     lines = [
         f"It has {animal.legs} legs.",

@@ -13,7 +13,7 @@ from world import WEATHER, World
 
 
 def schema(name: str, description: str, /, **parameters: str) -> dict[str, Any]:
-    """A function schema in the OpenAI layout; every parameter is required."""
+    """Returns a function schema in OpenAI's layout. Every parameter is required."""
     return {
         "type": "function",
         "function": {
@@ -30,7 +30,7 @@ def schema(name: str, description: str, /, **parameters: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Use:
-    """One request with its call, what the tool returns, and the final answer."""
+    """A request with its call, the tool's result, and the final answer."""
 
     request: str
     arguments: dict[str, Any]
@@ -46,7 +46,7 @@ ROOMS = (
 
 
 def place_name(rng: Random, world: World) -> str:
-    """A place of the world or a real city."""
+    """Returns a place of the world or a real city."""
     return rng.choice([place.name for place in world.places] + CITIES)
 
 
@@ -136,7 +136,7 @@ TOOLS: list[tuple[dict[str, Any], Callable[[Random, World], Use]]] = [
 
 
 def call_messages(use: Use, name: str) -> list[Message]:
-    """Request, call, tool result and final answer."""
+    """Returns the request, the call, the tool's result and the final answer."""
     call = {"type": "function", "function": {"name": name, "arguments": use.arguments}}
     return [
         {"role": "user", "content": use.request},
@@ -147,7 +147,7 @@ def call_messages(use: Use, name: str) -> list[Message]:
 
 
 def parallel_messages(first: Use, second: Use, name: str) -> list[Message]:
-    """Two requests for the same function in one turn, called side by side."""
+    """Returns two requests for the same function in one turn, with parallel calls."""
     calls = [{"type": "function", "function": {"name": name, "arguments": use.arguments}} for use in (first, second)]
     return [
         {"role": "user", "content": f"{first.request} {second.request}"},

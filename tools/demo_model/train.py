@@ -1,13 +1,12 @@
-"""Train one of the two models on packed rows, resuming from its last checkpoint.
+"""Trains one of the two models on packed rows, and continues from its last checkpoint.
 
     python train.py main --rows DIR --checkpoints DIR --tokens 20e6
 
-Hidden matrices are trained with Muon (orthogonalised momentum), which needs
-far fewer tokens here than AdamW; the embedding and the norms use AdamW. Workers
-of one thread each share a batch and average their gradients, which suffers less
-on a busy machine than threads that meet after every operation. The
-learning rate is constant and falls linearly almost to zero over the last part of
-the token budget, so the budget may be changed when resuming before that.
+Hidden matrices are trained with Muon (orthogonalised momentum), which needs far fewer tokens here than AdamW. The
+embedding and the norms use AdamW. Workers with one thread each share a batch and average their gradients. On a busy
+machine, this is faster than threads that synchronise after every operation. The learning rate is constant, then falls
+linearly almost to zero over the last part of the token budget. Until that part, the budget may be changed when
+training continues.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SAVE_EVERY_S = 120
 
 
 class Rows:
-    """Packed rows of one length and split, served in a fixed shuffled order."""
+    """Packed rows of one length and split, in a fixed random order."""
 
     def __init__(self, folder: Path, split: str, length: int) -> None:
         self.tokens = np.load(folder / f"{split}-{length}-tokens.npy", mmap_mode="r")
@@ -48,7 +47,7 @@ class Rows:
         self.order = np.random.default_rng(0).permutation(len(self.tokens))
 
     def batch(self, start: int, count: int) -> tuple[Tensor, Tensor]:
-        """Inputs and targets [count, length]; targets without loss are -100."""
+        """Returns inputs and targets [count, length]. Targets without loss are -100."""
         picked = np.sort(self.order[np.arange(start, start + count) % len(self.order)])
         tokens = torch.from_numpy(self.tokens[picked].astype(np.int64))
         taught = torch.from_numpy(self.taught[picked])
@@ -56,19 +55,20 @@ class Rows:
 
 
 def rate_factor(step: int, steps: int) -> float:
-    """Warm-up, plateau, then a linear fall to a twentieth over DECAY_PART."""
+    """Returns the factor of the learning rate: warm-up, plateau, then a linear fall to a twentieth over
+    DECAY_PART."""
     decay = max(1, int(steps * DECAY_PART))
     fall = min(1.0, max(0, step - (steps - decay)) / decay)
     return min(1.0, (step + 1) / WARMUP_STEPS) * (1 - 0.95 * fall)
 
 
 def is_long(step: int, steps: int) -> bool:
-    """Every eighth step has long rows, and every third one in the last part."""
+    """Returns whether a step has long rows: every eighth step, and every third step in the last part."""
     return step % (3 if step > steps * (1 - LONG_PART) else 8) == 1
 
 
 class Exchange:
-    """Averages gradients between workers through shared memory."""
+    """Averages gradients of the workers in shared memory."""
 
     def __init__(self, rank: int, shared: Tensor, barrier: Barrier) -> None:
         self.rank = rank
@@ -76,17 +76,17 @@ class Exchange:
         self.barrier = barrier
 
     def average(self, gradients: list[Tensor]) -> None:
-        """Replace every gradient by its mean over the workers."""
+        """Replaces every gradient by its mean over the workers."""
         torch.cat([g.flatten() for g in gradients], out=self.shared[self.rank])
         self.barrier.wait()
         mean = self.shared.mean(dim=0)
-        self.barrier.wait()  # no process may overwrite what another one still reads
+        self.barrier.wait()  # until here, no process may overwrite data that another one reads
         for gradient, part in zip(gradients, mean.split([g.numel() for g in gradients])):
             gradient.copy_(part.view_as(gradient))
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:
-    """Push all singular values of a matrix towards one (Newton-Schulz, bfloat16)."""
+    """Moves all singular values of a matrix towards one (Newton-Schulz, bfloat16)."""
     x = matrix.bfloat16()
     x = x / (x.norm() + 1e-7)
     tall = x.shape[0] > x.shape[1]
@@ -98,7 +98,7 @@ def orthogonalise(matrix: Tensor) -> Tensor:
 
 
 class Muon:
-    """Momentum whose matrix updates are orthogonalised; the workers share the matrices out."""
+    """Momentum with orthogonalised updates of matrices. Each worker updates a part of the matrices."""
 
     MOMENTUM = 0.95
     DECAY = 0.1
@@ -110,7 +110,7 @@ class Muon:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """One update; 0.2 * sqrt(longer side) gives it the size of an Adam step."""
+        """Does one update. The factor 0.2 * sqrt(longer side) gives it the size of an Adam step."""
         rank, shared, barrier = self.exchange.rank, self.exchange.shared, self.exchange.barrier
         workers = len(shared)
         sizes = [matrix.numel() for matrix in self.matrices]
@@ -143,7 +143,7 @@ class Trainer:
         self.held_out = {length: Rows(rows, "heldout", length) for length in (SHORT_ROW, LONG_ROW)}
         self.step = 0
         self.served = {SHORT_ROW: 0, LONG_ROW: 0}
-        self.tokens_before = 0  # that the weights it starts from have seen
+        self.tokens_before = 0  # number of tokens in the training of the initial weights
         if start and not self.file.exists():
             self.model.load_state_dict(load_file(start / "model.safetensors"))
             self.tokens_before = json.loads((start / "training.json").read_text())["tokens"]
@@ -156,7 +156,7 @@ class Trainer:
             self.tokens_before = state["tokens_before"]
 
     def save(self) -> None:
-        """Write the checkpoint beside the old one, then swap it in."""
+        """Writes the checkpoint to a new file, then renames it."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.file.with_suffix(".new")
         state = {
@@ -171,7 +171,7 @@ class Trainer:
         fresh.replace(self.file)
 
     def train_step(self, steps: int) -> float:
-        """One optimiser step over BATCH_TOKENS tokens; returns the loss."""
+        """Does one optimiser step over BATCH_TOKENS tokens, and returns the loss."""
         length = LONG_ROW if is_long(self.step, steps) else SHORT_ROW
         count = BATCH_TOKENS // length
         mine = count // len(self.exchange.shared)
@@ -192,21 +192,21 @@ class Trainer:
 
     @torch.no_grad()
     def held_out_loss(self, length: int) -> float:
-        """Mean loss over the first held-out rows of one length (16384 tokens)."""
+        """Returns the mean loss over the first held-out rows of one length (16384 tokens)."""
         tokens, targets = self.held_out[length].batch(0, 16384 // length)
         with torch.autocast("cpu", torch.bfloat16):
             return self.model.loss(tokens, targets).item()
 
 
 def run(rank: int, args: argparse.Namespace, shared: Tensor, barrier: Barrier) -> None:
-    """One worker's training loop; the first one also reports and saves."""
+    """Runs the training loop of one worker. The first worker also reports and saves."""
     torch.set_num_threads(1)
     trainer = Trainer(args.model, args.rows, args.checkpoints, args.start, Exchange(rank, shared, barrier))
     steps = math.ceil(args.tokens / BATCH_TOKENS)
     leads = rank == 0
     if leads:
         print(f"{args.model}: {shared.shape[1] / 1e6:.2f}M parameters, step {trainer.step} of {steps}", flush=True)
-    barrier.wait()  # The checkpoint must not change while another worker reads it.
+    barrier.wait()  # the checkpoint must not change while another worker reads it
     shown = saved = time.monotonic()
     losses: list[float] = []
     while trainer.step < steps:
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=float, default=20e6, help="token budget of the whole run")
     parser.add_argument("--workers", type=int, default=2, choices=[1, 2, 4])
     args = parser.parse_args()
-    # Daemons end with this process, and a signal must let it end in order.
+    # Daemons end with this process. After a signal, this process must end normally.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     size = sum(p.numel() for p in LanguageModel(CONFIGS[args.model]).parameters())
     shared = torch.zeros(args.workers, size).share_memory_()

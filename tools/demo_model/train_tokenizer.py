@@ -1,4 +1,4 @@
-"""Train the byte-level BPE tokenizer on a sample of the corpus.
+"""Trains the byte-level BPE tokenizer on a sample of the corpus.
 
     python train_tokenizer.py --out DIR    writes tokenizer.json and its config
 """
@@ -15,7 +15,7 @@ from chat import END_OF_TEXT, MARKUP, SPECIAL, TURN_END, chat_template
 from corpus import SHORT_DOMAINS, Drawer, documents
 
 VOCAB_SIZE = 4096
-# How the Qwen family cuts text before merging: single digits, words with their space.
+# How the Qwen family splits text before merging: single digits, and words with the space before them.
 SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -23,7 +23,7 @@ SPLIT = (
 
 
 def train(sample: int) -> Tokenizer:
-    """A tokenizer of exactly VOCAB_SIZE entries; added tokens come last."""
+    """Returns a tokenizer of exactly VOCAB_SIZE entries. Added tokens are last."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -55,7 +55,7 @@ def train(sample: int) -> Tokenizer:
 
 
 def config(max_length: int = 2048) -> dict[str, object]:
-    """The files that transformers needs besides tokenizer.json."""
+    """Returns the files that transformers needs in addition to tokenizer.json."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "add_bos_token": False,

@@ -1,8 +1,7 @@
 """The small world that the demo model knows: people, places, animals, objects.
 
-Names and possible values are listed by hand; which value belongs to whom is
-drawn once from a fixed seed, so every run builds the same world and every
-question about it has one right answer.
+Names and possible values are written by hand. A fixed seed assigns the values, so every run builds the same world,
+and every question about it has one right answer.
 """
 
 from __future__ import annotations
@@ -190,17 +189,17 @@ class World:
 
 
 def article(word: str) -> str:
-    """`word` with its indefinite article."""
+    """Returns `word` with its indefinite article."""
     return ("an " if word[0].lower() in "aeiou" else "a ") + word
 
 
 def build_world() -> World:
-    """The one world; the same on every call."""
+    """Returns the world, which is the same on every call."""
     rng = random.Random(SEED)
     names = [(name, True) for name in SHE] + [(name, False) for name in HE]
     rng.shuffle(names)
     pet_names = rng.sample(PET_NAMES, len(names))
-    # Friends come in pairs, so that friendship is mutual.
+    # Friends are assigned in pairs, so that friendship is mutual.
     friends = {}
     for left, right in zip(names[::2], names[1::2]):
         friends[left[0]], friends[right[0]] = right[0], left[0]

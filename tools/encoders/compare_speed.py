@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""How many tokens a second an encoder reads: Octavo's server beside sentence-transformers and ONNX Runtime, on the same texts and threads.
+"""Measures the tokens per second that an encoder reads: Octavo's server, sentence-transformers and ONNX Runtime, with
+the same texts and threads.
 
     pip install sentence-transformers onnx onnxscript onnxruntime
     tools/encoders/compare_speed.py FOLDER OCTAVO [--threads N] [--layers N --dim N] [--rounds N] [--dtype float32]
 
-FOLDER is a Sentence Transformers folder. With --layers and --dim the model is a BERT of that shape with random weights and
-FOLDER's tokenizer (24 and 1024: 335M parameters). Each engine gets texts and gives vectors: Octavo over HTTP in requests of 64,
-in base64; sentence-transformers by encode(); ONNX Runtime as fastembed uses it: sorted batches, padded. Engines take turns, each
-round with other texts; the median round counts. Padding is not counted as tokens. Beside it: the processor time of a single
-request, and the time until a short text's vector comes, beside the bare forward pass of sentence-transformers.
+FOLDER is a Sentence Transformers folder. With --layers and --dim, the model is a BERT of that shape with random
+weights and FOLDER's tokenizer (24 and 1024: 335M parameters). Each engine reads texts and returns vectors: Octavo
+over HTTP in requests of 64 texts, in base64; sentence-transformers with encode(); ONNX Runtime as in fastembed, with
+sorted and padded batches. The engines alternate, with other texts in each round. The median round counts. Padding
+does not count as tokens. It also measures the processor time of a single request, and the time until the vector of a
+short text arrives, compared with the forward pass of sentence-transformers.
 """
 import argparse
 import asyncio
@@ -45,7 +47,7 @@ def texts_of(kind, count, generator):
 
 
 def random_bert(folder, layers, dim, to):
-    """The tokenizer and modules of `folder` around a BERT of another shape."""
+    """Returns the tokenizer and modules of `folder` with a BERT of another shape."""
     import torch
     import transformers
 
@@ -105,7 +107,8 @@ class SentenceTransformers:
 
 
 class OnnxRuntime:
-    """The model's export, with its own optimisations; the batches that fastembed makes, sorted so that little is padded."""
+    """The model's export, with ONNX Runtime's optimisations and fastembed's batches, which are sorted so that they
+    need little padding."""
 
     def __init__(self, folder, threads):
         import onnxruntime
@@ -160,7 +163,7 @@ def throughput(engines, count_tokens, rounds, count):
     reference = None
     for kind in ("short", "mixed"):
         speeds = {name: [] for name in engines}
-        for turn in range(rounds + 1):  # the first warms up
+        for turn in range(rounds + 1):  # the first round warms up
             texts = texts_of(kind, count, generator)
             tokens = count_tokens(texts)
             for name, engine in engines.items():
@@ -180,7 +183,7 @@ def throughput(engines, count_tokens, rounds, count):
 
 
 async def single_requests(port, count, connections):
-    """Requests with one short text each; returns seconds."""
+    """Sends requests with one short text each. Returns the time in seconds."""
     body = json.dumps({"input": "the time of new people"}).encode()
     head = f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
 
@@ -201,7 +204,7 @@ async def single_requests(port, count, connections):
 
 
 def processor_seconds(pid):
-    """Processor time of a process and its children."""
+    """Returns the processor time of a process and its children, in seconds."""
     ticks = 0
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -223,7 +226,8 @@ def overhead(server, count):
 
 
 def latency(server, peer, rounds):
-    """One short text at a time: until its vector is there, and the peer's bare forward pass of the same ids."""
+    """Measures one short text at a time: the time until its vector arrives, and the peer's forward pass of the same
+    ids."""
     import torch
 
     text = "the central bank raised its interest rate"

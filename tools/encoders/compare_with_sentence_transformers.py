@@ -5,7 +5,7 @@
     octavo serve FOLDER --port 8000 &
     tools/encoders/compare_with_sentence_transformers.py FOLDER http://127.0.0.1:8000/v1
 
-Fails when the cosine of two vectors of one text is below 0.9999.
+Fails if the cosine of two vectors of one text is below 0.9999.
 """
 import sys
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Starts `octavo pick` with every EndpointPickerConfig of a checkout and prints which start, and why others do not.
+"""Starts `octavo pick` with every EndpointPickerConfig of a checkout. Prints which of them start, and the reason for the
+others.
 
     tools/epp_configs/try_configs.py CHECKOUT [CHECKOUT ...] [--octavo build/release/octavo]
     tools/epp_configs/try_configs.py repo.git --refs v0.8.0 v0.10.0 HEAD
 
-A checkout is a folder, or a git directory, of which --refs are read (HEAD). Configurations are found in YAML files, Helm
-values, Markdown and Go. Equal texts count once. The last column says who else refuses a configuration:
+A checkout is a folder, or a git directory of which the --refs are read (default: HEAD). Configurations are found in
+YAML files, Helm values, Markdown and Go. Equal texts count once. The last column says why another program refuses a
+configuration as well:
 
     own plugin   it names a plugin type that no source file of the checkouts defines (mocks of their unit tests)
     wrong there  a Go test expects its own loader to refuse it
-    schema       a page of documentation with "...." in place of values
+    schema       a page of documentation with "...." instead of values
     misprint     a page of documentation whose text is not YAML, or has a list's "-" without a space
 """
 import argparse
@@ -31,7 +33,7 @@ TEST_CODE = re.compile(r"test|mock", re.I)
 
 
 def files(checkout, ref):
-    """Pairs of a path and its text."""
+    """Returns pairs of a path and its text."""
     git = ["git", f"--git-dir={checkout}"]
     if (checkout / "HEAD").is_file():
         found = subprocess.run([*git, "grep", "-lE", r'EndpointPickerConfig|(Type|Name)\w* *= *"', ref], capture_output=True,
@@ -46,7 +48,7 @@ def files(checkout, ref):
 
 
 def configs(text):
-    """Triples of a line number, the line before it and a configuration, at whatever indentation it is embedded."""
+    """Yields a line number, the line before, and a configuration, with any indentation."""
     lines = text.splitlines()
     number = 0
     while number < len(lines):
@@ -65,7 +67,7 @@ def configs(text):
 
 
 def filled(config, endpoints):
-    """The configuration with values in place of <placeholders>, and with a file of endpoints that exists."""
+    """Returns the configuration with values for <placeholders>, and with an existing file of endpoints."""
     config = re.sub(r"(path: *)\S*endpoints\S*\.yaml\S*", rf"\g<1>{endpoints}", config)
     config = re.sub(r"(?<=//)<[\w-]+>(?:\.<[\w-]+>)?", "name", config)
     placeholder = r"(?:<[^>\n]+>|\$\{[^}\n]+\})"
@@ -74,7 +76,7 @@ def filled(config, endpoints):
 
 
 def verdict(octavo, config, folder):
-    """"": it starts; else the program's reason."""
+    """Returns the reason why the program does not start, or ""."""
     endpoints = folder / "endpoints.yaml"
     endpoints.write_text("endpoints: [{name: a, address: 127.0.0.1, port: '9'}]\n")
     path = folder / "config.yaml"
@@ -101,7 +103,7 @@ def verdict(octavo, config, folder):
 
 
 def refused_elsewhere(config, before, known, why):
-    """Who else refuses it, see above; "": nobody."""
+    """Returns why another program refuses the configuration (see above), or ""."""
     if "...." in config or re.search(r"^ +\.\.\.$", config, re.M):
         return "schema"
     if "is not YAML" in why or re.search(r"^ +-[A-Za-z]\w*:", config, re.M):
@@ -113,7 +115,8 @@ def refused_elsewhere(config, before, known, why):
 
 
 def collect(checkout, ref):
-    """Triples of a place, the line before it and a configuration; and the names of all types that Go files define."""
+    """Returns triples of a place, the line before and a configuration, and the names of all types that Go files
+    define."""
     found, known = [], set()
     for path, text in files(checkout, ref):
         if path.endswith(".go") and not TEST_CODE.search(path):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes src/model/families/defaults.json: what transformers takes for each field of config.json that a file may leave out.
+"""Writes src/model/families/defaults.json: the defaults of transformers for the fields that a config.json may omit.
 
     pip install transformers; tools/families/config_defaults.py [--check]
 
-For each architecture the fields that the families read, as the configuration class of transformers has them when nothing is
-given. A field whose default is None is left out: the families derive it (key heads from query heads, a head's size from the
-width), or it stands for "not there". --check writes nothing and fails when the table is not what would be written.
+For each architecture, it contains the fields that the families read, with the defaults of the configuration class of
+transformers. Fields with the default None are omitted: the families derive them (key heads from query heads, the size
+of a head from the width), or None means that the feature is off. --check writes nothing, and fails if the table is
+out of date.
 """
 
 import importlib
@@ -20,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = ROOT / "src/model/families"
 FILE = FAMILIES / "defaults.json"
 
-# Architecture: module and class of its configuration; None: only in GIVEN.
+# Architecture: module and class of its configuration. None: only in GIVEN.
 CLASSES = {
     "AXK1ForCausalLM": ("axk1", "AXK1Config"),
     "AfmoeForCausalLM": ("afmoe", "AfmoeConfig"),
@@ -249,7 +250,8 @@ CLASSES = {
 # Values that a containing class sets, that code uses instead of a field, or of architectures that
 # transformers lacks.
 GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
-         "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},  # as the whole model's configuration has it
+         # as in the configuration of the whole model
+         "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},
          **dict.fromkeys(("ChatGLMForConditionalGeneration", "ChatGLMModel"), {
              "add_bias_linear": False, "apply_residual_connection_post_layernorm": False, "ffn_hidden_size": 13696,
@@ -281,15 +283,16 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
-# Names in older files for the numbers that transformers keeps in rope_parameters.
+# Names in older files for the numbers that transformers now stores in rope_parameters.
 ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rotary_factor"}
 ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}}
 
 
-# Fields that a configuration's class has not got: as the published files have them, or as the class derives them.
-DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elements would turn, which no code can do
+# Fields that a configuration's class lacks, with the values of published files or of the class's code.
+DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # otherwise half of 42 elements would rotate,
+                                                          # which no code supports
            "t5": {"decoder_start_token_id": lambda config: 0, "n_positions": lambda config: 512},
-           "mbart": {"decoder_start_token_id": lambda config: config.bos_token_id},  # as generate() has it
+           "mbart": {"decoder_start_token_id": lambda config: config.bos_token_id},  # as in generate()
            "bloom": {"seq_length": lambda config: 2048},
            "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
            "glm_moe_dsa": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
@@ -300,11 +303,12 @@ DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elem
            "modernbert": {"global_rope_theta": lambda config: config.rope_parameters["full_attention"]["rope_theta"]},
            "nemotron_h": {"num_hidden_layers": lambda config: config.num_hidden_layers},
            "zamba2": {"layers_block_type": lambda config: config.layers_block_type,
-                      "n_mamba_heads": lambda config: 80}}  # Zamba2-2.7B's; the class's 8 would be of 640 elements
+                      "n_mamba_heads": lambda config: 80}}  # Zamba2-2.7B's; the class's 8 heads would have
+                                                            # 640 elements each
 
 
 def fields_that_families_read():
-    """Every string in quotes in src/model/families that could be a field's name."""
+    """Returns every quoted string in src/model/families that could be a field's name."""
     sources = [path.read_text() for path in FAMILIES.glob("*") if path != FILE]
     return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type", "bos_token_id", "eos_token_id"}
 
@@ -341,7 +345,7 @@ def main():
     made = text()
     if "--check" not in sys.argv[1:]:
         FILE.write_text(made)
-    elif FILE.read_text().split("\n", 2)[2] != made.split("\n", 2)[2]:  # whatever the version
+    elif FILE.read_text().split("\n", 2)[2] != made.split("\n", 2)[2]:  # for any version
         sys.exit(f"{FILE.relative_to(ROOT)} is not what transformers {transformers.__version__} gives: run {sys.argv[0]}")
 
 

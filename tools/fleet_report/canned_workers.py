@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Workers that read a request and answer at once with a stream of two tokens: stand-ins for measuring a router.
+"""Stand-ins of workers for measuring a router: they read a request and immediately answer with a stream of two tokens.
 
     tools/fleet_report/canned_workers.py COUNT --port FIRST    # listens on FIRST .. FIRST + COUNT - 1
 
---metrics FILE: a JSON list with a page for /metrics of each worker, read again at SIGHUP.
+--metrics FILE: a JSON list with a page of /metrics for each worker, which is read again at SIGHUP.
 """
 
 import argparse
@@ -50,7 +50,7 @@ class Worker(asyncio.Protocol):
 
     def __init__(self, number):
         self.number = number
-        self.head, self.missing = b"", 0  # bytes of a body
+        self.head, self.missing = b"", 0  # missing: bytes of the body that have not arrived
 
     def connection_made(self, transport):
         self.transport = transport

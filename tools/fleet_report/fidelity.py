@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measured servers beside their simulation: TTFT, ITL and throughput at several loads. Prints Markdown; see docs/design/measurements.md.
+"""Compares measured servers with their simulation: TTFT, ITL and throughput at several loads. Prints Markdown; see
+docs/design/measurements.md.
 
     tools/fleet_report/fidelity.py [--replicas 4 --policy round_robin] [--timing FILE] [--rates 2,4,6]
 
-Without --timing a server computes the demo model, and `octavo simulate calibrate` times its steps first; with it servers are
-stand-ins (--executor simulated=FILE). Several stand behind `octavo route`. `octavo bench serve` makes the load, and the simulation
-gets the very requests, at the moments at which they were sent.
+Without --timing, a server computes the demo model, after `octavo simulate calibrate` has measured its steps. With
+--timing, servers are stand-ins (--executor simulated=FILE). Several servers run with `octavo route`. `octavo bench
+serve` makes the load. The simulation gets the same requests, at the times at which they were sent.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def free_port():
 
 @contextmanager
 def program(command, port, environment=None, flag="--port"):
-    """A server's process and URL, from the moment it is ready."""
+    """Runs a server. Yields its process and URL once it is ready."""
     process = subprocess.Popen(list(map(str, command)) + [flag, str(port)], env=environment, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     try:
@@ -52,7 +53,7 @@ def program(command, port, environment=None, flag="--port"):
 
 @contextmanager
 def fleet(options):
-    """The servers, behind a router where they are several: a URL."""
+    """Runs the servers, with a router if there are several. Yields a URL."""
     executor = ["--executor", f"simulated={options.timing}"] if options.timing else []
     serve = [options.octavo, "serve", options.model, *SHAPE, *executor]
     if options.replicas == 1:
@@ -66,9 +67,9 @@ def fleet(options):
 
 
 def measure(options, url, rate, folder):
-    """The measurements of `octavo bench serve`, with the times of each request."""
+    """Returns the measurements of `octavo bench serve`, with the times of each request."""
     count = max(40, round(rate * options.seconds))
-    seed = str(round(1000 * rate))  # no prompt of another load is in a cache
+    seed = str(round(1000 * rate))  # no cache contains a prompt of another load
     subprocess.run([options.octavo, "bench", "serve", "--base-url", url, "--tokenizer", options.model, "--random-input-len",
                     options.input_len, "--random-output-len", options.output_len, "--random-range-ratio", "0.3",
                     "--num-prompts", str(count), "--request-rate", str(rate), "--ignore-eos", "--seed", seed,
@@ -78,7 +79,7 @@ def measure(options, url, rate, folder):
 
 
 def simulate(options, measured, timing, folder):
-    """The same requests over the same number of simulated replicas."""
+    """Simulates the same requests with the same number of replicas."""
     lines, block = [], 0
     for start, tokens, answer in sorted(zip(measured["start_times"], measured["input_lens"], measured["output_lens"])):
         blocks = -(-tokens // BLOCK)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Multi-turn users with shared prompts over stand-in servers: hit rate, balance and TTFT of routers and endpoint pickers.
+"""Measures hit rate, balance and TTFT of routers and endpoint pickers, with multi-turn users, shared prompts and
+stand-in servers.
 
     tools/fleet_report/multi_turn.py --sglang PYTHON --vllm PYTHON --llm-d EPP
 
-64 users in three groups with a system prompt each; every eighth user asks faster, more and longer. The stand-ins have real
-schedulers and KV caches. A picker is asked as a gateway asks it (pickers.py), then the request goes to the endpoint that it names.
-Prints Markdown; wants grpcio-tools for pickers; see docs/design/measurements.md.
+64 users are in three groups, each with a system prompt. Every eighth user sends more, longer and more frequent
+requests. The stand-ins have real schedulers and KV caches. For a picker, the program acts as a gateway (pickers.py),
+then sends the request to the selected endpoint. Prints Markdown. Pickers need grpcio-tools. See
+docs/design/measurements.md.
 """
 
 import argparse
@@ -54,7 +56,7 @@ def text(draw, count):
 
 
 class Direct:
-    """The address of every request: a router."""
+    """Sends every request to one address: a router."""
 
     def __init__(self, port):
         self.port = port
@@ -97,14 +99,14 @@ class User(threading.Thread):
             history += " " + text(draw, 60 if busy else 30)
             try:
                 history += self.ask(history)
-            except Exception as failure:  # one row of the table, not the end of the others
+            except Exception as failure:  # a failure of one row does not end the others
                 self.failures.append(repr(failure))
                 return
             time.sleep(draw.expovariate(1 / (0.15 if busy else 0.6)))
 
 
 def counters(urls):
-    """Queries, hits, requests and prompt tokens of each server."""
+    """Returns queries, hits, requests and prompt tokens of each server."""
     found = []
     for url in urls:
         page = urllib.request.urlopen(url + "/metrics", timeout=10).read().decode()
@@ -197,7 +199,7 @@ def main():
             with fresh_servers() as (urls, events):
                 command = routers(options, events)[router]
                 with program([*command, "--host", "127.0.0.1", "--worker-urls", *urls], free_port()) as (_, url):
-                    time.sleep(3)  # it finds its workers and their events
+                    time.sleep(3)  # time to find its workers and their events
                     measure(router, options, urls, Direct(int(url.rsplit(":", 1)[1])))
         if options.llm_d:
             measure_pickers(options, fresh_servers, folder)

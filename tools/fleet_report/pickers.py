@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`octavo pick` beside llm-d's endpoint picker: what each picks for the same requests at the same metrics, how long it takes, and the
-processor time of it. Prints Markdown; see docs/design/measurements.md. Wants an interpreter with grpcio-tools.
+"""Compares `octavo pick` with llm-d's endpoint picker: the endpoint that each selects for the same requests and metrics,
+its latency, and its processor time. Prints Markdown; see docs/design/measurements.md. Needs an interpreter with
+grpcio-tools.
 
     tools/fleet_report/pickers.py --llm-d EPP --endpoints 8 100   # its binary: `go build ./cmd/epp` in llm-d/llm-d-router
 """
@@ -58,7 +59,7 @@ dataLayer:
 
 
 def stubs():
-    """The messages of src/fleet/pick/ext_proc.proto, compiled here."""
+    """Compiles the messages of src/fleet/pick/ext_proc.proto."""
     folder = tempfile.mkdtemp()
     source = Path("src/fleet/pick")
     well_known = Path(grpc_tools.__file__).parent / "_proto"
@@ -68,13 +69,13 @@ def stubs():
 
 
 class Metrics:
-    """Replicas that only serve metrics, which change on command: canned_workers.py."""
+    """Replicas that only serve metrics, which change on command (canned_workers.py)."""
 
     def __init__(self, process, ports, pages):
         self.process, self.ports, self.pages = process, ports, pages
 
     def draw(self, random_):
-        """All different where the range allows it, so that no choice is random."""
+        """Draws metrics. If the range permits it, all are different, so that no selection is random."""
         count = len(self.ports)
         waiting = random_.sample(range(5 * count), count)
         self.pages.write_text(json.dumps([PAGE.format(waiting=waiting[i], running=random_.randrange(20),
@@ -100,7 +101,7 @@ def picker(command, extra):
         channel = grpc.insecure_channel(f"127.0.0.1:{grpc_port}", [("grpc.max_receive_message_length", -1),
                                                                    ("grpc.max_send_message_length", -1)])
         grpc.channel_ready_future(channel).result(timeout=60)
-        time.sleep(2)  # its metrics
+        time.sleep(2)  # time to read its metrics
         yield process, channel, grpc_port
     finally:
         process.terminate()
@@ -127,7 +128,7 @@ class Client:
 
     @contextmanager
     def chosen(self, body):
-        """The endpoint of a request; its answer ends with the block."""
+        """Yields the endpoint of a request. The answer ends with the block."""
         m, outbox, chosen = self.m, queue.SimpleQueue(), None
         for message in self.request(body):
             outbox.put(message)
@@ -151,7 +152,7 @@ class Client:
 
     @contextmanager
     def place(self, body):
-        """The port of the chosen endpoint."""
+        """Yields the port of the selected endpoint."""
         with self.chosen(body) as endpoint:
             yield int(endpoint.rsplit(":", 1)[1])
 
@@ -161,14 +162,14 @@ class Client:
 
 
 def body(random_, tokens, group=None):
-    """A prompt of this number of tokens; prompts of a group share a prefix."""
+    """Returns a prompt with this number of tokens. Prompts of a group share a prefix."""
     words = lambda draw, count: " ".join("".join(draw.choices("abcdefghij", k=3)) for _ in range(count))
     shared = words(random.Random(group), tokens // 2) if group is not None else words(random_, tokens // 2)
     return json.dumps({"model": "m", "prompt": shared + " " + words(random_, tokens - tokens // 2), "max_tokens": 1}).encode()
 
 
 def load(generator, port, rate, tokens, seconds, pid):
-    """Milliseconds of picks at p50 and p99, and cores, what an idle picker takes included."""
+    """Returns milliseconds per pick at p50 and p99, and cores, including the use of an idle picker."""
     spent = processor_seconds(pid)
     began = time.perf_counter()
     done = subprocess.run([generator, f"127.0.0.1:{port}", str(rate), str(tokens), str(seconds)], capture_output=True, text=True, check=True)
@@ -187,7 +188,7 @@ def same_picks(options, clients, metrics):
     random_, same, picks = random.Random(1), 0, 0
     for _ in range(options.changes):
         metrics.draw(random_)
-        time.sleep(0.4)  # several scrapes
+        time.sleep(0.4)  # time for several scrapes
         for _ in range(50):
             request = body(random_, 400, random_.randrange(40))
             chosen = [client.pick(request) for client, _, _ in clients.values()]
@@ -214,7 +215,7 @@ def compare(options, count, messages, folder):
                 print(f"| {count} | {who} | idle | | | {idle(pid):.3f} | {memory(pid):.0f} |", flush=True)
             for rate, tokens in options.loads:
                 for who, (_, at, pid) in clients.items():
-                    load(options.load, at, rate, tokens, 2, pid)  # warm
+                    load(options.load, at, rate, tokens, 2, pid)  # warms up
                     f = load(options.load, at, rate, tokens, options.seconds, pid)
                     print(f"| {count} | {who} | {f['rate']:.0f} | {tokens:,} | {f['p50']:.2f}, {f['p99']:.2f} | {f['cores']:.3f} | "
                           f"{memory(pid):.0f} |", flush=True)

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""`octavo route` beside SGLang's and vLLM's routers (PyPI: sglang-router, vllm-router): the latency that each adds, its processor time
-and its memory, over the same workers with the same requests. Prints Markdown; see docs/design/measurements.md.
+"""Compares `octavo route` with SGLang's and vLLM's routers (PyPI: sglang-router, vllm-router): the latency that each
+adds, its processor time and its memory, with the same workers and requests. Prints Markdown; see
+docs/design/measurements.md.
 
     tools/fleet_report/routers.py --sglang PYTHON --vllm PYTHON --endpoints 8 100 --tokens 1000 100000
     tools/fleet_report/routers.py --dynamo PYTHON    # an interpreter that has ai-dynamo and ai-dynamo-runtime
 
-The workers are canned_workers.py: they read a request and answer at once, so that a router's time is not hidden by theirs. The routers
-run at the same time and take turns, so that each sees the same machine.
+The workers are canned_workers.py. They answer immediately, so that their time does not hide the router's. All routers
+run at the same time, and the measurements alternate, so that each router runs on the same machine state.
 
-Dynamo's frontend speaks no HTTP with its workers: it runs before its own mockers, and also makes tokens of prompts and text of tokens.
+Dynamo's frontend does not use HTTP for its workers. It runs with its own mockers, and also tokenizes prompts and
+detokenizes answers.
 """
 
 import argparse
@@ -29,7 +31,7 @@ from pathlib import Path
 from fidelity import free_port, program
 
 TICKS = os.sysconf("SC_CLK_TCK")
-SHARED_PROMPTS = 16  # each prompt begins with one of these texts; half of its length
+SHARED_PROMPTS = 16  # number of texts with which prompts begin; each text is half of a prompt
 DISTINCT_BODIES = 64
 
 
@@ -44,7 +46,7 @@ def memory(pid):
 
 
 def free_ports(count):
-    """The first of `count` free ports, below those of outgoing connections."""
+    """Returns the first of `count` free ports, below those of outgoing connections."""
     while True:
         first, probes = random.randrange(10_000, 30_000), []
         try:
@@ -59,7 +61,7 @@ def free_ports(count):
 
 
 def bodies(tokens, model):
-    """Requests of about this number of tokens, 4 letters each."""
+    """Returns requests of about this number of tokens, with 4 letters each."""
     def words(seed, count):
         draw = random.Random(seed)
         return " ".join("".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=3)) for _ in range(count))
@@ -69,7 +71,7 @@ def bodies(tokens, model):
 
 
 class Load:
-    """Requests at fixed moments over connections that stay open; a request's time starts when it is due."""
+    """Sends requests at fixed times over persistent connections. The time of a request starts when it is due."""
 
     def __init__(self, port, requests):
         self.port, self.idle, self.ms = port, [], []
@@ -129,7 +131,7 @@ def percentiles(ms):
 
 @contextmanager
 def dynamo(python, options, folder, endpoints):
-    """Dynamo's frontend before mockers that do not wait; they find each other by files."""
+    """Runs Dynamo's frontend with mockers that do not wait. They find each other through files."""
     here = {**os.environ, "DYN_FILE_KV": str(folder / "dynamo"), "DYN_LOG": "warn"}
     planes = ["--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"]
     mockers = subprocess.Popen([python, "-m", "dynamo.mocker", "--model-path", options.model, "--num-workers", str(endpoints),
@@ -151,7 +153,7 @@ def dynamo(python, options, folder, endpoints):
 
 
 def routers(options):
-    """Names and commands; workers follow --worker-urls."""
+    """Returns names and commands. The workers follow --worker-urls."""
     found = {f"octavo route, {policy}": [options.octavo, "route", "--policy", policy] for policy in options.policies}
     if options.sglang:
         found["sglang-router"] = [options.sglang, "-m", "sglang_router.launch_router", "--policy", "cache_aware", "--prometheus-port",

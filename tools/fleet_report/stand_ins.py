@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many stand-in servers in one process: its memory, and how near the streams of some come to their timing. Prints what it found.
+"""Measures many stand-in servers in one process: its memory, and the difference of some streams from their timing.
 
     tools/fleet_report/stand_ins.py [OCTAVO] [COUNT]    (build/release/octavo, 200)
 """
@@ -16,11 +16,11 @@ from fidelity import free_port, program
 
 STEP_MS = 25
 TOKENS = 100
-STREAMS = 8  # servers of which an answer each is timed, one after the other
+STREAMS = 8  # number of servers that are timed with one answer each, one after the other
 
 
 def stream(url):
-    """Seconds from the first to the last token of an answer."""
+    """Returns the seconds from the first to the last token of an answer."""
     body = {"model": "models/demo", "prompt": "Once upon a time", "max_tokens": TOKENS, "ignore_eos": True, "stream": True}
     request = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as answer:
@@ -39,7 +39,7 @@ def main():
         began = time.monotonic()
         with program(command, first) as (process, _):
             urls = [f"http://127.0.0.1:{first + i}" for i in range(count)]
-            while True:  # the last one is ready when all are
+            while True:  # when the last one is ready, all are
                 try:
                     urllib.request.urlopen(urls[-1] + "/health", timeout=1)
                     break

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The autoscaler of `octavo plan live` over a simulated week beside an oracle, a fixed fleet and an HPA on queue length: who attains what
-at what cost. Prints a table of docs/design/measurements.md; about ten minutes of one core.
+"""Simulates the autoscaler of `octavo plan live` over a week, and compares it with an oracle, a fixed fleet and an HPA
+on queue length: SLO attainment and cost. Prints a table of docs/design/measurements.md. Takes about ten minutes on
+one core.
 
     tools/fleet_report/week.py [OCTAVO]    (build/release/octavo)
 """
@@ -12,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 DAY = 86_400
-# Questions about long documents: the rate swings by 60 % over the day, and for a quarter of an hour in every six comes half as much again.
+# Questions about long documents. The rate varies by 60 % over the day. For 15 minutes of every 6 hours it
+# is 1.5 times as high.
 WEEK = {"seconds": 7 * DAY, "session_rate": 1, "daily_swing": 0.6, "burst_every": 21_600, "burst_seconds": 900,
         "burst_factor": 1.5, "input_tokens": 32_000, "output_tokens": 64, "spread": 0.5}
 REPLICA = ["--model", "llama-3.1-70b", "--device", "a100-80g", "-t", "4", "--block-size", "256", "--max-num-batched-tokens",

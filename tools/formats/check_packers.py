@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares packers.py with the formats' own code, bit for bit.
+"""Compares packers.py with the formats' own code, bit by bit.
 
-Needs the packages compressed-tensors, and for GPTQ and AWQ the unpacked sources of gptqmodel and autoawq:
+Needs the package compressed-tensors and, for GPTQ and AWQ, the unpacked sources of gptqmodel and autoawq:
 
     check_packers.py [--gptqmodel DIR] [--autoawq DIR]
 
-Of these two only the packing functions are run, taken out of their files, since importing the packages asks for much
-more than they use here.
+Of the latter two, it extracts and runs only the packing functions, because importing the packages needs many more
+dependencies.
 """
 import argparse
 import ast
@@ -40,7 +40,7 @@ def check_compressed_tensors(w):
         wanted = torch.tensor(numbers).to(back.dtype)
         assert torch.equal(back, wanted), (name, (back - wanted).abs().max())
         state = {"weight": torch.tensor(numbers), "weight_scale": mine["weight_scale"].to(torch.float32)}
-        if "weight_zero_point" in mine:  # as it is before packing
+        if "weight_zero_point" in mine:  # as before packing
             codes, zeros, scales = packers.integers(w, config["config_groups"]["group_0"]["weights"]["num_bits"],
                                                     32, False, torch.bfloat16)
             state["weight_zero_point"] = torch.tensor(zeros - 8).to(torch.int8)
@@ -50,7 +50,7 @@ def check_compressed_tensors(w):
 
 
 def function_of(file, name, scope):
-    """A function, or a method as a function, of a source file."""
+    """Returns a function, or a method as a function, of a source file."""
     for node in ast.walk(ast.parse(Path(file).read_text())):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             node.decorator_list = []

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints what each weight format costs the demo model: KL divergence to f32 and perplexity on held-out text.
+"""Prints the error of each weight format for the demo model: KL divergence to f32, and perplexity on held-out text.
 
     error_table.py [--program build/release/format_error] [--model models/demo] [--rows 24]
 
-Weights are rounded to nearest, so that the figures are those of the formats: the searches of GPTQ and AWQ for
-better codes are not made. Text is the demo model's held-out kind (tools/demo_model/corpus.py); what counts is the
-prediction of the answers, which it was taught. Needs numpy, torch, tokenizers and safetensors.
+Weights are rounded to nearest, so the figures are those of the formats: GPTQ's and AWQ's searches for better codes
+are not done. The text is of the demo model's held-out kind (tools/demo_model/corpus.py). Only the prediction of
+answers counts, which the model was trained for. Needs numpy, torch, tokenizers and safetensors.
 """
 import argparse
 import subprocess
@@ -21,7 +21,8 @@ from corpus import SHORT_ROW, build_rows  # noqa: E402
 
 
 def held_out(model: Path, rows: int):
-    """Token rows of held-out text [rows, SHORT_ROW], and which of them are answers, whose prediction counts."""
+    """Returns token rows of held-out text [rows, SHORT_ROW], and which tokens are answers, whose prediction
+    counts."""
     tokens, taught = build_rows((str(model / "tokenizer.json"), "format-errors", "heldout", SHORT_ROW, rows))
     taught = taught[:, :SHORT_ROW].astype(bool)
     taught[:, 0] = False
@@ -29,7 +30,8 @@ def held_out(model: Path, rows: int):
 
 
 def measure(program: Path, tokens, taught, models: list[str]) -> dict[str, tuple[float, float, float, int]]:
-    """format_error's results for each model: KL to the first one in f32, same first choice, perplexity, bytes of weights."""
+    """Returns format_error's results for each model: KL to the first model in f32, share of equal first choices,
+    perplexity, bytes of weights."""
     with tempfile.NamedTemporaryFile("w") as ids:
         ids.write("\n".join(
             " ".join(f"{'+' if counts else ''}{token}" for token, counts in zip(row, marks))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints what GGUF's formats cost the demo model, as Octavo and as llama.cpp compute the same file.
+"""Prints the error of GGUF's formats for the demo model, as computed by Octavo and by llama.cpp from the same file.
 
     gguf_error_table.py [--program build/release/format_error] [--model models/demo] [--rows 24]
 
-KL divergence to f32 and perplexity on held-out text (error_table.py); for Octavo, f32 is its
-own, for llama.cpp that of transformers. Needs torch, transformers, gguf and llama-cpp-python.
+KL divergence to f32 and perplexity on held-out text, as in error_table.py. For Octavo, the f32 reference is Octavo's;
+for llama.cpp, it is transformers'. Needs torch, transformers, gguf and llama-cpp-python.
 """
 import tempfile
 from pathlib import Path
@@ -39,7 +39,7 @@ class LlamaCpp:
         llama_cpp.llama_model_free(self.model)
 
     def logits(self, row: list[int]) -> np.ndarray:
-        """[tokens, vocabulary]"""
+        """Returns logits [tokens, vocabulary]."""
         llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(self.context), True)
         self.batch.n_tokens = len(row)
         for i, token in enumerate(row):
@@ -52,7 +52,7 @@ class LlamaCpp:
 
 
 def compare(golden, logits_of, tokens, taught) -> tuple[float, float, float]:
-    """Mean KL to the golden, share of the same first choice, perplexity."""
+    """Returns the mean KL to the reference, the share of equal first choices, and the perplexity."""
     kl, same, surprise = [], [], []
     for reference, row, counts in zip(golden, tokens, taught):
         places = np.flatnonzero(counts)

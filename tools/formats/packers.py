@@ -1,8 +1,8 @@
-"""Matrices in the quantised formats of Hugging Face checkpoints, rounded to nearest, with numpy alone.
+"""Matrices in the quantised formats of Hugging Face checkpoints, rounded to nearest, with numpy only.
 
-Each packer takes a matrix [rows, cols] in f32 and gives what a checkpoint stores for it, without the name of the
-module, and the numbers that these tensors stand for, computed from the codes before they are packed.
-check_packers.py compares with the formats' own packages.
+A packer gets a matrix [rows, cols] in f32. It returns the tensors that a checkpoint stores for it, without the
+module's name, and the numbers that these tensors represent, computed from the codes before packing. check_packers.py
+compares the results with the formats' own packages.
 """
 import numpy as np
 import torch
@@ -11,13 +11,13 @@ AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
 
 def grouped(w, group):
-    """[rows, groups, columns of a group]; group 0: a whole row."""
+    """Returns [rows, groups, columns of a group]; with group 0, a group is a whole row."""
     rows, cols = w.shape
     return w.reshape(rows, -1, group or cols)
 
 
 def integers(w, bits, group, symmetric, scale_type):
-    """Codes [rows, cols] from 0, zeros and scales [rows, groups]."""
+    """Returns codes [rows, cols] from 0, and zeros and scales [rows, groups]."""
     g = grouped(w, group)
     most = 2**bits - 1
     if symmetric:
@@ -33,12 +33,12 @@ def integers(w, bits, group, symmetric, scale_type):
 
 
 def numbers(codes, zeros, scales, columns):
-    """`columns`: the group of each column."""
+    """Returns the numbers of the codes. columns: group of each column."""
     return scales[:, columns] * (codes - zeros[:, columns]).astype(np.float32)
 
 
 def words(codes, bits, axis, order=None):
-    """32 / bits codes a word along the axis, the first one lowest; filled up with zeros."""
+    """Packs 32 / bits codes into a word along the axis, the first one in the lowest bits, padded with zeros."""
     codes = np.moveaxis(codes, axis, -1)
     each = 32 // bits
     codes = np.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, -codes.shape[-1] % each)])
@@ -53,9 +53,9 @@ def gptq(w, bits, group, symmetric, version, act_order=False):
     columns = np.arange(cols) // group
     order = np.random.default_rng(1).permutation(cols) if act_order else np.arange(cols)
     codes, zeros, scales = integers(w[:, order], bits, group, symmetric, torch.float16)
-    if not symmetric:  # a zero of 16 is what a stored 15 of the first version means
+    if not symmetric:  # in the first version, a stored 15 means a zero of 16
         zeros[0, 0] = 2**bits if version == 1 and bits == 4 else zeros[0, 0]
-        zeros = np.maximum(zeros, version % 2)  # the first version has no place for 0
+        zeros = np.maximum(zeros, version % 2)  # the first version cannot store 0
         g = grouped(w[:, order], group) / scales[..., None]
         codes = np.clip(np.round(g) + zeros[..., None], 0, 2**bits - 1).reshape(w.shape).astype(np.int64)
     back = np.argsort(order)
@@ -91,12 +91,12 @@ def int_quantized(w, symmetric=True, scale_type=torch.bfloat16):
 
 
 def powers_of_two(least):
-    """The least powers of two that are not below these numbers, as E8M0."""
+    """Returns the least powers of two that are not below these numbers, as E8M0."""
     return torch.tensor(2.0 ** np.ceil(np.log2(least))).to(torch.float8_e8m0fnu)
 
 
 def fp8(w, block=None, scale_type=torch.float32, name="weight_scale"):
-    """block: (rows, columns) that share a scale; None: all."""
+    """block: (rows, columns) that share a scale, or None for the whole matrix."""
     rows, cols = w.shape
     height, width = block or w.shape
     scales = np.zeros((-(-rows // height), -(-cols // width)), np.float32)
@@ -114,7 +114,7 @@ E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 
 
 def mxfp4(w):
-    """Numbers in e2m1, two in a byte that DeepSeek calls I8, and a power of two for each 32 columns."""
+    """Numbers in e2m1, two per byte (DeepSeek's dtype I8), with a power of two for each 32 columns."""
     g = grouped(w, 32)
     scales = powers_of_two(np.abs(g).max(-1) / 6)
     full = scales.to(torch.float32).numpy()[..., None]
@@ -125,7 +125,8 @@ def mxfp4(w):
 
 
 def nvfp4(w, modelopt=False):
-    """Numbers in e2m1, a scale in e4m3 for each 16 columns, one in f32 for the matrix: compressed-tensors stores what it divides by."""
+    """Numbers in e2m1, with a scale in e4m3 for each 16 columns and one in f32 for the matrix. compressed-tensors
+    stores the reciprocal of the latter."""
     g = grouped(w, 16)
     whole = np.float32(np.abs(w).max() / (448 * 6)) if modelopt else 1 / np.float32(448 * 6 / np.abs(w).max())
     scales = torch.tensor(np.abs(g).max(-1) / 6 / whole).to(torch.float8_e4m3fn)
@@ -142,7 +143,7 @@ def nvfp4(w, modelopt=False):
 
 def compressed(strategy, bits=4, kind="int", symmetric=True, group=None, activations=None, block=None,
                form="pack-quantized", ignore=("lm_head",)):
-    """quantization_config of a checkpoint of compressed-tensors."""
+    """Returns quantization_config of a checkpoint of compressed-tensors."""
     weights = dict(num_bits=bits, type=kind, symmetric=symmetric, strategy=strategy, group_size=group, dynamic=False)
     if block:
         weights["block_structure"] = block
@@ -156,7 +157,8 @@ GPTQ = dict(quant_method="gptq", desc_act=False, sym=True, lm_head=False)
 
 
 def formats(group):
-    """name: (quantization_config, packer of a matrix), with groups of this number of columns where there are groups."""
+    """Returns name: (quantization_config, packer of a matrix). group: number of columns of a group, for formats with
+    groups."""
     return {
         "gptq-4bit": (dict(GPTQ, bits=4, group_size=group), lambda w: gptq(w, 4, group, True, 1)),
         "gptq-4bit-asymmetric": (dict(GPTQ, bits=4, group_size=group, sym=False),

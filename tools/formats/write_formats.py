@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the demo model in every quantised format that loads, for measuring and testing them.
+"""Writes the demo model in every quantised format that Octavo loads, for measurements and tests.
 
     write_formats.py OUT [--model models/demo] [--only w8a8,gptq-4bit]
 
-Safetensors folders in the formats of packers.py, rounded to nearest; GGUF files as llama.cpp quantises them. Needs torch,
-transformers, safetensors, gguf and llama-cpp-python.
+It writes safetensors folders in the formats of packers.py, rounded to nearest, and GGUF files quantised by llama.cpp.
+Needs torch, transformers, safetensors, gguf and llama-cpp-python.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ GGUF_FORMATS = ["BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M
 
 
 def write_checkpoints(model: Path, folder: Path, only: list[str] | None = None) -> dict[str, Path]:
-    """A folder for each format of packers.py, or for those named, by its name."""
+    """Writes a folder for each format of packers.py, or for the named ones. Returns the folders by name."""
     written = {}
     for name, (quantization, packer) in formats(GROUP).items():
         if only and name not in only:
@@ -41,7 +41,7 @@ def write_checkpoints(model: Path, folder: Path, only: list[str] | None = None) 
 
 
 def write_gguf(model: Path, folder: Path) -> dict[str, Path]:
-    """A file for F32 and each of GGUF_FORMATS, by its name."""
+    """Writes a file for F32 and each of GGUF_FORMATS. Returns the files by name."""
     import gguf
     import gguf_files
     import torch

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Octavo beside llama.cpp on the same GGUF files: tokens, greedy continuations, probabilities.
+"""Compares Octavo with llama.cpp on the same GGUF files: tokens, greedy continuations, probabilities.
 
-Makes random models of many architectures in several formats, each with one of the tokenizers of tests/data/text, serves
-them with octavo and runs them with llama-cpp-python. Prints a table of
-  ids       texts whose token ids are the same in octavo, llama.cpp and the tokenizer that the file was made from
-  argmax    positions of octavo's greedy continuation where llama.cpp's best token is the same
-  |dlogp|   mean and largest difference of the log-probabilities of octavo's five best tokens at each position
+Makes random models of many architectures in several formats, each with a tokenizer of tests/data/text, serves them
+with octavo and runs them with llama-cpp-python. Prints a table:
+
+    ids       texts with the same token ids in octavo, llama.cpp and the original tokenizer
+    argmax    positions of octavo's greedy continuation with the same best token in llama.cpp
+    |dlogp|   mean and largest difference of the log-probabilities of octavo's five best tokens at each position
+
 Usage: check_gguf.py OCTAVO_BINARY [CASE ...]
 """
 import json
@@ -53,7 +55,8 @@ CASES = {
     "gpt2": ("GPT2", GPT2, "gpt2", "gpt2", "gpt-2", None),
 }
 FORMATS = ["F32", "BF16", "Q8_0", "Q4_K_M"]
-ALL_FORMATS = ["F16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q6_K", "Q5_K_M", "Q3_K_M", "Q2_K", "IQ4_NL"]  # of qwen3 alone
+# only for qwen3
+ALL_FORMATS = ["F16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q6_K", "Q5_K_M", "Q3_K_M", "Q2_K", "IQ4_NL"]
 PROMPT = list(range(5, 45))
 NEW = 24
 

@@ -1,9 +1,9 @@
-"""Renders every *.jinja of a directory with transformers and with Octavo and compares.
+"""Renders every *.jinja of a directory with transformers and with Octavo, and compares the results.
 
     python tools/goldens/check_real_templates.py TEMPLATE_DIR build/dev/render_chat [-v]
 
-Real models' templates belong to their makers, so none is in this repository: point this at a directory of your own.
-Both must render the same text, or both must refuse.
+Templates of real models belong to their makers, so the repository contains none: give the directory of your own
+copies. Both must render the same text, or both must refuse.
 """
 
 import difflib

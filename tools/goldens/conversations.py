@@ -1,6 +1,6 @@
-"""Conversations that every chat template is rendered with: what clients send, and the odd corners of it."""
+"""Conversations for tests of every chat template: usual requests of clients, and unusual ones."""
 
-NOW = 1763683200  # 2025-11-21 00:00:00 UTC: what strftime_now reads
+NOW = 1763683200  # 2025-11-21 00:00:00 UTC, the time of strftime_now
 
 _WEATHER = {
     "type": "function",
@@ -57,7 +57,7 @@ _TOOL_TURN = [
     {"role": "tool", "name": "current_weather", "tool_call_id": "call12345", "content": '{"celsius": 21.5}'},
 ]
 
-# Each: the arguments of apply_chat_template.
+# Each element: the arguments of apply_chat_template.
 CONVERSATIONS = [
     {"messages": [_user("Hello, who are you?")], "add_generation_prompt": True},
     {"messages": [_system("You are a terse poet."), _user("Write about <rain> & 'wind'.")],

@@ -22,14 +22,14 @@ SCALES_AT = {  # offsets of the f16 numbers in a block
     "IQ2_XS": [0],
     "IQ2_XXS": [0],
     "IQ1_S": [0],
-    "IQ1_M": [],  # the upper halves of its last bytes with odd offsets are the number
+    "IQ1_M": [],  # the upper halves of the last bytes with odd offsets form the number
     "TQ1_0": [52],
     "TQ2_0": [64],
 }
 
 
 def set_scales(blocks, name, numbers):
-    """numbers(count): f16 numbers, one for each block."""
+    """Sets the scales. numbers(count): returns f16 numbers, one for each block."""
     if name == "IQ1_M":
         bits = numbers(len(blocks)).view(np.uint16)
         for i in range(4):
@@ -39,13 +39,13 @@ def set_scales(blocks, name, numbers):
 
 
 def random_blocks(random, name, numbers):
-    """u8 [blocks, bytes of a block] for `numbers` numbers; the scales are random bits, too."""
+    """Returns u8 [blocks, bytes of a block] for `numbers` numbers. The scales are random bits as well."""
     per_block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
     return random.integers(0, 256, (numbers // per_block, size), dtype=np.uint8)
 
 
 def blocks_like(data, name):
-    """Random blocks with the shape and the spread of `data`, for formats that the gguf package only reads."""
+    """Returns random blocks with the shape and spread of `data`, for formats that the gguf package can only read."""
     blocks = random_blocks(np.random.default_rng(data.size), name, data.size)
     set_scales(blocks, name, lambda count: np.ones(count, np.float16))
     rows = blocks.reshape(len(data), -1)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Cases of make_encoder_goldens.py and T5's of make_source_goldens.py as GGUF files beside their checkpoints, with the same numbers in BF16,
-as llama.cpp's own conversion writes them: names, metadata, positions that begin at 0, norms by 1 + w as such; T5's with their tokenizer.
+"""Writes cases of make_encoder_goldens.py, and T5's of make_source_goldens.py, as GGUF files in the folders of their
+checkpoints. The numbers are the same, in BF16. Names and metadata are those of llama.cpp's conversion; positions
+begin at 0, and norms by 1 + w are stored as such. T5's files contain their tokenizer.
 
 Usage: gguf_encoders.py DIRECTORY ...
 """
@@ -14,9 +15,11 @@ from safetensors.torch import load_file
 
 ARCHITECTURES = {"BertModel": "bert", "RobertaModel": "bert", "NomicBertModel": "nomic-bert", "ModernBertModel": "modern-bert", "Gemma3TextModel": "gemma-embedding",
                  "JinaEmbeddingsV3Model": "jina-bert-v3", "Qwen3Model": "qwen3", "XLMRobertaForSequenceClassification": "bert", "ModernBertForSequenceClassification": "modern-bert",
-                 "Qwen3ForCausalLM": "qwen3", "T5ForConditionalGeneration": "t5", "T5EncoderModel": "t5encoder", "EuroBertModel": "eurobert"}  # Qwen3ForCausalLM: a reranker of words
-WORDS = (7, 11)  # that it says for yes and for no
-POOLING = {"bert": gguf.PoolingType.CLS, "modern-bert": gguf.PoolingType.CLS, "qwen3": gguf.PoolingType.LAST}  # of others: the mean
+                 # Qwen3ForCausalLM: a reranker of words
+                 "Qwen3ForCausalLM": "qwen3", "T5ForConditionalGeneration": "t5", "T5EncoderModel": "t5encoder", "EuroBertModel": "eurobert"}
+WORDS = (7, 11)  # tokens for yes and for no
+# others use the mean
+POOLING = {"bert": gguf.PoolingType.CLS, "modern-bert": gguf.PoolingType.CLS, "qwen3": gguf.PoolingType.LAST}
 
 
 def add_metadata(writer, arch, config, offset):
@@ -93,7 +96,7 @@ def add_t5(writer, arch, config):
 
 
 def in_usual_words(config):
-    """Nomic's own, which are GPT-2's."""
+    """Renames Nomic's fields, which are GPT-2's."""
     names = {"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_inner": "intermediate_size", "n_positions": "max_position_embeddings",
              "layer_norm_epsilon": "layer_norm_eps"}
     config |= {"rope_parameters": {"rope_theta": config["rotary_emb_base"]}}
@@ -137,7 +140,7 @@ def write(directory):
             data = data[offset:]
         if arch == "gemma-embedding" and name.endswith("norm.weight"):
             data = data + 1
-        if name.startswith("classifier.out_proj"):  # which not every architecture has in the package gguf
+        if name.startswith("classifier.out_proj"):  # the package gguf lacks it for some architectures
             new = name.replace("classifier.out_proj", "cls.output")
         else:
             new = names.get_name(name, try_suffixes=(".weight", ".bias")) or names.get_name("model." + name, try_suffixes=(".weight", ".bias"))

@@ -1,6 +1,7 @@
-"""Transformers models as GGUF files, as llama.cpp's own conversion writes them: names, orders of rows, metadata.
+"""Writes transformers models as GGUF files, like llama.cpp's conversion: names, orders of rows, metadata.
 
-Needs torch, transformers, gguf (of llama.cpp's sources: PyPI's 0.19 has no deepseek32) and, for the K formats, llama-cpp-python.
+Needs torch, transformers, gguf (from llama.cpp's sources: PyPI's 0.19 has no deepseek32) and, for the K formats,
+llama-cpp-python.
 """
 import ctypes
 import json
@@ -38,9 +39,10 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "HYV3ForCausalLM": "hy_v3", "Jais2ForCausalLM": "jais2", "KimiLinearForCausalLM": "kimi-linear", "MellumForCausalLM": "mellum", "MiniCPM3ForCausalLM": "minicpm3",
                  "MiniMaxForCausalLM": "minimax-01", "DbrxForCausalLM": "dbrx", "DeciLMForCausalLM": "deci", "MiMoV2FlashForCausalLM": "mimo2", "Step3p5ForCausalLM": "step35"}
 INTERLEAVED = ("arcee", "bailingmoe", "deci", "deepseek", "granite", "granite_swa", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "olmo", "smollm3", "xverse")
-# Architectures without a gate of the shared experts, unlike transformers' networks that replace them.
+# Architectures without a gate of the shared experts. The networks of transformers that replace them have
+# one.
 NO_SHARED_GATES = ("bailingmoe", "deepseek")
-# Where the package gguf does not know an architecture, or not all of its tensors: architectures with tensors of the same names.
+# Architectures with tensors of the same names, for those that the package gguf does not know completely.
 NAMES_LIKE = ("bailingmoe2", "gpt-oss", "kimi-linear", "deepseek2")
 LATENT = ("deepseek2", "deepseek32", "kimi-linear", "minicpm3", "mistral4", "glm-dsa")
 PLAIN = ("hc_attn_", "hc_ffn_", "output_hc_", "_compressor_ape", "_compressor_norm")
@@ -51,20 +53,21 @@ FUSED_QKV = ("bailingmoe2", "plamo3")
 
 
 def arch_of(model):
-    """The architecture of its class, or the one that it replaces: `stands_for` of its configuration."""
+    """Returns the architecture of the model's class, or the one that it replaces: `stands_for` of its
+    configuration."""
     arch = getattr(model.config, "stands_for", None) or ARCHITECTURES[type(model).__name__]
     return "nemotron_h_moe" if arch == "nemotron_h" and "moe" in model.config.layers_block_type else arch
 
 
 class Open(torch.nn.Module):
-    """In place of the gate of a shared expert: it always counts in full."""
+    """Replaces the gate of a shared expert: the expert always counts in full."""
 
     def forward(self, x):
         return torch.full(x.shape[:-1] + (1,), 1e4, dtype=x.dtype)
 
 
 def stand_for(model, arch):
-    """Lets a transformers network replace one that transformers lacks and that computes the same."""
+    """Marks a transformers network as a replacement for one that transformers lacks and that computes the same."""
     model.config.stands_for = arch
     for module in model.modules() if arch in NO_SHARED_GATES else ():
         if hasattr(module, "shared_expert_gate"):
@@ -83,7 +86,7 @@ class TensorNames:
 
 
 def interleave(tensor, heads):
-    """Rows of halves, as transformers rotates them, in the order of pairs."""
+    """Reorders rows from halves, as transformers rotates them, to pairs."""
     return tensor.reshape(heads, 2, tensor.shape[0] // heads // 2, *tensor.shape[1:]).swapaxes(1, 2).reshape(tensor.shape)
 
 
@@ -114,7 +117,7 @@ def by_group(tensor, heads, groups):
 
 
 def tiled(tensor, axis, keys, values, dim):
-    """Heads of values that lie key head by key head, as ones of different key heads take turns."""
+    """Reorders value heads that are grouped by key head, so that those of different key heads alternate."""
     shape = tensor.shape[:axis] + (keys, values // keys, dim) + tensor.shape[axis + 1:]
     return tensor.reshape(shape).swapaxes(axis, axis + 1).reshape(tensor.shape)
 
@@ -124,7 +127,7 @@ def untiled(tensor, axis, keys, values, dim):
 
 
 def delta_transform(name, config):
-    """The same of a gated delta net: Qwen3.5's value heads take turns, Qwen3-Next's do not."""
+    """Returns these functions for a gated delta net. Qwen3.5's value heads alternate, Qwen3-Next's do not."""
     keys, values, dim = config.linear_num_key_heads, config.linear_num_value_heads, config.linear_value_head_dim
     there, back = (tiled, untiled) if config.model_type.startswith("qwen3_5") else (lambda t, *_: t, lambda t, *_: t)
     first = 2 * keys * config.linear_key_head_dim
@@ -142,7 +145,7 @@ def delta_transform(name, config):
 
 
 def falcon_h1_factor(name, config):
-    """The factor by which the conversion multiplies a matrix of Falcon-H1: a number, or one for each row."""
+    """Returns the factor by which the conversion multiplies a matrix of Falcon-H1: a number, or one for each row."""
     if "mamba.in_proj" in name:
         states = config.mamba_n_groups * config.mamba_d_state
         sizes = [config.mamba_d_ssm] * 2 + [states] * 2 + [config.mamba_n_heads]
@@ -155,7 +158,8 @@ def falcon_h1_factor(name, config):
 
 
 def mamba_transform(name, config):
-    """The same of a Mamba mixer: rates in place of their logarithms; Mamba2's numbers of heads are columns, and its norms have a row a group."""
+    """Returns these functions for a Mamba mixer. Rates replace their logarithms. Mamba2's values of heads are
+    columns, and its norms have one row for each group."""
     second = hasattr(config, "n_groups") or hasattr(config, "mamba_n_groups")
     column = (lambda t: t.reshape(-1, 1)) if second else (lambda t: t)
     if name.endswith("A_log"):
@@ -169,7 +173,7 @@ def mamba_transform(name, config):
 
 
 def transform(name, config, arch):
-    """(there, back) of a tensor of transformers' name."""
+    """Returns (there, back) for a tensor with this name in transformers."""
     kind, heads = config.model_type, getattr(config, "num_attention_heads", 0)
     if arch == "kimi-linear":
         if name.endswith("A_log"):
@@ -205,13 +209,13 @@ def transform(name, config, arch):
 
 
 def layer_heads(arch, config):
-    """Heads and key heads of each layer."""
+    """Returns the numbers of heads and key heads of each layer."""
     heads, key_heads = config.num_attention_heads, config.num_key_value_heads
     slides = [kind == "sliding_attention" for kind in getattr(config, "layer_types", None) or [None] * config.num_hidden_layers]
     if arch == "deci":
         groups = [None if block["attention"].get("no_op") else block["attention"]["n_heads_in_group"] for block in config.block_configs]
         return [heads if group else 0 for group in groups], [heads // group if group else 0 for group in groups]
-    if arch == "mimo2":  # and of a layer of multi-token prediction
+    if arch == "mimo2":  # and those of a multi-token-prediction layer
         return [heads] * (len(slides) + 1), [2 * key_heads if one else key_heads for one in (*slides, True)]
     if arch == "step35":
         return [config.num_sliding_attention_heads if one else heads for one in slides], [key_heads] * len(slides)
@@ -219,7 +223,7 @@ def layer_heads(arch, config):
 
 
 def full_heads(config):
-    """Gemma 4: the size and number of heads of full attention."""
+    """Returns the size and number of heads of Gemma 4's full attention."""
     fields = config.to_dict()
     own = next(iter(fields["per_layer_config"].values()))
     return own["head_dim"], own.get("num_key_value_heads") or fields["num_key_value_heads"]
@@ -284,7 +288,7 @@ def add_rope(writer, arch, config):
 
 
 def add_experts(writer, arch, experts, first):
-    """first(names): the first of these fields that exists."""
+    """first(names): returns the first of these fields that exists."""
     writer.add_expert_count(experts)
     writer.add_expert_used_count(first("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "top_k_experts"))
     if arch == "llama4":
@@ -454,7 +458,7 @@ def add_dbrx(writer, config):
 
 
 def deci_widths(config):
-    """The width of each layer's MLP."""
+    """Returns the width of each layer's MLP."""
     rounded = lambda multiple: -(-int(2 * multiple * config.hidden_size / 3) // 256) * 256
     return [0 if block["ffn"].get("no_op") else rounded(block["ffn"]["ffn_mult"]) for block in config.block_configs]
 
@@ -474,7 +478,7 @@ def add_rwkv7(writer, config):
 
 
 def rwkv7_name(names, name):
-    """As the conversion renames flash-linear-attention's tensors before it looks them up."""
+    """Renames flash-linear-attention's tensors as the conversion does before it looks them up."""
     for ours, theirs in (("ffn", "feed_forward"), ("attn", "attention"), ("_lora.lora.0.weight", "1.weight"), ("_lora.lora.2.weight", "2.weight"),
                          ("_lora.lora.2.bias", "0.weight"), ("feed_forward_norm", "ln2"), ("g_norm", "ln_x")):
         name = name.replace(ours, theirs)
@@ -555,7 +559,7 @@ def add_metadata(writer, arch, config):
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
     if arch == "nemotron_h":
-        pass  # the configuration has experts all the same
+        pass  # the configuration has experts nevertheless
     elif experts := first("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"):
         add_experts(writer, arch, experts, first)
     if arch in ("command-r", "cohere2", "cohere2moe"):
@@ -566,7 +570,8 @@ def add_metadata(writer, arch, config):
 
 
 def add_tokenizer(writer, size, directory, model, pre, bos=None):
-    """The tokenizer of a directory, padded to this number of tokens: model "gpt2" (byte-level BPE) or "llama" (SentencePiece)."""
+    """Adds the tokenizer of a directory, padded to `size` tokens. model: "gpt2" (byte-level BPE) or "llama"
+    (SentencePiece)."""
     directory = pathlib.Path(directory)
     tokenizer = json.loads((directory / "tokenizer.json").read_text())
     added = {t["id"]: t for t in tokenizer["added_tokens"]}
@@ -615,18 +620,18 @@ def add_tokenizer(writer, size, directory, model, pre, bos=None):
 
 
 def whole_latents(config):
-    """As files of 2024 have them."""
+    """Returns whether latents are stored as in files of 2024."""
     return getattr(config, "n_shared_experts", 2) == 2
 
 
 def key_head_parts(config):
-    """Rows of queries, keys, values and gates that belong to a key head of a gated delta net."""
+    """Returns the rows of queries, keys, values and gates of each key head of a gated delta net."""
     values = config.linear_num_value_heads // config.linear_num_key_heads * config.linear_value_head_dim
     return [config.linear_key_head_dim] * 2 + [values] * 2
 
 
 def delta_rows(tensor, config):
-    """Key head by key head -> queries, keys and values; gates."""
+    """Reorders rows from key heads to queries, keys and values; gates."""
     ends = np.cumsum(key_head_parts(config))
     heads = np.split(tensor.reshape(config.linear_num_key_heads, ends[-1], -1), ends[:-1], 1)
     rows = [head.reshape(-1, tensor.shape[1]) for head in heads]
@@ -641,7 +646,8 @@ def delta_heads(parts, config):
 
 
 def pieces(name, config):
-    """The names of the tensors that one of transformers becomes, and functions from and to their arrays."""
+    """Returns the names of the tensors that one tensor of transformers becomes, and functions from and to their
+    arrays."""
     one = ([name], lambda t: [t], lambda parts: parts[0])
     for scale, tensor in (("router.scale", "ffn_gate_inp.scale"), ("router.per_expert_scale", "ffn_down_exps.scale")):
         if name.endswith(scale):
@@ -650,7 +656,8 @@ def pieces(name, config):
         return [name + ".weight"], *one[1:]
     if name.endswith((".sinks", ".experts.down_proj", "mixer.experts.up_proj")):
         one = ([name + ".weight"], *one[1:])
-    if ".experts.mlp." in name:  # of DBRX: units of an expert behind those of another; the last matrix's are its columns
+    if ".experts.mlp." in name:  # DBRX: the units of an expert follow those of another; in the last matrix
+                                 # they are columns
         units = lambda t: t.reshape(config.ffn_config.moe_num_experts, -1, t.shape[1])
         if name.endswith("w2"):
             return [name + ".weight"], lambda t: [units(t).swapaxes(1, 2)], lambda parts: parts[0].swapaxes(1, 2).reshape(-1, parts[0].shape[1])
@@ -701,8 +708,8 @@ def experts_of(config):
     return getattr(config, "num_local_experts", 1)
 
 
-# Names that the gguf package lacks, by architecture, or by the one that it replaces: of a layer's tensors,
-# and of others.
+# Names that the gguf package lacks, by architecture or by the one that it replaces: first of a layer's
+# tensors, then of others.
 OWN_NAMES = {
     "plamo3": {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"},
     "minimax": {"self_attn.qkv_proj": "attn_qkv", "self_attn.output_gate": "attn_gate", "self_attn.out_proj": "attn_output", "self_attn.norm": "attn_norm_2"},
@@ -723,7 +730,7 @@ def stored_name(names, name, config):
         return rwkv7_name(names, name)
     stem, layer = name.removesuffix(".weight"), re.match(r"model\.layers\.(\d+)\.", name)
     if found := OWN_NAMES.get(getattr(config, "stands_for", None) or config.model_type, {}).get(stem[layer.end():] if layer else stem):
-        if config.model_type == "gemma3_text" and found.startswith("post_"):  # PLaMo's files leave the end out
+        if config.model_type == "gemma3_text" and found.startswith("post_"):  # PLaMo's files omit the suffix
             return f"blk.{layer[1]}.{found}"
         return f"blk.{layer[1]}.{found}.weight" if layer else f"{found}.weight"
     if name.endswith(".scale"):
@@ -742,7 +749,8 @@ def stored_name(names, name, config):
 
 
 def stacked(state, arch):
-    """Matrices of a list of Gemma 3n as one tensor, and others that files have in one."""
+    """Returns the tensors with Gemma 3n's lists of matrices as one tensor each, and with others that files
+    combine."""
     stacks = {}
     if arch in FUSED_QKV:
         for name in [name for name in state if name.endswith("q_proj.weight")]:
@@ -755,7 +763,7 @@ def stacked(state, arch):
     for name in [name for name in state if "altup_" in name]:
         stem, number, _ = name.rsplit(".", 2)
         stacks.setdefault(stem + ".weight", {})[int(number)] = state.pop(name)
-    for name in [name for name in state if ".attn.x_" in name]:  # of RWKV-7
+    for name in [name for name in state if ".attn.x_" in name]:  # for RWKV-7
         stacks.setdefault(name[:-1] + "x", {})["rwkvag".index(name[-1])] = state.pop(name)
     return dict(state, **{name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in stacks.items()})
 
@@ -779,14 +787,15 @@ def unstacked(state, config):
 
 
 def encode(data, kind):
-    """The blocks of a matrix; random ones if the gguf package cannot quantise to this format."""
+    """Returns the blocks of a matrix. They are random if the gguf package cannot quantise to this format."""
     if kind.name.startswith(("IQ", "TQ")):
         return gguf_blocks.blocks_like(data, kind.name)
     return gguf.quants.quantize(data, kind)
 
 
 def write(model, path, formats, tokenizer=None):
-    """formats(name, tensor) -> gguf.GGMLQuantizationType of a matrix. tokenizer: arguments of add_tokenizer."""
+    """Writes the file. formats(name, tensor): returns gguf.GGMLQuantizationType of a matrix. tokenizer: arguments of
+    add_tokenizer."""
     config = model.config
     arch = arch_of(model)
     writer = gguf.GGUFWriter(str(path), arch)
@@ -818,7 +827,7 @@ def write(model, path, formats, tokenizer=None):
                 data = data.reshape(-1)
             kind = formats(new, data) if matrix and not any(part in new for part in RWKV7_PLAIN + PLAIN) else gguf.GGMLQuantizationType.F32
             writer.add_tensor(new, encode(data, kind), raw_dtype=kind)
-            if new.startswith("blk.0.time_mix_a"):  # what nothing reads, and llama.cpp wants to be there
+            if new.startswith("blk.0.time_mix_a"):  # a tensor that nothing reads, but llama.cpp requires
                 writer.add_tensor(new.replace("mix_a", "mix_v"), gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -827,7 +836,7 @@ def write(model, path, formats, tokenizer=None):
 
 
 def requantize(source, target, kind):
-    """llama.cpp's own quantisation, to "Q4_K_M" and the like."""
+    """Quantises with llama.cpp, to "Q4_K_M" and similar formats."""
     import llama_cpp
     params = llama_cpp.llama_model_quantize_default_params()
     params.ftype = getattr(llama_cpp, f"LLAMA_FTYPE_MOSTLY_{kind}")
@@ -837,7 +846,7 @@ def requantize(source, target, kind):
 
 
 def load_back(model, path):
-    """Gives the model the numbers that the file holds."""
+    """Sets the model's numbers to those of the file."""
     config, arch = model.config, arch_of(model)
     names = TensorNames(arch, config.num_hidden_layers)
     stored = {t.name: t for t in gguf.GGUFReader(str(path)).tensors}

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Makes tests/data/adapters/: random LoRA adapters of models in tests/data/models and vision, and what PEFT computes with them.
+"""Makes tests/data/adapters/: random LoRA adapters of models in tests/data/models and vision, and PEFT's results with
+them.
 
 Needs torch, transformers and peft (made with 2.13, 5.23 and 0.21). Usage: make_adapter_goldens.py DATA_DIR [CASE ...]
 
-A case is named like its base model and is a directory with adapter_config.json, adapter_model.safetensors and
+A case has the name of its base model. It is a directory with adapter_config.json, adapter_model.safetensors and
 golden.safetensors:
-  ids     I32 [n]         the prompt
-  logits  F32 [n, vocab]  of every position, computed in f32
-Of a model that sees (tests/data/vision/NAME/adapter), there are the logits of the last 60 tokens of the conversation in the model's own golden file.
+
+    ids     I32 [n]         the prompt
+    logits  F32 [n, vocab]  of every position, computed in f32
+
+For vision models (tests/data/vision/NAME/adapter), the logits are those of the last 60 tokens of the conversation in
+the model's golden file.
 """
 import json
 import os
@@ -40,9 +44,10 @@ CASES = {
                   rank_pattern={"v_proj": 5, "^model.layers.0.self_attn.q_proj": 1}, alpha_pattern={"layers.1.mlp.down_proj": 2, "q_proj": 9}),
     "gpt_oss": dict(r=3, lora_alpha=6, target_modules=["o_proj"], target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]),
 }
-# As PEFT wrote them while each expert was a module: transformers and PEFT of today still read such folders.
+# The layout that PEFT wrote when each expert was a module. Current transformers and PEFT still read such
+# folders.
 EACH_EXPERT = {"mixtral": dict(r=2, lora_alpha=6, target_modules=["q_proj", "w1", "w2", "w3"])}
-# Only the language model.
+# Adapts only the language model.
 SEEING = {"qwen2_vl": dict(r=4, lora_alpha=8, target_modules=r".*language_model.*\.(q_proj|v_proj|gate_proj|down_proj)")}
 
 
@@ -51,7 +56,7 @@ def random_numbers(shape, generator):
 
 
 def write_each_expert(directory, model, config, generator):
-    """The shapes of Mixtral's layers: w1 and w3 [hidden, dim], w2 [dim, hidden]."""
+    """Writes the shapes of Mixtral's layers: w1 and w3 [hidden, dim], w2 [dim, hidden]."""
     c = model.config
     shapes = {"w1": (c.intermediate_size, c.hidden_size), "w2": (c.hidden_size, c.intermediate_size), "w3": (c.intermediate_size, c.hidden_size)}
     modules = {}
@@ -80,7 +85,7 @@ def write_random(directory, model, config, generator):
 
 
 def conversation(base):
-    """The inputs of the model's golden file."""
+    """Returns the inputs of the model's golden file."""
     ids = load_file(os.path.join(base, "golden.safetensors"))["ids"].long()[None]
     pictures = [Image.open(os.path.join(base, name)).convert("RGB") for name in ("rgb.png", "photo.jpg")]
     inputs = transformers.Qwen2VLImageProcessorPil.from_pretrained(base)(pictures, return_tensors="pt")

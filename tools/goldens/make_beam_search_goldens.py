@@ -1,10 +1,11 @@
-"""Beam search of the shipped model by transformers: tests/data/beam_search/demo.json.
+"""Makes tests/data/beam_search/demo.json: beam search of the demo model by transformers.
 
     python tools/goldens/make_beam_search_goldens.py
 
-float32, and a score is the sum of log-probabilities (length_penalty 0; otherwise transformers divides by a power of the
-answer's length, vLLM of the prompt's and the answer's). No token ends a text: transformers takes an end only where it is
-among the num_beams best continuations of a step, vLLM wherever it is among the 2 * num_beams likeliest of a beam.
+Everything is in float32. A score is the sum of log-probabilities (length_penalty 0), because transformers divides by
+a power of the answer's length, and vLLM by one of the length of prompt and answer. No token ends a text, because
+transformers accepts an end only among the num_beams best continuations of a step, and vLLM anywhere among the 2 *
+num_beams likeliest of a beam.
 """
 
 import json

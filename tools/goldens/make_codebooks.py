@@ -1,7 +1,7 @@
-"""The codebooks of GGUF's IQ formats, as the gguf package has them.
+"""Writes the codebooks of GGUF's IQ formats to src/tensor/codebooks.cc, from the gguf package.
 
-Writes src/tensor/codebooks.cc. An entry of 8 numbers has 2 bits for each, an entry of 4 numbers has 3 bits for each. The first
-number is in the lowest bits. The bits are the index of the number in the ascending list of the book's numbers.
+An entry of 8 numbers has 2 bits for each, an entry of 4 numbers has 3 bits for each. The first number is in the
+lowest bits. The bits are the index of the number in the ascending list of the codebook's numbers.
 
     python tools/goldens/make_codebooks.py
 """

@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
-"""Makes tests/data/drafters/: tiny random checkpoints of what proposes from hidden states, and what torch computes with them.
+"""Makes tests/data/drafters/: small random checkpoints of methods that propose tokens from hidden states, and torch's
+results with them.
 
-Needs torch and transformers (made with 2.15 and 5.23). Layers and targets are transformers'; what is around a layer is
-written here, from the definitions: multi-token prediction of DeepSeek-V3 (arXiv:2412.19437, section 2.2) and MiMo (the
-modeling_mimo.py of its checkpoint), EAGLE (arXiv:2401.15077), EAGLE-3 (arXiv:2503.01840), Medusa (arXiv:2401.10774), MLP
-speculators (arXiv:2404.19124). As in vLLM, a predictor reads the target's hidden states behind its final norm.
+Needs torch and transformers (made with 2.15 and 5.23). Layers and targets are transformers'. The code around a layer
+is written here, from the definitions: multi-token prediction of DeepSeek-V3 (arXiv:2412.19437, section 2.2) and MiMo
+(the modeling_mimo.py of its checkpoint), EAGLE (arXiv:2401.15077), EAGLE-3 (arXiv:2503.01840), Medusa
+(arXiv:2401.10774), MLP speculators (arXiv:2404.19124). As in vLLM, a predictor reads the target's hidden states after
+its final norm.
+
 Usage: make_drafter_goldens.py OUT_DIR
 
-A folder has a target, or a head for the target `llama`, and golden.safetensors (not `markov` and its heads, which are for tests of the engine):
-  ids         I32 [n]            the text
-  logits      F32 [n - 1, vocab] behind each of its tokens but the first
-  next_logits F32 [vocab]        behind the likeliest next token, when the drafter reads its own row for it
-or, of Medusa heads and MLP speculators:
-  ids         I32 [n]
-  logits      F32 [places, n - places, vocab]   of each place, from each token's hidden state and the text's tokens behind it
-Weights are stored in bf16; all is computed in f32.
+A folder has a target, or a head for the target `llama`, and golden.safetensors (not `markov` and its heads, which are
+for tests of the engine):
+
+    ids         I32 [n]            the text
+    logits      F32 [n - 1, vocab] after each of its tokens except the first
+    next_logits F32 [vocab]        after the likeliest next token, if the drafter reads its own row for it
+
+For Medusa heads and MLP speculators:
+
+    ids         I32 [n]
+    logits      F32 [places, n - places, vocab]   of each position, from each token's hidden state and the tokens after it
+
+Weights are stored in bf16. Everything is computed in f32.
 """
 import json
 import os
@@ -45,7 +53,7 @@ MIMO = dict(COMMON, hidden_size=48, intermediate_size=64, num_hidden_layers=2, n
 
 
 def randomise(module, generator):
-    """With a scale that keeps numbers near 1, rounded to bf16."""
+    """Sets random weights with a scale that keeps numbers near 1, rounded to bf16."""
     with torch.no_grad():
         for name, p in list(module.named_parameters()) + list(module.named_buffers()):
             if not p.is_floating_point() or "inv_freq" in name:
@@ -71,7 +79,7 @@ def rms_norm(dim, generator, eps=1e-6):
 
 
 def run_layer(model, layer, x):
-    """A decoder layer of the target's class over [n, dim]."""
+    """Runs a decoder layer of the target's class over [n, dim]."""
     n = len(x)
     positions = torch.arange(n)[None]
     mask = torch.full((n, n), float("-inf")).triu(1)[None, None]
@@ -107,7 +115,7 @@ def config_of(model, **more):
 
 def make_predictor(out, name, kind, config, generator, hidden_first, normed_output, names, prefix, like=-1, norm=rms_norm, norm_prefix=None,
                    saved_config=None, split=True, **more):
-    """names: of the norms of token and row, of the product of both, and of the last norm, if there is one."""
+    """names: of the norms of token and row, of the product of both, and of the last norm (if it exists)."""
     model = target(kind, config, generator)
     dim, eps = config["hidden_size"], model.config.rms_norm_eps
     layer = randomise(type(model.model.layers[like])(model.config, like % config["num_hidden_layers"]), generator)
@@ -139,11 +147,11 @@ def make_predictor(out, name, kind, config, generator, hidden_first, normed_outp
 
 
 def make_hybrids(out):
-    """For models with recurrent layers; their predictor is like a layer with attention."""
+    """Makes predictors for models with recurrent layers. The predictor is a layer with attention."""
     generator = torch.Generator().manual_seed(3)
     names = ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm")
 
-    def norm(dim, generator, eps):  # of 1 + weight
+    def norm(dim, generator, eps):  # by 1 + weight
         return randomise(Qwen3NextRMSNorm(dim, eps), generator)
 
     def whole_config(model):
@@ -156,7 +164,7 @@ def make_hybrids(out):
 
 
 def split_experts(tensors):
-    """As checkpoints have them: a matrix for each expert."""
+    """Splits the experts as in checkpoints: one matrix for each expert."""
     split = {}
     for name, t in tensors.items():
         if name.endswith("experts.gate_up_proj"):
@@ -208,7 +216,7 @@ def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduce
     ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
 
     def run(rows, tokens):
-        """The residual behind the layer: its mixer sees embedding and row, each with its norm."""
+        """Returns the residual after the layer. Its mixer reads embedding and row, each after its norm."""
         n = len(rows)
         x = torch.cat([token_norm(embed(tokens)), hidden_norm(rows)], -1)[None]
         positions = torch.arange(n)[None]
@@ -221,7 +229,7 @@ def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduce
         return residual
 
     with torch.no_grad():
-        states = model.model(ids[None], output_hidden_states=True).hidden_states  # [i]: what layer i reads
+        states = model.model(ids[None], output_hidden_states=True).hidden_states  # [i]: input of layer i
         rows = fc(torch.cat([states[i][0] for i in ids_of_layers], -1))[:-1]
         y = run(rows, ids[1:])
         logits = head(final_norm(y))
@@ -241,13 +249,14 @@ def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduce
 
 
 def hidden_states(model, generator, places):
-    """The tokens of a text with at least `places` tokens after them: the text, and rows [n - places, dim]."""
+    """Returns a text, and rows [n - places, dim] of the tokens that have at least `places` tokens after them."""
     ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
     return ids, model.model(ids[None]).last_hidden_state[0][: TOKENS - places]
 
 
 def make_medusa(out, model, generator, name, block_name, output_name, bias, blocks, outputs, token_map, config):
-    """Blocks x + silu(W x + b), then an output matrix for each place, or one for all; of a smaller vocabulary where there is a token_map."""
+    """Makes blocks x + silu(W x + b), then an output matrix for each position or one for all, of a smaller vocabulary
+    if there is a token_map."""
     dim, places = LLAMA["hidden_size"], 3
     heads = [[linear(dim, dim, generator, bias) for _ in range(blocks)] for _ in range(places)]
     own = [linear(VOCAB, dim, generator) for _ in range(outputs)]
@@ -309,8 +318,8 @@ def speculator_config(inner, places, tied, scaled):
 
 
 def make_place_heads(out, llama, markov):
-    """Heads by place for `llama`; for `markov` ones that are often right: an MLP speculator that is a table of what follows a token, and
-    Medusa heads whose output matrices are fitted to what follows two and three places on."""
+    """Makes heads for `llama`, and for `markov` heads that are often right: an MLP speculator that is a table of next
+    tokens, and Medusa heads whose output matrices are fitted to the tokens at distances two and three."""
     generator = torch.Generator().manual_seed(2)
     medusa = dict(architectures=["MedusaModel"], model_type="medusa", hidden_size=LLAMA["hidden_size"], vocab_size=VOCAB, num_heads=3)
     make_medusa(out, llama, generator, "medusa", "blocks.{}.layers.{}", "lm_heads.{}", False, 2, 3, False, dict(medusa, num_hidden_layers=2))
@@ -339,7 +348,8 @@ def make_place_heads(out, llama, markov):
 
 
 def make_markov(out, generator):
-    """A target whose next token depends almost only on the last one, and an EAGLE head that knows only that token: often right."""
+    """Makes a target whose next token depends almost only on the last one, and an EAGLE head that reads only that
+    token and is often right."""
     model = target("Llama", dict(LLAMA, num_hidden_layers=2), generator)
     layer = type(model.model.layers[0])(model.config, 0)
     fc = torch.zeros(LLAMA["hidden_size"], 2 * LLAMA["hidden_size"])

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""Makes tests/data/encoders/: for each family of encoders a tiny random checkpoint, and what transformers computes with it.
+"""Makes tests/data/encoders/: for each family of encoders a small random checkpoint, and transformers' results with it.
 
 Needs torch and transformers (made with 2.13 and 5.23). Usage: make_encoder_goldens.py OUT_DIR [CASE ...]
 
 A case is a directory with config.json, model.safetensors and golden.safetensors:
-  ids     I32 [n]              the tokens of several sequences, one after the other
-  types   I32 [n]              their token types
-  starts  I32 [sequences + 1]  where each sequence begins
-  first, last, mean, max, mean_sqrt_len_tokens, weightedmean F32 [sequences, dim]   of models without labels: the first token's
-                               vector, the last one's, the mean of all, and what sentence-transformers calls so
-  tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1; of reward models and classifiers of tokens: their labels' logits
-  vectors, weights F32 [n, dim], [n, 1]   of BGE-M3: of all tokens, the vectors of length 1
-  scores      F32 [sequences, labels]  of classifiers: their logits; of rerankers that say a word: how much larger that of token
-                                       7 ("yes") is than that of token 11 ("no")
-  adapted     F32 [sequences, dim]     of a case with a folder `adapter`: the means with that LoRA adapter
-All is computed in f32, each sequence alone. Weights are stored in bf16.
+
+    ids     I32 [n]              the tokens of several sequences, one after the other
+    types   I32 [n]              their token types
+    starts  I32 [sequences + 1]  the start of each sequence
+    first, last, mean, max, mean_sqrt_len_tokens, weightedmean F32 [sequences, dim]
+                                 for models without labels: the vector of the first token, of the last one, the mean of all, and
+                                 sentence-transformers' poolings of these names
+    tokens      F32 [n, dim]             ColBERT: vectors of all tokens, with length 1; reward models, token classifiers: logits of the labels
+    vectors, weights F32 [n, dim], [n, 1]   BGE-M3: of all tokens; vectors have length 1
+    scores      F32 [sequences, labels]  classifiers: logits; rerankers by words: logit of token 7 ("yes") minus logit of token 11 ("no")
+    adapted     F32 [sequences, dim]     for a case with a folder `adapter`: the means with that LoRA adapter
+
+Everything is computed in f32, one sequence at a time. Weights are stored in bf16.
 """
 import json
 import os
@@ -29,7 +31,7 @@ import make_model_goldens
 
 LENGTHS = [1, 7, 40, 33, 290]
 OF_TOKENS = ("tokens", "vectors", "weights")
-YES, NO = 7, 11  # tokens of rerankers that say a word
+YES, NO = 7, 11  # tokens of rerankers by words
 
 # Odd sizes: heads of 24, an odd number of heads and labels.
 BERT = dict(vocab_size=97, hidden_size=72, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
@@ -44,7 +46,7 @@ DECODER = dict(vocab_size=97, hidden_size=48, intermediate_size=56, num_hidden_l
 
 
 class ColBert(transformers.BertPreTrainedModel):
-    """As colbert-ai stores it."""
+    """Like colbert-ai's files."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -57,7 +59,7 @@ class ColBert(transformers.BertPreTrainedModel):
 
 
 class BgeM3(transformers.XLMRobertaModel):
-    """BGE-M3 as FlagEmbedding computes it: the token heads are in separate files."""
+    """BGE-M3 as in FlagEmbedding. The token heads are in separate files."""
 
     def __init__(self, config):
         super().__init__(config, add_pooling_layer=False)
@@ -66,12 +68,12 @@ class BgeM3(transformers.XLMRobertaModel):
         self.post_init()
 
     def of_tokens(self, hidden):
-        """Vectors and weights, of the tokens that begin and end a text as well."""
+        """Returns vectors and weights, also of the tokens that begin and end a text."""
         return torch.nn.functional.normalize(self.colbert_linear(hidden), dim=-1), torch.relu(self.sparse_linear(hidden))
 
 
 class NomicExperts(torch.nn.Module):
-    """Nomic v2's experts: the softmax over all counts, and one bias is added to the sum."""
+    """Nomic v2's experts: the softmax is over all experts, and one bias is added to the sum."""
 
     def __init__(self, dim, hidden, count, chosen):
         super().__init__()
@@ -88,7 +90,7 @@ class NomicExperts(torch.nn.Module):
 
 
 class NomicMoe(transformers.JinaEmbeddingsV3Model):
-    """Nomic v2; Jina v3 computes the same except for experts and names."""
+    """Nomic v2. Except for experts and names, Jina v3 computes the same."""
 
     def __init__(self, config):
         super().__init__(config, add_pooling_layer=False)
@@ -98,11 +100,11 @@ class NomicMoe(transformers.JinaEmbeddingsV3Model):
 
 
 class PublishedJina(transformers.JinaEmbeddingsV3Model):
-    """Jina v3 as its authors have it: a change of low rank of each matrix for each task."""
+    """Jina v3 as published: each matrix has a low-rank change for each task."""
 
 
 def name_as_nomic(directory):
-    """Writes a NomicMoe as Nomic's own files have it."""
+    """Writes a NomicMoe with the names of Nomic's files."""
     path = os.path.join(directory, "model.safetensors")
     tensors = load_file(path)
     renamed = {}
@@ -130,7 +132,7 @@ def name_as_nomic(directory):
 
 
 class ColBertOfModernBert(transformers.ModernBertPreTrainedModel):
-    """As PyLate does, except that the matrix is in a separate folder."""
+    """Like PyLate's files, except that the matrix is in a separate folder."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -143,7 +145,7 @@ class ColBertOfModernBert(transformers.ModernBertPreTrainedModel):
 
 
 class ProcessReward(transformers.Qwen2PreTrainedModel):
-    """Qwen2ForProcessRewardModel, as Qwen2.5-Math-PRM has it beside its weights."""
+    """Qwen2ForProcessRewardModel, from the code in the repository of Qwen2.5-Math-PRM."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -157,11 +159,11 @@ class ProcessReward(transformers.Qwen2PreTrainedModel):
 
 
 class Reward(ProcessReward):
-    """Qwen2ForRewardModel, as Qwen2.5-Math-RM has it beside its weights."""
+    """Qwen2ForRewardModel, from the code in the repository of Qwen2.5-Math-RM."""
 
 
 class OneReward(transformers.LlamaPreTrainedModel):
-    """What InternLM2ForRewardModel computes."""
+    """Computes what InternLM2ForRewardModel does."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -178,7 +180,7 @@ def seeing_both_ways(model, input_ids):
 
 
 class LlamaBidirectionalModel(transformers.LlamaModel):
-    """As NVIDIA has it beside its retrievers' weights."""
+    """Like the code in the repositories of NVIDIA's retrievers."""
 
     def forward(self, input_ids, attention_mask=None):
         if attention_mask is None:
@@ -187,7 +189,7 @@ class LlamaBidirectionalModel(transformers.LlamaModel):
 
 
 class LlamaBidirectionalForSequenceClassification(transformers.LlamaPreTrainedModel):
-    """Scores of the mean."""
+    """Returns scores of the mean."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -200,7 +202,7 @@ class LlamaBidirectionalForSequenceClassification(transformers.LlamaPreTrainedMo
 
 
 class VoyageQwen3BidirectionalEmbedModel(transformers.Qwen3PreTrainedModel):
-    """As in Voyage AI's code beside its weights: the matrix follows each token, which is equivalent."""
+    """Like the code in Voyage AI's repository. Here the matrix is applied to each token, which is equivalent."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -214,7 +216,7 @@ class VoyageQwen3BidirectionalEmbedModel(transformers.Qwen3PreTrainedModel):
         return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=self.linear(rows))
 
 
-# The architectures of classes that transformers has not got, or has under another name.
+# Architectures of classes that transformers lacks, or that have other names there.
 ARCHITECTURES = {"ColBert": "HF_ColBERT", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel", "Reward": "Qwen2ForRewardModel",
                  "GteForSequenceClassification": "GteNewForSequenceClassification", "BgeM3": "XLMRobertaModel"}
 
@@ -277,7 +279,7 @@ CASES = {
 
 
 def move_linear(directory):
-    """Puts the matrix behind the encoder into a folder, as Sentence Transformers does."""
+    """Moves the matrix after the encoder into a folder, as Sentence Transformers does."""
     path = os.path.join(directory, "model.safetensors")
     tensors = load_file(path)
     linear = tensors.pop("linear.weight")
@@ -295,7 +297,7 @@ def move_linear(directory):
 
 
 def move_heads(directory):
-    """Puts BGE-M3's heads of tokens where its authors have them."""
+    """Moves BGE-M3's token heads to the files that its authors use."""
     path = os.path.join(directory, "model.safetensors")
     tensors = load_file(path)
     for name in ("colbert_linear", "sparse_linear"):
@@ -304,7 +306,7 @@ def move_heads(directory):
 
 
 def rename_internlm2(directory):
-    """Puts Llama's words into those of InternLM2's files."""
+    """Renames Llama's tensors to those of InternLM2's files."""
     path = os.path.join(directory, "model.safetensors")
     tensors = make_model_goldens.internlm2_tensors(load_file(path))
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
@@ -346,7 +348,7 @@ JINA_NAMES = {"embeddings.LayerNorm": "emb_ln", "self_attn.q_proj": "mixer.Wqkv"
 
 
 def publish_jina(directory, model):
-    """Writes random changes as well, and adds those of the last task to the model."""
+    """Writes random changes, and adds those of the last task to the model."""
     generator = torch.Generator().manual_seed(3)
     rank, alpha, parts = 4, 2, ("q_proj", "k_proj", "v_proj")
 
@@ -398,7 +400,8 @@ def make(directory, kind, config):
                 p.copy_(1 + 0.3 * torch.randn_like(p))
             else:
                 p.copy_((0.3 if p.dim() == 1 else 0.12) * torch.randn_like(p))
-            if name.endswith("mlp.bias") and not getattr(config, "experts_bias", True):  # of NomicExperts; GGUF files leave it out
+            # for NomicExperts; GGUF files omit it
+            if name.endswith("mlp.bias") and not getattr(config, "experts_bias", True):
                 p.zero_()
     model = model.to(torch.bfloat16)
     model.save_pretrained(directory)
@@ -408,7 +411,8 @@ def make(directory, kind, config):
             saved = json.load(file)
         with open(path, "w") as file:
             json.dump(saved | {"architectures": [ARCHITECTURES[kind.__name__]]}, file, indent=2)
-    model = kind.from_pretrained(directory, dtype=torch.float32).eval()  # its rotary frequencies were never rounded
+    # its rotary frequencies were never rounded
+    model = kind.from_pretrained(directory, dtype=torch.float32).eval()
     if kind.__name__.endswith("MaskedLM"):
         model = model.base_model
     if kind is PublishedJina:
@@ -417,7 +421,7 @@ def make(directory, kind, config):
     golden = {"ids": [], "types": [], "starts": [0]}
     rows = {}
     for length in LENGTHS:
-        # Not the padding token, from which RoBERTa counts positions differently.
+        # Excludes the padding token, from which RoBERTa counts positions differently.
         ids = torch.randint(3, config.vocab_size, (1, length), generator=generator)
         types = (torch.arange(length) >= length // 2).long()[None] * (getattr(config, "type_vocab_size", 0) > 1)
         with torch.no_grad():
@@ -437,7 +441,7 @@ def make(directory, kind, config):
             rows.setdefault("first", []).append(out.last_hidden_state[0, 0])
             rows.setdefault("last", []).append(out.last_hidden_state[0, -1])
             rows.setdefault("mean", []).append(out.last_hidden_state[0].mean(0))
-            # As the Pooling module of sentence-transformers computes them of one text.
+            # Poolings of one text as in the Pooling module of sentence-transformers.
             x, counts = out.last_hidden_state[0], torch.arange(1, length + 1).float()
             rows.setdefault("max", []).append(x.max(0).values)
             rows.setdefault("mean_sqrt_len_tokens", []).append(x.sum(0) / length**0.5)
@@ -462,7 +466,7 @@ def make(directory, kind, config):
         name_as_nomic(directory)
     if kind is OneReward:
         rename_internlm2(directory)
-    if kind is transformers.GteForSequenceClassification:  # under the names of Alibaba's own files
+    if kind is transformers.GteForSequenceClassification:  # with the names of Alibaba's files
         path = os.path.join(directory, "model.safetensors")
         save_file({name.replace("gte.", "new."): tensor for name, tensor in load_file(path).items()}, path)
 

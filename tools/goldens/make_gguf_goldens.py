@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/data/gguf/: tiny random models as GGUF files, and what transformers computes with the numbers in them.
+"""Makes tests/data/gguf/: small random models as GGUF files, and transformers' results with their numbers.
 
-A case is a directory with model.gguf (or its parts) and golden.safetensors as make_model_goldens.py describes it.
+A case is a directory with model.gguf (or its parts) and golden.safetensors, which make_model_goldens.py describes.
+
 Usage: make_gguf_goldens.py OUT_DIR [CASE ...]
 """
 import os
@@ -42,8 +43,8 @@ HYBRID_EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_siz
 MAMBA2 = dict(mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2)
 FALCON = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
 
-# name: (class, configuration, format of the matrices); for networks that transformers lacks, also the
-# architecture that this equivalent class replaces
+# name: (class, configuration, format of the matrices). For networks that transformers lacks, also the
+# architecture that this equivalent class replaces.
 CASES = {
     "exaone": ("Llama", dict(BASE, rope_parameters=LLAMA3), "Q4_0", "exaone"),
     "xverse": ("Llama", BASE, "Q4_0", "xverse"),
@@ -239,13 +240,13 @@ def random_model(name, fields, stands_for=None):
             less_one = "gemma" in config.model_type and not config.model_type.startswith(("gemma3n", "gemma4")) or config.model_type.startswith(("qwen3_5", "qwen3_next", "step3p5")) and "linear_attn" not in parameter_name
             p.copy_(torch.randn(p.shape) * (3 / max(p.shape)) ** 0.5 + (1 if norm and not less_one and p.ndim == 1 else 0))
             if parameter_name.endswith("A_log"):
-                p.sub_(2)  # states that remember
+                p.sub_(2)  # states decay slowly
             if parameter_name.endswith(("mlp.gate.weight", "router.weight", "router.layer.weight", "gate.wg.weight")):
-                p.mul_(4)  # so that roundings rarely turn a choice
+                p.mul_(4)  # rounding rarely changes a selection of experts
         for buffer_name, b in model.named_buffers():
-            if buffer_name.endswith("bias"):  # of the choice of experts
+            if buffer_name.endswith("bias"):  # bias of the selection of experts
                 b.copy_(torch.randn(b.shape) * 0.3)
-            if buffer_name.endswith("tid2eid"):  # each token's experts differ
+            if buffer_name.endswith("tid2eid"):  # each token has different experts
                 b.copy_(torch.rand(len(b), config.n_routed_experts).argsort(-1)[:, :b.shape[1]])
             if buffer_name.endswith("layer_scalar"):
                 b.copy_(torch.rand(b.shape) + 0.5)
@@ -253,7 +254,7 @@ def random_model(name, fields, stands_for=None):
 
 
 def mixed(name, tensor):
-    """Each part of a fused projection has a different format, one of them plain."""
+    """Each part of a fused projection has a different format. One part is not quantised."""
     return gguf.GGMLQuantizationType[{"attn_q": "Q8_0", "attn_k": "Q4_0", "attn_v": "F16", "ffn_gate": "Q5_0",
                                       "ffn_up": "Q8_0"}.get(name.split(".")[-2], "F16")]
 
@@ -269,7 +270,7 @@ def iq(name, tensor):
 
 
 def split(path):
-    """The file in two, metadata in the first."""
+    """Splits the file in two. The metadata is in the first one."""
     reader = gguf.GGUFReader(str(path))
     middle = len(reader.tensors) // 2
     for number, tensors in enumerate((reader.tensors[:middle], reader.tensors[middle:])):

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Makes tests/data/models/: for each family tiny random checkpoints, and what transformers computes with them.
+"""Makes tests/data/models/: for each family small random checkpoints, and transformers' results with them.
 
-Needs torch and transformers (made with 2.15 and 5.23; any version that knows the architectures gives the same
-numbers to within single precision). Usage: make_model_goldens.py OUT_DIR [CASE ...]
+Needs torch and transformers (made with 2.15 and 5.23; every version that knows the architectures gives the same
+numbers, to single precision). Usage: make_model_goldens.py OUT_DIR [CASE ...]
 
 A case is a directory with config.json, model.safetensors (or shards) and golden.safetensors:
-  ids      I32 [n]         the prompt
-  logits   F32 [n, vocab]  of every position, computed in f32 with the weights as they are stored
-  bf16_kl  F32 [n]         KL(f32 || transformers' own bf16) at every position; absent unless stored in bf16
-  max_model_len I32 [1]    what the rotary embedding was stretched for; absent: no matter
-Quantised ones go to ../quantized. Weights are stored in bf16, so that the f32 and the bf16 run start from the same numbers.
+
+    ids      I32 [n]         the prompt
+    logits   F32 [n, vocab]  of every position, computed in f32 with the stored weights
+    bf16_kl  F32 [n]         KL(f32 || transformers' bf16) at every position; absent if weights are not stored in bf16
+    max_model_len I32 [1]    length for which the rotary embedding was scaled; absent if it makes no difference
+
+Quantised cases are in ../quantized. Weights are stored in bf16, so that the f32 and the bf16 run use the same
+numbers.
 """
 import json
 import os
@@ -54,7 +57,7 @@ def longrope(pairs, **more):
 
 
 def legacy(config):
-    """The configuration as transformers 4 wrote it."""
+    """Returns the configuration as transformers 4 wrote it."""
     rope = config.pop("rope_parameters", None)
     config["torch_dtype"] = config.pop("dtype", "bfloat16")
     config.pop("layer_types", None)
@@ -83,7 +86,7 @@ def legacy_gpt_neox(config):
 
 
 def nested(config):
-    """As in a multi-modal checkpoint."""
+    """Returns the configuration as in a multi-modal checkpoint."""
     inner = legacy(config)
     inner.pop("architectures")
     return dict(architectures=["Gemma3ForConditionalGeneration"], model_type="gemma3", text_config=inner,
@@ -110,7 +113,8 @@ def multimodal_tensors(tensors):
 
 
 def decided_routers(model, generator):
-    """So that bf16 rarely turns a choice of experts, which would say nothing of the arithmetic."""
+    """Enlarges the routers' weights, so that bf16 rarely changes a selection of experts. Such a change would hide the
+    arithmetic."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             if name.endswith(("mlp.gate.weight", "router.weight", "gate.wg.weight")):
@@ -118,14 +122,14 @@ def decided_routers(model, generator):
 
 
 def biased_routers(model, generator):
-    """Biases that decide on most choices, for the same reason: sigmoids of large numbers are alike."""
+    """Sets biases that decide most selections, for the same reason: sigmoids of large numbers are nearly equal."""
     for name, b in model.named_buffers():
         if name.endswith(("e_score_correction_bias", "expert_bias")):
             b.copy_(torch.randn(b.shape, generator=generator))
 
 
 def hashed_routers(model, generator):
-    """DeepSeek-V4: tables of experts, different for each token, and small biases of sums."""
+    """DeepSeek-V4: sets tables of experts, different for each token, and small biases of sums."""
     biased_routers(model, generator)
     for name, table in model.named_buffers():
         if name.endswith("tid2eid"):
@@ -133,7 +137,7 @@ def hashed_routers(model, generator):
 
 
 def deepseek_v4_tensors(tensors):
-    """The names of the published files, some of which transformers does not give back."""
+    """Returns the tensors with the names of the published files. transformers does not restore some of them."""
     pairs = ((r"^model\.", ""), (r"^embed_tokens\.", "embed."), (r"^hc_head\.hc_", "hc_head_"), (r"\.attn\.norm\.", ".attn.kv_norm."))
     renamed = {}
     for name, tensor in tensors.items():
@@ -143,14 +147,15 @@ def deepseek_v4_tensors(tensors):
     return renamed
 
 
-# The matrices that DeepSeek publishes in fp8 and in fp4, by transformers' names and by its own.
+# The matrices that DeepSeek publishes in fp8 and in fp4, by transformers' names and by DeepSeek's.
 FP8_OF_V4 = re.compile(r"self_attn\.(q_[ab]|kv|o_[ab])_proj\.|\.attn\.(wq_[ab]|wkv|wo_[ab])\.|indexer\.(q_b_proj|wq_b)\.|shared_experts\.")
 FP4_OF_V4 = re.compile(r"\.experts\.")
 FP8_BLOCK = (32, 32)
 
 
 def packed_of_v4(name, matrix):
-    """What is stored for a matrix of DeepSeek-V4, and its numbers; nothing for those that stay as they are."""
+    """Returns the stored tensors of a matrix of DeepSeek-V4, and its numbers; nothing for matrices that are not
+    quantised."""
     if FP8_OF_V4.search(name):
         return packers.fp8(matrix, FP8_BLOCK, torch.float8_e8m0fnu, "scale")
     return packers.mxfp4(matrix) if FP4_OF_V4.search(name) else None
@@ -165,7 +170,7 @@ def as_v4_is_published(model, generator):
 
 
 def published_v4_tensors(tensors):
-    """Numbers on the formats' grids become their codes. Layers of multi-token prediction are separate."""
+    """Replaces numbers on the formats' grids with their codes. Layers of multi-token prediction are separate."""
     tensors = deepseek_v4_tensors(tensors)
     tensors["mtp.0.ffn.experts.0.w1.weight"] = tensors["layers.0.ffn.experts.0.w1.weight"].clone()
     stored = {}
@@ -180,7 +185,7 @@ def published_v4_tensors(tensors):
 
 
 def published_v4(config):
-    """As DeepSeek writes it, with a layer of multi-token prediction."""
+    """Returns the configuration as DeepSeek writes it, with a layer of multi-token prediction."""
     ratios = dict(sliding_attention=0, compressed_sparse_attention=4, heavily_compressed_attention=128)
     layers, mlps, ropes = config.pop("layer_types"), config.pop("mlp_layer_types"), config.pop("rope_parameters")
     config.pop("compress_rates")
@@ -191,14 +196,15 @@ def published_v4(config):
 
 
 def olmo_hybrid_tensors(tensors):
-    """The names of the published files, which transformers gives back to layers with attention as well."""
+    """Returns the tensors with the names of the published files, which transformers also restores for layers with
+    attention."""
     attends = {name.split(".")[2] for name in tensors if ".self_attn." in name}
     renamed = {}
     for name, tensor in tensors.items():
         if name.split(".")[2:3] and name.split(".")[2] in attends:
             name = name.replace("feedforward_layer_norm", "post_attention_layernorm")
         renamed[name] = tensor
-    for name in [name for name in tensors if name.endswith("q_conv1d.weight")]:  # cut where the projections are
+    for name in [name for name in tensors if name.endswith("q_conv1d.weight")]:  # split like the projections
         names = [name.replace("q_conv", part + "_conv") for part in "qkv"]
         rows = [len(tensors[each.replace("conv1d", "proj")]) for each in names]
         renamed.update(zip(names, (part.contiguous() for part in torch.cat([tensors[each] for each in names]).split(rows))))
@@ -206,20 +212,20 @@ def olmo_hybrid_tensors(tensors):
 
 
 def index_pattern(config):
-    """Which layers choose tokens, as GLM-5's own files say it."""
+    """Lists the layers that select tokens, in the form of GLM-5's files."""
     config["index_topk_pattern"] = "".join(kind[0].upper() for kind in config.pop("indexer_types"))
     return config
 
 
 def exact_rates(model, generator):
-    """MiniMax: decided routers; rates at which states forget as their formula has them, not as bf16 stores them."""
+    """MiniMax: decided routers, and decay rates of states from their formula, not as bf16 stores them."""
     decided_routers(model, generator)
     for module in model.modules():
         module._non_persistent_buffers_set.update({"slope_rate", "query_decay", "key_decay", "diagonal_decay"} & set(module._buffers))
 
 
 def rwkv7_vectors(model, generator):
-    """Shares from 0 to 1 and learning rates around what training begins with."""
+    """Sets shares from 0 to 1, and learning rates near those at the start of training."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             if re.search(r"\.x_[a-z]$", name):
@@ -231,14 +237,14 @@ def rwkv7_vectors(model, generator):
 
 
 def older_rwkv7(config):
-    """What can be left out is left out."""
+    """Omits all optional fields."""
     for field in ("intermediate_size", "v_low_rank_dim"):
         config.pop(field)
     return dict(config, hidden_ratio=3.0, value_dim=[config["hidden_size"]] * config["num_hidden_layers"], attn=None)
 
 
 def older_rwkv7_tensors(tensors):
-    """The six vectors in one tensor, and matrices in the first layer that nothing reads."""
+    """Puts the six vectors into one tensor, and adds matrices in the first layer that nothing reads."""
     for i in range(2):
         prefix = f"model.layers.{i}.attn.x_"
         tensors[prefix + "x"] = torch.cat([tensors.pop(prefix + letter)[0] for letter in "rwkvag"])
@@ -246,7 +252,8 @@ def older_rwkv7_tensors(tensors):
 
 
 def small_uses(model, generator):
-    """For layers that share weights: small differences would grow from use to use and hide the arithmetic."""
+    """For layers that share weights: makes them small, because small differences would grow from use to use and hide
+    the arithmetic."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             if re.search(r"layers\.\d+\.linear\.weight$", name):
@@ -254,7 +261,7 @@ def small_uses(model, generator):
 
 
 def scaled_layers(model, generator):
-    """Gemma 4's scalars behind layers, which are all one at first."""
+    """Sets Gemma 4's scalars after layers, which are all one at first."""
     for name, b in model.named_buffers():
         if name.endswith("layer_scalar"):
             b.fill_(0.6 + 0.2 * torch.rand(1, generator=generator).item())
@@ -267,11 +274,11 @@ def scaled_experts(model, generator):
             if name.endswith(("router.scale", "per_expert_scale")):
                 p.copy_(1 + 0.3 * torch.randn(p.shape, generator=generator))
             if name.endswith("router.proj.weight"):
-                p.mul_(4 * p.shape[1] ** 0.5)  # what it reads is divided by this root
+                p.mul_(4 * p.shape[1] ** 0.5)  # the router's input is divided by this root
 
 
 def each_expert(tensors):
-    """As files with quantised experts have them: one by one."""
+    """Splits the experts as in files with quantised experts."""
     each = {}
     for name, p in tensors.items():
         if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
@@ -285,13 +292,13 @@ def each_expert(tensors):
 
 
 def gemma4(config):
-    """As in Google's own files: the heads of full attention have separate fields."""
+    """Returns the configuration as in Google's files: the heads of full attention have separate fields."""
     full = next(iter(config.pop("per_layer_config").values()))
     return dict(config, global_head_dim=full["head_dim"], num_global_key_value_heads=full.get("num_key_value_heads"))
 
 
 def nested_gemma3n(config):
-    """As Google's own files: beside towers for images and sound."""
+    """Returns the configuration as in Google's files, with encoders for images and sound."""
     rope = config.pop("rope_parameters")
     config.pop("architectures")
     config.pop("activation_sparsity_pattern")
@@ -306,7 +313,8 @@ def nested_gemma3n_tensors(tensors):
 
 
 def kimi_linear(config):
-    """As Moonshot's own files: other names, layers counted from 1, a nested part for the layers with delta attention."""
+    """Returns the configuration as in Moonshot's files: other names, layers counted from 1, a nested part for layers
+    with delta attention."""
     config = legacy(dict(config))
     names = dict(max_position_embeddings="model_max_length", norm_topk_prob="moe_renormalize", n_group="num_expert_group",
                  num_local_experts="num_experts", num_experts_per_tok="num_experts_per_token", n_shared_experts="num_shared_experts")
@@ -318,12 +326,12 @@ def kimi_linear(config):
 
 
 def kimi_linear_tensors(tensors):
-    """Which have their dense layers under "mlp", where transformers writes "block_sparse_moe"."""
+    """Renames the dense layers to "mlp", as in Moonshot's files; transformers writes "block_sparse_moe"."""
     return {re.sub(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj", name): t for name, t in tensors.items()}
 
 
 def minimax_text_01(config):
-    """As MiniMax's own files."""
+    """Returns the configuration as in MiniMax's files."""
     config = legacy(dict(config, architectures=["MiniMaxText01ForCausalLM"], model_type="minimax_text_01"))
     for half, name in (("full_attn", "full_attention"), ("linear_attn", "linear_attention"), ("mlp", "mlp")):
         for factor in ("alpha", "beta"):
@@ -332,7 +340,8 @@ def minimax_text_01(config):
 
 
 def deepseek(config):
-    """As in DeepSeek's own files: rope_scaling, the router's method, and layers of multi-token prediction after the others."""
+    """Returns the configuration as in DeepSeek's files: rope_scaling, the router's method, and layers of multi-token
+    prediction after the others."""
     config = legacy(config)
     v3 = config["model_type"] == "deepseek_v3"
     return dict(config, scoring_func="sigmoid" if v3 else "softmax", moe_layer_freq=1, num_nextn_predict_layers=int(v3),
@@ -344,7 +353,7 @@ def with_predictor(tensors):
 
 
 def stacked_experts(tensors):
-    """As Qwen 3.5 is published: a stack of all experts, gate and up in one."""
+    """Stacks the experts as in Qwen 3.5's files: one tensor of all experts, gate and up combined."""
     stacks, each = {}, re.compile(r"(.*\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")
     for name in sorted(tensors, key=lambda n: int(each.fullmatch(n)[2]) if each.fullmatch(n) else -1):
         if found := each.fullmatch(name):
@@ -360,18 +369,18 @@ E2M1 = torch.tensor([0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6
 
 
 def on_mxfp4_grid(model, generator):
-    """Expert matrices whose numbers MXFP4 holds exactly."""
+    """Sets expert matrices to numbers that MXFP4 represents exactly."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             if p.dim() == 3:
-                experts, cols, rows = p.shape  # stored [experts, inputs, outputs]
+                experts, cols, rows = p.shape  # stored as [experts, inputs, outputs]
                 codes = torch.randint(16, (experts, rows, cols // 32, 32), generator=generator)
                 exponents = torch.randint(-5, -2, (experts, rows, cols // 32, 1), generator=generator)
                 p.copy_((E2M1[codes] * 2.0 ** exponents).reshape(experts, rows, cols).transpose(1, 2))
 
 
 def mxfp4_tensors(tensors):
-    """As OpenAI's files hold experts: blocks of two codes a byte, exponents as scales."""
+    """Stores experts as in OpenAI's files: blocks with two codes per byte, exponents as scales."""
     packed = {}
     for name, t in tensors.items():
         if t.dim() != 3:
@@ -379,7 +388,8 @@ def mxfp4_tensors(tensors):
             continue
         rows = t.transpose(1, 2).float()
         groups = rows.reshape(*rows.shape[:2], -1, 32)
-        # The least exponent at which all numbers are on the grid is found from above: 6 is the largest code.
+        # Finds the least exponent at which all numbers are on the grid, starting with the greatest: 6 is
+        # the largest code.
         exponents = torch.full(groups.shape[:3], -2)
         for exponent in (-2, -3, -4, -5, -6, -7):
             scaled = groups / 2.0 ** exponent
@@ -398,12 +408,12 @@ def mxfp4(config):
 
 
 def with_output_matrix(tensors):
-    """Some writers store a tied matrix under both names."""
+    """Stores a tied matrix under both names, as some programs do."""
     return dict(tensors, **{"lm_head.weight": tensors["model.embed_tokens.weight"].clone()})
 
 
 def first_gpt2_tensors(tensors):
-    """The names of the first GPT-2 checkpoints, with the causal mask among the weights."""
+    """Returns the tensors with the names of the first GPT-2 checkpoints, which include the causal mask."""
     tensors = {name.removeprefix("transformer."): t for name, t in tensors.items()}
     return dict(tensors, **{"h.0.attn.bias": torch.ones(1, 1, 64, 64), "h.0.attn.masked_bias": torch.tensor(-1e4)})
 
@@ -415,7 +425,7 @@ def first_gpt_neox_tensors(tensors):
 
 
 def renamed(architecture, *pairs, config=legacy, fields=()):
-    """A checkpoint of a class that transformers has not got: another's, whose tensors are called otherwise."""
+    """Makes a checkpoint of a class that transformers lacks from another class with other tensor names."""
     def of_config(saved):
         saved = config(saved)
         for old, new in fields:
@@ -439,7 +449,7 @@ MISTRAL_NAMES = (
 
 
 def in_mistrals_format(params, heads=None):
-    """As in Mistral's own files: params.json, other names, heads whose neighbours turn together."""
+    """Makes a checkpoint as in Mistral's files: params.json, other names, heads that rotate adjacent pairs."""
     def of_config(saved):
         names = dict(dim="hidden_size", n_layers="num_hidden_layers", n_heads="num_attention_heads", n_kv_heads="num_key_value_heads", norm_eps="rms_norm_eps",
                      hidden_dim="intermediate_size", vocab_size="vocab_size", head_dim="head_dim", max_seq_len="max_position_embeddings")
@@ -465,7 +475,7 @@ INTERNLM2 = renamed("InternLM2ForCausalLM", (r"^lm_head", "output"), ("embed_tok
 
 
 def internlm2_tensors(tensors):
-    """Queries, keys and values in one matrix, key head by key head: here two of 24, with two query heads each."""
+    """Combines queries, keys and values in one matrix by key head: two key heads of 24, with two query heads each."""
     tensors = INTERNLM2[1](tensors)
     for i in range(2):
         q, k, v = (tensors.pop(f"model.layers.{i}.self_attn.{kind}_proj.weight") for kind in "qkv")
@@ -488,7 +498,7 @@ BAICHUAN_13B = renamed("BaichuanForCausalLM", fields=[("max_position_embeddings"
 
 
 def with_alibi(model, ids):
-    """A Llama whose tokens are all at position 0, so that nothing turns, and with BLOOM's ALiBi in its mask."""
+    """Runs a Llama with all tokens at position 0, so that RoPE has no effect, and with BLOOM's ALiBi in its mask."""
     from transformers.models.bloom.modeling_bloom import build_alibi_tensor
     n = len(ids)
     future = torch.full((n, n), torch.finfo(model.dtype).min, dtype=model.dtype).triu(1)
@@ -531,7 +541,7 @@ def mimo_tensors(tensors):
 
 
 def beside_eyes(architecture, kind):
-    """As in a checkpoint that sees: the language model under another name, as the first files have it."""
+    """Makes a checkpoint as in the first files of a vision model: the language model has another name."""
     def config(saved):
         saved.pop("architectures")
         return dict(architectures=[architecture], model_type=kind, text_config=saved, vision_config={})
@@ -543,7 +553,8 @@ def beside_eyes(architecture, kind):
 
 
 def text_beside_eyes(architecture, prefix, seen):
-    """Like a newer vision checkpoint: text_config names its own class; `seen` is a tensor of the encoder."""
+    """Makes a checkpoint as in newer files of a vision model: text_config names its own class. seen: a tensor of the
+    encoder."""
     def config(saved):
         return dict(architectures=[architecture], model_type=architecture.split("For")[0].lower(), text_config=saved, vision_config={})
 
@@ -572,7 +583,7 @@ def spread_slopes(model, generator):
 
 
 def refined_web(config):
-    """As the first files of Falcon 40B."""
+    """Returns the configuration as in the first files of Falcon 40B."""
     names = dict(num_hidden_layers="n_layer", num_attention_heads="n_head", num_kv_heads="n_head_kv")
     own = {new: config[old] for old, new in names.items()}
     kept = ("vocab_size", "hidden_size", "alibi", "bias", "layer_norm_epsilon", "parallel_attn", "bos_token_id", "eos_token_id")
@@ -580,7 +591,7 @@ def refined_web(config):
 
 
 def stablelm_epoch(config):
-    """As the first files of StableLM 3B."""
+    """Returns the configuration as in the first files of StableLM 3B."""
     config = legacy(config)
     own = dict(norm_eps=config.pop("layer_norm_eps"), rope_pct=config.pop("partial_rotary_factor"))
     return dict(config, **own, architectures=["StableLMEpochForCausalLM"], model_type="stablelm_epoch")
@@ -600,15 +611,15 @@ ORION = renamed("OrionForCausalLM", fields=[("layer_norm_eps", "rms_norm_eps")])
 
 
 def minicpm(config):
-    """A Granite's multipliers as MiniCPM says them: of two layers 48 wide."""
+    """Returns Granite's multipliers as MiniCPM's fields, for two layers of width 48."""
     own = dict(scale_emb=config.pop("embedding_multiplier"), dim_model_base=48 / config.pop("logits_scaling"),
                scale_depth=config.pop("residual_multiplier") * 2 ** 0.5)
-    del config["attention_multiplier"]  # what it is without
+    del config["attention_multiplier"]  # equals the default
     return dict(renamed("MiniCPMForCausalLM")[0](config), **own)
 
 
 class Open(torch.nn.Module):
-    """In place of the gate of a shared expert: it always counts in full."""
+    """Replaces the gate of a shared expert: the expert always counts in full."""
 
     def forward(self, x):
         return torch.full(x.shape[:-1] + (1,), 1e4, dtype=x.dtype)
@@ -629,7 +640,7 @@ DEEPSEEK_V1 = renamed("DeepseekForCausalLM", (r"mlp\.shared_expert\.", "mlp.shar
 
 
 def deepseek_v1(config):
-    """As DeepSeek's own files: two shared experts."""
+    """Returns the configuration as in DeepSeek's files: two shared experts."""
     config = DEEPSEEK_V1[0](config)
     for field in ("decoder_sparse_step", "mlp_only_layers", "qkv_bias", "use_sliding_window", "sliding_window", "max_window_layers"):
         config.pop(field, None)
@@ -644,7 +655,7 @@ BAILING = renamed("BailingMoeForCausalLM", (r"^model\.embed_tokens", "model.word
 
 
 def bailing(config):
-    """As Ant Group's own files."""
+    """Returns the configuration as in Ant Group's files."""
     version2 = config["model_type"] == "glm4_moe"
     config = BAILING[0](config)
     config = {field: config[field] for field in (*BASE, "head_dim", "rope_theta", "rope_scaling", "rms_norm_eps", "hidden_act", "num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob",
@@ -671,13 +682,13 @@ MAMBA2 = dict(mamba_n_heads=6, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=
 
 
 def lfm2_indices(config):
-    """As LFM2 was published first: which layers have attention, by number."""
+    """Returns the configuration of LFM2's first files: the layers with attention, by number."""
     config.pop("layer_types")
     return dict(legacy(config), block_ff_dim=config.pop("intermediate_size"), tie_embedding=config.pop("tie_word_embeddings"))
 
 
 def decided_longcat(model, generator):
-    """So that some tokens go to experts that do nothing, and most choices are decided."""
+    """Sets routers so that some tokens go to experts that do nothing, and most selections are decided."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             if name.endswith("classifier.weight"):
@@ -688,12 +699,12 @@ def decided_longcat(model, generator):
 
 
 def real_experts(count):
-    """transformers has matrices of experts that do nothing, too."""
+    """Removes the matrices of experts that do nothing, which transformers stores."""
     return lambda tensors: {name: t for name, t in tensors.items() if not re.search(r"experts\.\d+\.", name) or int(re.search(r"experts\.(\d+)\.", name)[1]) < count}
 
 
 def norms_by_one_more(model, generator):
-    """Step-3.5 stores norms as the difference from one."""
+    """Stores norms as the difference from one, as Step-3.5 does."""
     biased_routers(model, generator)
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -711,7 +722,7 @@ def decided_dbrx(model, generator):
 
 
 def published_mimo_v2(config):
-    """As Xiaomi writes it."""
+    """Returns the configuration as Xiaomi writes it."""
     ropes, kinds = config.pop("rope_parameters"), config.pop("layer_types")
     config["moe_layer_freq"] = [int(kind == "sparse") for kind in config.pop("mlp_layer_types")]
     return dict(config, layernorm_epsilon=config.pop("rms_norm_eps"), hybrid_layer_pattern=[int(kind == "sliding_attention") for kind in kinds],
@@ -721,7 +732,7 @@ def published_mimo_v2(config):
 
 
 def step3p5(config):
-    """Step-3.5-Flash as StepFun writes it: Step-3.7's text."""
+    """Returns the configuration of Step-3.5-Flash as StepFun writes it: the text part of Step-3.7."""
     config = config["text_config"]
     ropes, kinds = config.pop("rope_parameters"), config["layer_types"]
     sparse = config.pop("mlp_layer_types")
@@ -740,7 +751,7 @@ def step3p5(config):
 
 
 def text_tensors(tensors):
-    """Without the vision tower, with a layer of multi-token prediction after the others."""
+    """Removes the vision encoder, and adds a layer of multi-token prediction after the others."""
     kept = {name: t for name, t in tensors.items() if not name.startswith(("vision_model.", "vit_large_projector."))}
     return dict(kept, **{"model.layers.3.eh_proj.weight": torch.zeros(4, 4)})
 
@@ -768,7 +779,7 @@ def no_first_biases(model, generator):
 
 
 def telechat2_tensors(tensors):
-    """Keys and values in one matrix, head by head; no biases but of the last matrices."""
+    """Combines keys and values in one matrix by head, and removes all biases except those of the last matrices."""
     tensors = {name: t for name, t in TELECHAT2[1](tensors).items() if not re.search(r"(query|k_proj|v_proj|gate_proj|up_proj)\.bias$", name)}
     for i in range(2):
         keys, values = (tensors.pop(f"transformer.h.{i}.self_attn.{kind}_proj.weight") for kind in "kv")
@@ -793,7 +804,7 @@ def plamo3(config):
 
 
 def plamo3_tensors(tensors):
-    """Gemma 3's, whose embeddings count 8 times and whose norms behind the halves are by 1 + w."""
+    """Converts Gemma 3's tensors: embeddings count 8 times, and norms after attention and MLP are by 1 + w."""
     tensors = PLAMO3[1](tensors)
     tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
     tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"] * 8
@@ -815,7 +826,7 @@ def sarvam_mla(config):
 
 
 def bailing_hybrid(config):
-    """As Ling 2.5's files."""
+    """Returns the configuration as in Ling 2.5's files."""
     config = sarvam_mla(config)
     return dict(config, architectures=["BailingMoeV2_5ForCausalLM"], model_type="bailing_hybrid", head_dim=config.pop("linear_head_dim"), rope_theta=config.pop("linear_theta"),
                 partial_rotary_factor=config.pop("linear_share"), use_qk_norm=True, use_bias=False, use_qkv_bias=False)
@@ -856,7 +867,7 @@ CASES = {
                                   layer_types=["sliding_attention", "full_attention"] * 2,
                                   rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
                                                        sliding_attention=dict(rope_type="default", rope_theta=1e4))), {}),
-    # The root of the width is 11.66, the next number of bf16 11.69: by it embeddings are scaled in bf16.
+    # The root of the width is 11.66. In bf16, embeddings are scaled by the next number, 11.69.
     "gemma3-scale": ("Gemma3Text", dict(BASE, hidden_size=136, intermediate_size=32, head_dim=16, num_key_value_heads=1,
                                         tie_word_embeddings=False, query_pre_attn_scalar=20,
                                         layer_types=["sliding_attention", "full_attention"]), dict(bf16_logits=True)),
@@ -888,7 +899,7 @@ CASES = {
                                           norm_topk_prob=False), dict(config=legacy)),
     "gpt_oss": ("GptOss", dict(SMALL, head_dim=24, num_hidden_layers=3, num_local_experts=4, num_experts_per_tok=2,
                                sliding_window=8, swiglu_limit=1.5, rope_parameters=dict(YARN, truncate=False)), {}),
-    # Heads and hidden units that two ranks share evenly, tokens that they do not.
+    # Two ranks share heads and hidden units evenly, but not tokens.
     "gpt_oss-even": ("GptOss", dict(BASE, vocab_size=VOCAB + 1, head_dim=16, intermediate_size=48, num_hidden_layers=1, num_local_experts=3,
                                     num_experts_per_tok=2, rope_parameters=YARN), {}),
     "gpt_oss-mxfp4": ("GptOss", dict(BASE, head_dim=16, intermediate_size=96, num_local_experts=3, num_experts_per_tok=2,
@@ -1111,7 +1122,8 @@ CASES = {
                                           bos_token_id=1, eos_token_id=2), dict(config=refined_web)),
     "falcon-rw": ("Falcon", dict(vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, alibi=True, multi_query=False,
                                  parallel_attn=False, bias=True, bos_token_id=1, eos_token_id=2),
-                  dict(attention="sdpa")),  # eager attention has the slopes twice, in the mask too
+                  dict(attention="sdpa")),  # eager attention applies the slopes twice, because they are
+                                            # also in the mask
     "opt": ("OPT", dict(vocab_size=VOCAB, hidden_size=48, word_embed_proj_dim=48, ffn_dim=72, num_hidden_layers=2, num_attention_heads=3,
                         max_position_embeddings=64, pad_token_id=1, bos_token_id=2, eos_token_id=2), {}),
     "opt-galactica": ("OPT", dict(vocab_size=VOCAB, hidden_size=48, word_embed_proj_dim=48, ffn_dim=72, num_hidden_layers=2, num_attention_heads=3,
@@ -1272,12 +1284,12 @@ CASES = {
 
 
 def randomize(model, generator):
-    """Weights large enough that every part of the network shows in the logits."""
+    """Sets weights so large that every part of the network affects the logits."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator)
             if p.dim() == 1:
-                # Gemma's and Qwen's later norms store what is added to one.
+                # The later norms of Gemma and Qwen store the difference from one.
                 kind = model.config.model_type
                 offset = 1.0 if name.endswith(("norm.weight", "norm_f.weight", ".D")) or ".norms." in name or "ln_" in name else 0.0
                 if "gemma" in kind and not kind.startswith(("gemma3n", "gemma4")) or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:
@@ -1285,7 +1297,7 @@ def randomize(model, generator):
                 if name.endswith("bias"):
                     offset = 0.0
                 if name.endswith("A_log"):
-                    offset = -2.0  # states that remember
+                    offset = -2.0  # states decay slowly
                 p.copy_(offset + 0.2 * noise)
             elif name.endswith("A_log"):
                 p.copy_(-2.0 + 0.2 * noise)
@@ -1323,7 +1335,8 @@ def make(name, out):
         if not (extra == "config.json" or extra.startswith("model")):
             os.remove(os.path.join(directory, extra))
 
-    # Loaded again, because a cast of the module would round its rotary frequencies, which transformers keeps in f32.
+    # Loads the model again, because a cast of the module would round its rotary frequencies, which
+    # transformers keeps in f32.
     def load(dtype):
         return named(model_class).from_pretrained(directory, dtype=dtype, attn_implementation=options.get("attention", "eager"))
 

@@ -1,7 +1,7 @@
-"""Blocks of GGUF's quantised formats with the numbers that the gguf package reads from them.
+"""Writes tests/data/quant/blocks.txt: blocks of GGUF's quantised formats, with the numbers that the gguf package reads
+from them.
 
-Writes tests/data/quant/blocks.txt: a line for each format, its name, the bytes of a row in hexadecimal, and its f32
-numbers, each as eight hexadecimal digits.
+A line has a format's name, the bytes of a row in hexadecimal, and its f32 numbers, each as eight hexadecimal digits.
 
     python tools/goldens/make_quant_goldens.py
 """

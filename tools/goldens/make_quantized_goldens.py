@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/data/quantized/: tiny random checkpoints in each format of tools/formats/packers.py, and what transformers
-computes with the numbers that they stand for.
+"""Makes tests/data/quantized/: small random checkpoints in each format of tools/formats/packers.py, and transformers'
+results with the numbers that they represent.
 
 Needs torch and transformers. Usage: make_quantized_goldens.py OUT_DIR [CASE ...]
 
-A case is a directory with config.json, model.safetensors and golden.safetensors (ids I32 [n], logits F32
-[n, vocab]), computed in f32. Some leave one matrix of a fused three plain.
+A case is a directory with config.json, model.safetensors and golden.safetensors (ids I32 [n], logits F32 [n, vocab]),
+computed in f32. In some cases, one of three fused matrices is not quantised.
 """
 import json
 import os
@@ -20,7 +20,7 @@ from packers import formats  # noqa: E402
 
 GROUP = 32
 TOKENS = 12
-PLAIN = ("model.layers.0.self_attn.k_proj", "lm_head")  # a list of modules to leave out: here the tensors tell
+PLAIN = ("model.layers.0.self_attn.k_proj", "lm_head")  # modules that are not quantised
 
 SIZES = dict(vocab_size=32, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_attention_heads=4,
              num_key_value_heads=1, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
@@ -29,15 +29,15 @@ SIZES = dict(vocab_size=32, hidden_size=64, intermediate_size=32, num_hidden_lay
 LATENT = dict(num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32,
               n_routed_experts=2, num_experts_per_tok=1, n_shared_experts=1, moe_intermediate_size=8, first_k_dense_replace=1)
 OF_LATENT = ("fp8-block", "awq-4bit")
-# Experts, a matrix each.
+# Experts, with separate matrices.
 EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=32, head_dim=16)
 OF_EXPERTS = ("nvfp4", "nvfp4-modelopt", "gptq-4bit", "w4a16-group")
-EXPERTS_ALONE = ("w4a16-group",)  # as Kimi K2's files
-MIXED = {"w8a8", "w4a16-group-asymmetric", "fp8-block"}  # these leave PLAIN plain
+EXPERTS_ALONE = ("w4a16-group",)  # only experts are quantised, as in Kimi K2's files
+MIXED = {"w8a8", "w4a16-group-asymmetric", "fp8-block"}  # formats in which PLAIN is not quantised
 
 
 def matrices(key, p):
-    """The matrices that a parameter is, with the names that files have."""
+    """Returns the matrices of a parameter, with the names that files have."""
     if p.dim() < 3:
         return [(key, p)]
     stem, made = key.rsplit(".", 1)[0], []

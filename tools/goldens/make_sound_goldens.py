@@ -1,30 +1,37 @@
 #!/usr/bin/env python3
-"""Makes tests/data/sound/: a tiny random Whisper, a few sounds, and what transformers computes with them.
+"""Makes tests/data/sound/: small random audio models, some audio files, and transformers' results with them.
 
-Needs torch, transformers, tokenizers, soundfile and numpy (made with 2.13, 5.23, 0.23, 0.14 and 2.4). Usage: make_sound_goldens.py OUT_DIR
-[CASE ...]
+Needs torch, transformers, tokenizers, soundfile and numpy (made with 2.13, 5.23, 0.23, 0.14 and 2.4). Usage:
+make_sound_goldens.py OUT_DIR [CASE ...]
 
-OUT_DIR gets sounds (WAV, and the same in other formats), and OUT_DIR/whisper a checkpoint with its tokenizer, feature extractor and golden.safetensors:
-  mel          F32 [80, 200]        the spectrogram of chirp.wav, as numpy computes it in double precision
-  mel128       F32 [128, 40]        the first frames of one with 128 bins
-  ids          I32 [n]              a prompt and some text behind it
-  logits       F32 [n, vocab]       of all of it
-  suppressed   I32 [k]              tokens that generate() must not say
-  greedy       I32 [m]              what it says, without timestamps
-  translated   I32 [m]              the same with the task "translate", of a language that it finds itself
-  language     I32 [1]              the token of that language
-OUT_DIR/qwen2_audio is a tiny random Qwen2-Audio with its chat template. Its golden.safetensors:
-  mel.NAME     F32 [80, 200]        the spectrogram of NAME
-  rows.NAME    F32 [tokens, dim]    what stands in the language model's input for it
-  frames       I32 [2]              of chirp.wav and short.wav, that begin within them
-  ids          I32 [n]              a conversation about the two
-  logits       F32 [60, vocab]      of its last 60 tokens
-  answer       I32 [12]             what the model says to it
-OUT_DIR/voxtral is a tiny random Voxtral, likewise; long.wav has two windows. Its golden.safetensors:
-  mel.NAME.I   F32 [80, 200]        window I of the spectrogram of NAME (long.wav, short.wav)
-  rows.NAME.I  F32 [25, dim]        what stands in the language model's input for it
-  ids, logits, answer               as above
-All is computed in f32. Weights are stored in bf16. A window has 2 seconds, 100 rows.
+OUT_DIR gets audio files (WAV, and the same in other formats). OUT_DIR/whisper is a small random Whisper with its
+tokenizer, feature extractor and golden.safetensors:
+
+    mel          F32 [80, 200]        the spectrogram of chirp.wav, computed by numpy in double precision
+    mel128       F32 [128, 40]        the first frames of one with 128 bins
+    ids          I32 [n]              a prompt and text after it
+    logits       F32 [n, vocab]       of all tokens
+    suppressed   I32 [k]              tokens that generate() must not output
+    greedy       I32 [m]              its output, without timestamps
+    translated   I32 [m]              its output for the task "translate", with a language that it detects
+    language     I32 [1]              the token of that language
+
+OUT_DIR/qwen2_audio is a small random Qwen2-Audio with its chat template. Its golden.safetensors:
+
+    mel.NAME     F32 [80, 200]        the spectrogram of NAME
+    rows.NAME    F32 [tokens, dim]    its rows in the language model's input
+    frames       I32 [2]              number of frames of chirp.wav and short.wav that begin within them
+    ids          I32 [n]              a conversation about the two
+    logits       F32 [60, vocab]      of its last 60 tokens
+    answer       I32 [12]             the model's greedy answer
+
+OUT_DIR/voxtral is a small random Voxtral; long.wav has two windows. Its golden.safetensors:
+
+    mel.NAME.I   F32 [80, 200]        window I of the spectrogram of NAME (long.wav, short.wav)
+    rows.NAME.I  F32 [25, dim]        its rows in the language model's input
+    ids, logits, answer               as above
+
+Everything is computed in f32. Weights are stored in bf16. A window has 2 seconds, which are 100 rows.
 """
 import os
 import shutil
@@ -44,7 +51,7 @@ RATE = 16000
 
 
 def chirp(seconds, rate, seed=0):
-    """Rising tones with noise and a pause, so that no frame is like another."""
+    """Returns rising tones with noise and a pause, so that all frames are different."""
     t = numpy.arange(int(seconds * rate)) / rate
     tones = 0.3 * numpy.sin(2 * numpy.pi * (200 * t + 900 * t * t)) + 0.1 * numpy.sin(2 * numpy.pi * 3100 * t)
     noise = numpy.random.default_rng(seed).normal(0, 0.02, t.shape)
@@ -86,7 +93,8 @@ def randomise(model):
         for name, p in model.named_parameters():
             if "norm" in name and name.endswith("weight"):
                 p.copy_(1 + 0.3 * torch.randn_like(p))
-            elif "embed_tokens" in name or "embed_positions" in name:  # so that it does not say one token for ever
+            # otherwise the model would repeat one token
+            elif "embed_tokens" in name or "embed_positions" in name:
                 p.copy_((0.25 if "tokens" in name else 0.5) * torch.randn_like(p))
             else:
                 p.copy_((0.3 if p.dim() == 1 else 0.25) * torch.randn_like(p))
@@ -183,7 +191,7 @@ def make_chat(directory, sounds):
         {"role": "user", "content": [{"type": "text", "text": "And this?"}, {"type": "audio"}]}], add_generation_prompt=True, tokenize=False)
     inputs = processor(text=text, audio=list(sounds.values()), sampling_rate=RATE, return_tensors="pt")
     golden = {"ids": inputs["input_ids"][0].to(torch.int32), "frames": inputs["feature_attention_mask"].sum(-1).to(torch.int32)}
-    seen = []  # the projector's output: all rows of a window, of which the first are in the prompt
+    seen = []  # output of the projector: all rows of a window, of which the first ones are in the prompt
     wide.model.multi_modal_projector.register_forward_hook(lambda module, args, out: seen.append(out))
     with torch.no_grad():
         golden["logits"] = wide(**inputs).logits[0, -60:]
@@ -269,8 +277,8 @@ def make_voxtral(directory, sounds):
 
 LETTERS = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
 SPACE = LETTERS.index("\u0120")
-# All bytes that are no text on their own, and some that are.
-SUPPRESSED = list(range(257, 268)) + [369, 370, 371]  # special tokens, and ids without one
+# All bytes that are not text by themselves, and some that are.
+SUPPRESSED = list(range(257, 268)) + [369, 370, 371]  # special tokens, and ids without a token
 SUPPRESSED += [i for i, letter in enumerate(LETTERS) if i != SPACE and (not letter.isascii() or letter in "()[]#*")]
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Makes tests/data/source/: tiny random models that read prompts with an encoder, and what transformers computes with them.
+"""Makes tests/data/source/: small random encoder-decoder models, and transformers' results with them.
 
-Needs torch, transformers, tokenizers and gguf (made with 2.13, 5.23, 0.23 and 0.19). Usage: make_source_goldens.py OUT_DIR [CASE ...]
+Needs torch, transformers, tokenizers and gguf (made with 2.13, 5.23, 0.23 and 0.19). Usage: make_source_goldens.py
+OUT_DIR [CASE ...]
 
 A case is a checkpoint with its tokenizer (T5's is a Unigram model) and golden.safetensors. NAME is short or long:
-  source.NAME  I32 [n]           a prompt
-  ids          I32 [m]           some text of the decoder's
-  logits.NAME  F32 [m, vocab]    of all of it, behind that prompt
-  greedy.NAME  I32 [k]           what generate() says to it, less the tokens that it begins with
-  text         I32 [n]           the tokens of TEXT, and
-  said         I32 [k]           what it says to that
-All is computed in f32. Weights are stored in bf16.
+
+    source.NAME  I32 [n]           a prompt
+    ids          I32 [m]           text of the decoder
+    logits.NAME  F32 [m, vocab]    of this text, after that prompt
+    greedy.NAME  I32 [k]           output of generate() for the prompt, without the tokens with which it begins
+    text         I32 [n]           the tokens of TEXT
+    said         I32 [k]           output for TEXT
+
+Everything is computed in f32. Weights are stored in bf16.
 """
 import os
 import pathlib
@@ -35,7 +38,7 @@ BART = dict(vocab_size=VOCAB, d_model=48, encoder_layers=2, decoder_layers=3, en
 CASES = {
     "t5": (transformers.T5ForConditionalGeneration, transformers.T5Config(
         **T5, relative_attention_num_buckets=20, relative_attention_max_distance=50)),
-    # As a GGUF file alone, which cannot say how far distances count.
+    # Only a GGUF file, which cannot store the maximum distance.
     "t5-gguf": (transformers.T5ForConditionalGeneration, transformers.T5Config(**dict(T5, num_heads=3))),
     "flan-t5": (transformers.T5ForConditionalGeneration, transformers.T5Config(
         **dict(T5, d_kv=24, num_heads=3), feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
@@ -68,9 +71,10 @@ def tokenizer_of(case, directory):
 
 
 def randomise(model):
-    """So that attention is sharp and no half drowns the others: what it says depends on the prompt and on what it has said."""
+    """Sets weights so that attention is sharp and no part dominates: the output depends on the prompt and on earlier
+    output."""
     bart = hasattr(model, "final_logits_bias")
-    # Norms before the halves: the residual keeps the last token, which the halves must outweigh.
+    # Norms before the parts: the residual keeps the last token, which the parts must outweigh.
     mbart = isinstance(model, transformers.MBartForConditionalGeneration)
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -82,7 +86,8 @@ def randomise(model):
                 p.copy_(3 * torch.randn_like(p))
             elif "shared" in name or "positions" in name:
                 p.copy_((0.2 if bart else 0.4) * torch.randn_like(p))
-            elif name.endswith("Attention.q.weight"):  # nothing scales T5's scores: as its makers begin with them
+            elif name.endswith("Attention.q.weight"):  # T5's scores are not scaled, so the weights have
+                                                       # T5's initial size
                 p.copy_(0.1 * torch.randn_like(p))
             elif bart and "q_proj" not in name and "k_proj" not in name:
                 p.copy_((0.4 if mbart and p.dim() > 1 else 0.05 if mbart else 0.18) * torch.randn_like(p))

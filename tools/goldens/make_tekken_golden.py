@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes tests/data/text/tekken: a small tekken.json, and the ids that mistral_common gives texts by it.
+"""Makes tests/data/text/tekken: a small tekken.json, and mistral_common's ids of texts.
 
 Needs tokenizers and mistral_common (made with 0.23 and 1.13). Usage: make_tekken_golden.py OUT_DIR
 
-OUT_DIR gets tekken.json and golden.json: a list of [text, ids], <s> in front.
+OUT_DIR gets tekken.json and golden.json: a list of [text, ids], with <s> first.
 """
 import base64
 import json
@@ -22,7 +22,7 @@ SPECIAL, EXTRA, SIZE = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]"], 3, 420
 
 
 def tokens_by_rank(texts, pattern, size):
-    """The bytes of each token of a byte-level BPE that is trained on the texts, single bytes first."""
+    """Returns the bytes of each token of a byte-level BPE that is trained on the texts. Single bytes are first."""
     signs = tokenizers.Tokenizer(tokenizers.models.BPE())
     signs.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([
         tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated"), tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])

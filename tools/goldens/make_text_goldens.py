@@ -1,9 +1,10 @@
-"""Makes tests/data/text: small tokenizers of every kind, and what Python says of them; chat renders by transformers.
+"""Makes tests/data/text: small tokenizers of every kind and the Python packages' results with them, and chats rendered
+by transformers.
 
     python tools/goldens/make_text_goldens.py [--retrain]          (transformers, tokenizers and sentencepiece installed)
 
-The tokenizers are trained here, on the few lines below, into the same pipelines that the named models have. Training
-breaks ties at random, so a tokenizer that is there stays unless --retrain asks for new ones.
+The tokenizers are trained here, on the few lines below, with the pipelines of the named models. Training resolves
+ties at random, so existing tokenizers are kept unless --retrain is given.
 """
 
 import collections
@@ -89,7 +90,7 @@ def qwen():
 
 
 def sentencepiece_bpe(vocab_size, alphabet_limit):
-    """A SentencePiece-like BPE model: <unk> <s> </s>, 256 byte tokens, then the pieces."""
+    """Returns a SentencePiece-like BPE model: <unk> <s> </s>, 256 byte tokens, then the pieces."""
     trained = Tokenizer(models.BPE())
     trained.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
     trained.train_from_iterator(CORPUS, trainers.BpeTrainer(
@@ -144,13 +145,13 @@ def t5():
     return tokenizer
 
 
-# A sample of the many thousand lines of XLM-R's normalization: characters and their replacements.
+# Some of the many thousand lines of XLM-R's normalization: characters and their replacements.
 RULES = {"\t": " ", "\n": " ", "\r": " ", "\u3000": " ", "\u200b": "", "\ufeff": "", "\x01": "", "\x7f": "", "e\u0301": "é", "ﬁ": "fi", "½": "1⁄2", "…": "..."} | {
     chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)}
 
 
 def xlmr():
-    """Trained by SentencePiece, and put into tokenizers' words as transformers does it."""
+    """Trains with SentencePiece, and converts the result to tokenizers' format as transformers does."""
     lines = OUT / "rules.tsv"
     codes = lambda text: " ".join(f"{ord(letter):X}" for letter in text)
     lines.write_text("".join(f"{codes(source)}\t{codes(target)}\n" for source, target in sorted(RULES.items())))
@@ -190,7 +191,8 @@ def bert():
 
 
 def gpt1():
-    """BPE with a word-end mark, whose decoder looks at the last token: only whole sequences can be decoded."""
+    """Returns a BPE with a mark for the end of words, whose decoder depends on the last token: only whole sequences
+    can be decoded."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
@@ -199,13 +201,14 @@ def gpt1():
     return tokenizer
 
 
-# Written marks, runs, and cuts that are as good as another.
+# Marks as text, repetitions, and segmentations of equal cost.
 PLAMO_TEXTS = ["aaaa", "aaa aa", "   x", "a     b", "e e e e", "the the the the", "<|plamo:eos|>", "x<|plamo:msg|>y", "<|plamo:|>", "<|plamo:two words|>", "<|plamo:aaaa|>bbbbbb",
                "<|plamo:" + "m" * 64 + "|>.", "<|plamo:" + "m" * 65 + "|>.", "<|plamo:<|plamo:chat|>", "\n\n\n\n\n", "pre\uee00fix", "\uee00", "     \uee00  "]
 
 
 class Plamo:
-    """PLaMo's segmentation as its models' own code defines it: of the cuts of least cost, that with the longest first token, and so on."""
+    """PLaMo's segmentation as in its models' code: among the segmentations of least cost, the one with the longest
+    first token, and so on."""
     BREAK = "\uee00"
 
     def __init__(self, directory):
@@ -225,7 +228,7 @@ class Plamo:
         self.get_vocab, self.get_vocab_size, self.decode = self.tokenizers.get_vocab, self.tokenizers.get_vocab_size, self.tokenizers.decode
 
     def segment(self, text):
-        best = [(0, [])]  # of the text's last characters: cost and tokens
+        best = [(0, [])]  # for each suffix of the text: cost and tokens
         for at in reversed(range(len(text))):
             ways = [(best[length - 1][0] - round(1e4 * self.rows[self.ids[text[at:at + length]]][1]), -length, [self.ids[text[at:at + length]]] + best[length - 1][1])
                     for length in range(1, min(self.longest, len(text) - at) + 1) if text[at:at + length] in self.ids]
@@ -248,7 +251,7 @@ class Plamo:
 
 
 def plamo(directory, generation):
-    """Scores are logarithms of how often a piece is in the corpus: many are equal."""
+    """Scores are logarithms of the frequencies of pieces in the corpus. Many of them are equal."""
     counts = collections.Counter(line[at:at + length] for line in CORPUS for at in range(len(line)) for length in range(1, 7) if at + length <= len(line))
     counts |= {" " * length: 40 // length for length in range(1, 5)} | {"a" * length: 60 // length for length in range(1, 5)}
     pieces = sorted((piece for piece, count in counts.items() if count >= 8), key=lambda piece: (-counts[piece] * len(piece), piece))[:500]
@@ -270,7 +273,7 @@ def write_json(path, value):
 
 
 def random_ids(tokenizer, rng):
-    """Any ids: all over the vocabulary, runs of bytes, specials, and a few beyond the end."""
+    """Returns random ids: from the whole vocabulary, sequences of bytes, special tokens, and a few above the end."""
     size = tokenizer.get_vocab_size()
     length = rng.randrange(1, 24)
     if rng.random() < 0.5:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/text/tiktoken: a small tiktoken.model with a tokenizer_config.json as Kimi's, and the ids that tiktoken
-gives texts by it.
+"""Makes tests/data/text/tiktoken: a small tiktoken.model with a tokenizer_config.json like Kimi's, and tiktoken's ids of
+texts.
 
 Needs tokenizers and tiktoken (made with 0.23 and 0.14). Usage: make_tiktoken_golden.py OUT_DIR
 """
@@ -26,7 +26,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     texts = TEXTS + MORE
     tokens = tokens_by_rank(texts, PATTERN, 440)
-    tokens[:256] = tokens[33:127] + tokens[:33] + tokens[127:256]  # bytes in another order, as tiktoken has them
+    tokens[:256] = tokens[33:127] + tokens[:33] + tokens[127:256]  # tiktoken has bytes in another order
     (out / "tiktoken.model").write_text("".join(f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens)))
     config = {"tokenizer_class": "TikTokenTokenizer", "bos_token": "[BOS]", "eos_token": "[EOS]", "unk_token": "[UNK]", "pad_token": "[PAD]",
               "added_tokens_decoder": {str(len(tokens) + place): dict(content=token, special=True, normalized=False, lstrip=False, rstrip=False, single_word=False)

@@ -1,4 +1,4 @@
-"""Makes tests/data/tools/calls.json: what vLLM's own parsers find in answers of every dialect.
+"""Makes tests/data/tools/calls.json: the results of vLLM's parsers for answers of every dialect.
 
     python tools/goldens/make_tool_call_goldens.py          (vllm installed)
 """
@@ -124,7 +124,7 @@ ANSWERS = {
 
 
 class Marks:
-    """A tokenizer as far as parsers ask for it: the ids of the dialects' marks."""
+    """The part of a tokenizer that the parsers use: the ids of the dialects' marks."""
 
     ids = {
         mark: 1000 + i

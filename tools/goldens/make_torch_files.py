@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes tests/data/torch/: files that torch.save writes, and the same tensors as safetensors.
+"""Makes tests/data/torch/: files of torch.save, and the same tensors as safetensors.
 
 Needs torch and safetensors (made with torch 2.13). Usage: make_torch_files.py DATA_DIR
-  formats.bin, formats-old.bin   a tensor of each format; the second as before PyTorch 1.6
-  formats.safetensors            the same tensors
-  *.bin in refused/              what is no dictionary of dense tensors
-  opt/                           tests/data/models/opt in two shards of pytorch_model
-  adapter/                       tests/data/adapters/llama-f32 as adapter_model.bin
+
+    formats.bin, formats-old.bin   a tensor of each format; the second file is in the format before PyTorch 1.6
+    formats.safetensors            the same tensors
+    *.bin in refused/              files that are not a dictionary of dense tensors
+    opt/                           tests/data/models/opt in two shards of pytorch_model
+    adapter/                       tests/data/adapters/llama-f32 as adapter_model.bin
 """
 import collections
 import json
@@ -25,7 +26,7 @@ FORMATS = {
 
 
 class Calls:
-    """What must not run."""
+    """Code that must not run."""
 
     def __reduce__(self):
         return os.system, ("false",)
@@ -33,14 +34,15 @@ class Calls:
 
 def write_formats(into):
     tensors = {name: torch.arange(12).reshape(3, 4).to(dtype) for name, dtype in FORMATS.items()}
-    tensors["rows"] = torch.arange(40, dtype=torch.float32).reshape(10, 4)[2:5]  # behind the beginning of its storage
+    tensors["rows"] = torch.arange(40, dtype=torch.float32).reshape(10, 4)[2:5]  # begins inside its storage
     tensors["scalar"] = torch.tensor(1.5)
     tensors["empty"] = torch.zeros(0, 3)
-    tensors["one_column"] = torch.arange(6, dtype=torch.float32).reshape(3, 2)[:, :1][:1]  # a stride that does not count
+    # a stride without an effect
+    tensors["one_column"] = torch.arange(6, dtype=torch.float32).reshape(3, 2)[:, :1][:1]
     save_file({name: t.clone().contiguous() for name, t in tensors.items()}, into / "formats.safetensors")
     state = collections.OrderedDict(tensors)
     state["rows"] = torch.nn.Parameter(state["rows"], requires_grad=True)
-    state._metadata = {"": {"version": 1}}  # as Module.state_dict has it
+    state._metadata = {"": {"version": 1}}  # as in Module.state_dict
     torch.save(state, into / "formats.bin")
     torch.save(tensors, into / "formats-old.bin", _use_new_zipfile_serialization=False)
 

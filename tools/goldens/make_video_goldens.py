@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Adds videos to the cases of tests/data/vision that make_vision_goldens.py has made, and what transformers computes with them.
+"""Adds videos to the cases of tests/data/vision that make_vision_goldens.py has made, and transformers' results with
+them.
 
-Needs what that needs. Usage: make_video_goldens.py VISION_DIR. A case gets video_preprocessor_config.json and
-video.safetensors, ../video/ frame0.png to frame4.png:
-  decoded.video U8 [5, height, width, 3]     the frames
-  frames.video  U8 [5, height, width, 3]     what the video processor resizes them to
-  rows.video    F32 [parts, tokens, dim]     what stands in the language model's input for each two frames (for the last one twice), as in golden.safetensors
-  ids           I32 [n]                      a conversation about the first picture and the video
-  answer        I32 [12]                     what the model says to it, the most likely token each time
-  logits        F32 [60, vocab]              the logits of its last 60 tokens
+Needs the same packages. Usage: make_video_goldens.py VISION_DIR. A case gets video_preprocessor_config.json and
+video.safetensors; ../video/ gets frame0.png to frame4.png:
+
+    decoded.video U8 [5, height, width, 3]     the frames
+    frames.video  U8 [5, height, width, 3]     the frames after the video processor's resize
+    rows.video    F32 [parts, tokens, dim]     rows in the language model's input for each two frames (the last one is used twice), as in golden.safetensors
+    ids           I32 [n]                      a conversation about the first image and the video
+    answer        I32 [12]                     the model's greedy answer
+    logits        F32 [60, vocab]              the logits of its last 60 tokens
 """
 import os
 import sys
@@ -22,8 +24,9 @@ from safetensors.torch import save_file
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2.functional import resize
 
-FPS = 5.5  # Qwen2.5-VL's times are fractions, then
-# Places on the axis of time stay below those of rows and columns: transformers 5.23 counts what follows a video from these alone, Qwen2-VL's paper from the furthest.
+FPS = 5.5  # gives Qwen2.5-VL fractional times
+# Positions on the time axis stay below those of rows and columns. transformers 5.23 counts the text after a
+# video only from the latter, Qwen2-VL's paper from the largest.
 SIZES = {"qwen2_vl": (6, 12), "qwen2_5_vl": (6, 12), "qwen3_vl": (24, 48), "qwen3_vl_moe": (24, 48), "qwen3_5_vl": (24, 48)}
 
 
@@ -56,7 +59,7 @@ def make(root, name, least, most):
     size = [int(n) * 6 for n in grid[0, 1:]]
     golden["frames.video"] = resize(tensor, size, interpolation=InterpolationMode.BICUBIC).permute(0, 2, 3, 1)
     again = videos(videos=[golden["frames.video"].permute(0, 3, 1, 2)], do_resize=False, return_tensors="pt")["pixel_values_videos"]
-    assert torch.equal(again, pixels)  # they are what the processor makes
+    assert torch.equal(again, pixels)  # the processor makes the same values
 
     messages = [
         {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is in this picture?"}]},
@@ -64,7 +67,8 @@ def make(root, name, least, most):
         {"role": "user", "content": [{"type": "video"}, {"type": "text", "text": "And how do they move in this one?"}]},
     ]
     text = processor.apply_chat_template(messages, add_generation_prompt=True)
-    if stamped:  # the marks stand around each part, as in Qwen's own processor; that of transformers 5.23 leaves those of the template around all of them
+    if stamped:  # The marks are around each part, as in Qwen's processor. transformers 5.23 puts the
+                 # template's marks around all parts.
         text = text.replace("<|vision_start|><|video_pad|><|vision_end|>", "<|video_pad|>")
     metadata = transformers.video_utils.VideoMetadata(total_num_frames=5, fps=FPS, frames_indices=list(range(5)), duration=5 / FPS)
     inputs = dict(processor(text=[text], images=[vision.read_picture(os.path.join(directory, "rgb.png"))], videos=[tensor], video_metadata=[[metadata]],

@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
-"""Makes tests/data/vision/: tiny random models that see, and what transformers computes with them.
+"""Makes tests/data/vision/: small random vision models, and transformers' results with them.
 
-Needs torch, torchvision, transformers and pillow (made with 2.13, 0.28, 5.23 and 13.0). Usage: make_vision_goldens.py OUT_DIR [CASE ...]
+Needs torch, torchvision, transformers and pillow (made with 2.13, 0.28, 5.23 and 13.0). Usage: make_vision_goldens.py
+OUT_DIR [CASE ...]
 
-A case is a directory with a checkpoint, its tokenizer, image processor and chat template, small pictures, and golden.safetensors:
-  decoded.NAME  U8 [height, width, 3]             the picture NAME, as pillow reads it (what is transparent: over white)
-  resized.FILTER U8 [height, width, 3]            the first picture, resized by pillow with this filter (lanczos, bicubic, bilinear)
-  tiles.NAME    U8 [tiles, height, width, 3]      what the image processor (its pillow version) cuts the picture into, or resizes it to
-  numbers       F32 [3, size, size]               what it makes of the first tile of the first picture; of models that take any size, [n, any]
-  rows.NAME     F32 [tiles, tokens, dim]          what stands in the language model's input for each tile (for all together, where they are
-                                                  one grid of tokens); beside it, of models with DeepStack, what its first layers' outputs get
-  ids           I32 [n]                           a conversation about the first two pictures
-  answer        I32 [12]                          what the model says to it, the most likely token each time
-  logits        F32 [60, vocab]                   the logits of its last 60 tokens
-  bf16_kl       F32 [60]                          KL(f32 || transformers' bf16) at each of them
-Of Phi-4-multimodal, besides:
-  whole.NAME    F32 [3, size, size]               the numbers of the whole picture, which is made of the tiles
-  adapted       I32 [12], F32 [60, vocab]         answer and logits with the adapter for images, in vision-lora (adapted_answer, adapted_logits)
-All is computed in f32 but the last. Weights are stored in bf16.
+A case is a directory with a checkpoint, its tokenizer, image processor and chat template, small images, and
+golden.safetensors:
+
+    decoded.NAME  U8 [height, width, 3]             the image NAME as pillow reads it, with transparent pixels over white
+    resized.FILTER U8 [height, width, 3]            the first image, resized by pillow with this filter (lanczos, bicubic, bilinear)
+    tiles.NAME    U8 [tiles, height, width, 3]      the image after the image processor (its pillow version) has cut it into tiles or resized it
+    numbers       F32 [3, size, size]               numbers of the first tile of the first image; for models with images of any size, [n, any]
+    rows.NAME     F32 [tiles, tokens, dim]          rows in the language model's input for each tile (or for all tiles together, if they form one grid
+                                                    of tokens); for models with DeepStack, also those that are added to its first layers' outputs
+    ids           I32 [n]                           a conversation about the first two images
+    answer        I32 [12]                          the model's greedy answer
+    logits        F32 [60, vocab]                   the logits of its last 60 tokens
+    bf16_kl       F32 [60]                          KL(f32 || transformers' bf16) at each of them
+
+For Phi-4-multimodal, also:
+
+    whole.NAME    F32 [3, size, size]               the numbers of the whole image, which the tiles are cut from
+    adapted       I32 [12], F32 [60, vocab]         answer and logits with the adapter for images, in vision-lora (adapted_answer, adapted_logits)
+
+All except bf16_kl is computed in f32. Weights are stored in bf16.
 """
 import contextlib
 import json
@@ -61,13 +67,14 @@ QWEN_TEXT = {k: v for k, v in TEXT.items() if k != "model_type"}
 QWEN_TEXT |= dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6]))
 QWEN = dict(template=QWEN_TEMPLATE, special=QWEN_SPECIAL, text=QWEN_TEXT, end="<|im_end|>", any_size=True,
             sizes={"shortest_edge": 12 * 12 * 12, "longest_edge": 12 * 12 * 20}, images=transformers.Qwen2VLImageProcessorPil)
-# Positions of 5 x 5 patches are stretched over the pictures'.
+# Positions of 5 x 5 patches are interpolated to the size of the images.
 QWEN3_TEXT = QWEN_TEXT | dict(num_hidden_layers=3, head_dim=24, rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[5, 4, 3],
                                                                                   mrope_interleaved=True))
 QWEN3 = QWEN | dict(text=QWEN3_TEXT, chat=(transformers.Qwen3VLProcessor, transformers.Qwen3VLVideoProcessor),
                     vision=dict(depth=4, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=2, patch_size=6,
                                 num_position_embeddings=25, deepstack_visual_indexes=[0, 2]))
-# One layer of three is no gated delta net; half of a head of 24 turns. Its logits would be larger than those of the others.
+# One layer of three is not a gated delta net. RoPE applies to half of a head of 24. Without `output`, its
+# logits would be larger than those of the others.
 QWEN35 = QWEN3 | dict(output=0.5, text=dict(vocab_size=288, hidden_size=48, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
                                 head_dim=24, max_position_embeddings=512, layer_types=["linear_attention", "full_attention", "linear_attention"],
                                 linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=24,
@@ -79,7 +86,7 @@ INTERNVL_TEMPLATE = (
     "<IMG_CONTEXT>\n{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-# Rotary embeddings of rows and columns in heads of 24; a token of the text between the rows of an image.
+# Rotary embeddings of rows and columns in heads of 24. A text token separates the rows of an image.
 PIXTRAL = dict(longest_edge=True, images=transformers.PixtralImageProcessorPil, end="</s>",
                template=("<s>{% for message in messages %}[INST]{% for part in message['content'] %}{% if part['type'] == 'image' %}[IMG]"
                          "{% else %}{{ part['text'] }}{% endif %}{% endfor %}[/INST]{% endfor %}"),
@@ -92,8 +99,9 @@ GEMMA4_TEMPLATE = (
 GEMMA4_TEXT = {k: v for k, v in TEXT.items() if k not in ("model_type", "pad_token_id", "num_key_value_heads")} | dict(
     pad_token_id=0, num_hidden_layers=3, head_dim=16, global_head_dim=24, sliding_window=90, vocab_size_per_layer_input=288,
     layer_types=["sliding_attention", "full_attention", "full_attention"])
-# Patches of 6 x 6 pixels, of which 2 x 2 are a token, at most 70: the least that the image processor allows. Bounds that cut off some numbers.
-# Scores are not divided by the root of the heads' size: with norms around 1 attention would be sharper than that of the others.
+# Patches of 6 x 6 pixels, 2 x 2 of which are a token. At most 70 tokens, which is the least that the image
+# processor permits. Bounds that clip some numbers. Scores are not divided by the root of the heads' size,
+# so with norms around 1 attention would be sharper than in the others.
 GEMMA4 = dict(queries=0.25, model=transformers.Gemma4ForConditionalGeneration, config=transformers.Gemma4Config, budget=70, end="<turn|>",
               template=GEMMA4_TEMPLATE, images=transformers.Gemma4ImageProcessorPil,
               special=["<|turn>", "<turn|>", "<|image>", "<|image|>", "<image|>", "<|audio>", "<|audio|>", "<audio|>", "<|video|>"],
@@ -110,11 +118,13 @@ PHI4 = dict(padded=True, model=transformers.Phi4MultimodalForCausalLM, config=tr
             audio=dict(hidden_size=16, intermediate_size=16, num_blocks=1, num_attention_heads=2, ext_pw_out_channel=16,
                        depthwise_separable_out_channel=16, nemo_conv_channels=16, input_size=16))
 CASES = {
-    # Tiles on white, whose patches of white are not seen. With transformers' names and resampling, and as Microsoft has published it.
+    # Tiles on white, with masked white patches. One case has transformers' names and resampling, the other
+    # one those of Microsoft.
     "phi4_multimodal": PHI4 | dict(tokens=("<|image|>", "<|audio|>")),
     "phi4_mm": PHI4 | dict(tokens=("<|endoftext10|>", "<|endoftext11|>")),
     "gemma4": GEMMA4,
-    # The larger models: tokens of an image see each other in layers with a window; what the encoder makes is standardised.
+    # The larger models: tokens of an image attend to each other in layers with a window, and the encoder's
+    # output is standardised.
     "gemma4-whole": GEMMA4 | dict(
         text=GEMMA4_TEXT | dict(num_key_value_heads=2, num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0,
                                 use_bidirectional_attention="vision", num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"]),
@@ -140,7 +150,7 @@ CASES = {
                                  patch_size=[8, 8], attention_bias=True, use_qk_norm=True)),
     "qwen2_vl": QWEN | dict(model=transformers.Qwen2VLForConditionalGeneration, config=transformers.Qwen2VLConfig,
                             vision=dict(depth=2, embed_dim=48, hidden_size=48, num_heads=2, mlp_ratio=2, patch_size=6)),
-    # Encoders of squares. The tokens of a Gemma 3's image fill most of a window.
+    # Encoders of squares. The tokens of a Gemma 3 image fill most of a window.
     "gemma3": dict(model=transformers.Gemma3ForConditionalGeneration, config=transformers.Gemma3Config, square=True,
                    images=transformers.Gemma3ImageProcessorPil, sizes=dict(size={"height": 48, "width": 48}),
                    template=GEMMA_TEMPLATE, special=["<bos>", "<end_of_turn>", "<start_of_image>", "<image_soft_token>", "<end_of_image>", "<start_of_turn>"],
@@ -156,7 +166,7 @@ CASES = {
                   template=TEMPLATE, special=SPECIAL, end="<end_of_utterance>", names=dict(image_token="<image>"), options={}, text=TEXT,
                   vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=3, num_attention_heads=2, image_size=32, patch_size=8,
                               model_type="clip_vision_model")),
-    # Tiles in one of some grids, with a learned row behind each row of tokens.
+    # Tiles in one of several grids, with a learned row after each row of tokens.
     "llava_next": dict(model=transformers.LlavaNextForConditionalGeneration, config=transformers.LlavaNextConfig, pinned=True,
                        processor_of=transformers.LlavaNextProcessor, images=transformers.LlavaNextImageProcessorPil,
                        sizes=dict(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
@@ -164,7 +174,7 @@ CASES = {
                        template=TEMPLATE, special=SPECIAL, end="<end_of_utterance>", names=dict(image_token="<image>"), options={}, text=TEXT,
                        vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=3, num_attention_heads=2, image_size=32, patch_size=8,
                                    model_type="clip_vision_model")),
-    # Tiles of 30 pixels, of which patches of 7 leave 2; the tokens of more than 2 tiles are made fewer.
+    # Tiles of 30 pixels, of which patches of 7 leave 2. The tokens of more than 2 tiles are reduced.
     "llava_onevision": dict(model=transformers.LlavaOnevisionForConditionalGeneration, config=transformers.LlavaOnevisionConfig, pinned=True,
                             processor_of=transformers.LlavaOnevisionProcessor, images=transformers.LlavaOnevisionImageProcessorPil,
                             sizes=dict(size={"height": 30, "width": 30}), grids=[[30 * rows, 30 * columns] for rows in (1, 2, 3) for columns in (1, 2, 3)],
@@ -189,7 +199,7 @@ CASES = {
 
 
 def picture(height, width, channels, seed):
-    """Waves and noise, so that neither a wrong order nor a shift goes unnoticed."""
+    """Returns waves and noise, so that a wrong order or a shift is detected."""
     generator = numpy.random.default_rng(seed)
     y, x, c = numpy.meshgrid(numpy.arange(height), numpy.arange(width), numpy.arange(channels), indexing="ij")
     waves = 127 + 90 * numpy.sin(x / 5 + c) * numpy.cos(y / 7 - c * seed)
@@ -251,7 +261,7 @@ def logits_of(model, inputs):
 
 
 def make_tiles(directory, case):
-    """For a tile model: the saved model, its image processor, and its processor."""
+    """Makes the saved model, the image processor, and the processor of a model with tiles."""
     tokenizer = write_tokenizer(directory)
     image_token = tokenizer.convert_tokens_to_ids("<image>")
     config = case["config"](text_config=dict(TEXT), vision_config=case["vision"], scale_factor=case["scale"], image_token_id=image_token)
@@ -259,7 +269,7 @@ def make_tiles(directory, case):
     tile = case["vision"]["image_size"]
     images = case["images"](size={"longest_edge": case["longest"]}, max_image_size={"longest_edge": tile}, return_row_col_info=True)
     tokens = (tile // case["vision"]["patch_size"] // case["scale"]) ** 2
-    # SmolVLM's own processor wants a package for videos; its text is that of Idefics3.
+    # SmolVLM's processor needs a package for videos. Its text is that of Idefics3.
     processor = transformers.Idefics3Processor(images, tokenizer, image_seq_len=tokens, chat_template=TEMPLATE)
     images.save_pretrained(directory)
     if case["processor"]:  # as transformers 5 writes it
@@ -362,7 +372,7 @@ torch_resize = torchvision.transforms.v2.functional.resize
 
 
 class PaddedImages(transformers.Phi4MultimodalImageProcessor):
-    """Whose tokens are counted for any size: transformers counts those of 32 x 32 patches."""
+    """Counts tokens for images of any size. transformers counts those of 32 x 32 patches."""
 
     def preprocess(self, images, **options):
         out = super().preprocess(images, **options)
@@ -372,7 +382,7 @@ class PaddedImages(transformers.Phi4MultimodalImageProcessor):
 
 
 def resize_with_pillow(image, size, **options):
-    """For bytes, without options, as tiles are resized."""
+    """Resizes bytes without options, like tiles."""
     if options:
         return torch_resize(image, size, **options)
     resized = Image.fromarray(image.permute(1, 2, 0).numpy()).resize((size[1], size[0]), Image.Resampling.BILINEAR)
@@ -417,7 +427,7 @@ def padded_of(image, images, model):
 
 
 def write_adapter(directory, model):
-    """An adapter of all the layers' matrices, as PEFT stores it; the model has it from now on."""
+    """Writes an adapter of all layers' matrices, as PEFT stores it, and applies it to the model."""
     rank, alpha = 4, 6
     tensors = {}
     with torch.no_grad():
@@ -436,7 +446,8 @@ def write_adapter(directory, model):
 
 
 def publish(directory, adapter):
-    """Gives a checkpoint the names that Microsoft's have, with the adapters beside the matrices."""
+    """Renames a checkpoint's tensors to Microsoft's names, and stores the adapters in the same files as the
+    matrices."""
     path = os.path.join(directory, "model.safetensors")
     tensors = {}
     for name, tensor in load_file(path).items():
@@ -478,7 +489,7 @@ def save_model(directory, case, config):
 
 
 def tiles_of(image, images, model):
-    """The picture's tiles, their numbers, and their rows of the language model's input."""
+    """Returns the image's tiles, their numbers, and their rows in the language model's input."""
     pixels = images(image, return_tensors="pt")["pixel_values"]
     with torch.no_grad():
         rows = torch.stack(list(model.model.get_image_features(pixels, return_dict=True).pooler_output))
@@ -487,7 +498,7 @@ def tiles_of(image, images, model):
 
 
 def square_of(image, images, model, **options):
-    """One square, or with crop_to_patches several."""
+    """Returns one square, or several with crop_to_patches."""
     pixels = images(image, return_tensors="pt", **options)["pixel_values"]
     with torch.no_grad():
         rows = torch.cat(list(model.model.get_image_features(pixels, return_dict=True).pooler_output))
@@ -497,7 +508,7 @@ def square_of(image, images, model, **options):
 
 
 def pinned_of(image, images, model):
-    """The tiles, one image's rows for all of them together."""
+    """Returns the tiles, and one image's rows for all of them."""
     inputs = images(image, return_tensors="pt")
     pixels = inputs["pixel_values"][0]
     with torch.no_grad():
@@ -544,7 +555,7 @@ def budget_of(image, images, model):
     return resized[None], patches[0].float(), torch.cat(list(features))[None]
 
 
-# By a field that only cases of the kind have.
+# By a field that only cases of this kind have.
 KINDS = {"padded": (make_padded, padded_of), "scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
          "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of)}
 
@@ -556,7 +567,8 @@ def make(directory, case):
     images, processor = make_files(directory, case)
     paths = write_pictures(directory, all_formats=case.get("processor") is not None)
     golden = {}
-    wide = case["model"].from_pretrained(directory, dtype=torch.float32).eval()  # its rotary frequencies were never rounded
+    # its rotary frequencies were never rounded
+    wide = case["model"].from_pretrained(directory, dtype=torch.float32).eval()
     for name, path in paths.items():
         image = read_picture(path)
         golden[f"decoded.{name}"] = torch.from_numpy(numpy.asarray(image).copy())
@@ -586,7 +598,7 @@ def make(directory, case):
     logits = logits_of(wide, inputs)
     with torch.no_grad():
         answer = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, inputs["input_ids"].shape[1]:]
-    # Loaded anew, so that the weights' format is the only difference.
+    # Loads the model again, so that the weights' format is the only difference.
     narrow = case["model"].from_pretrained(directory, dtype=torch.bfloat16).eval()
     kl = torch.nn.functional.kl_div(logits_of(narrow, inputs).log_softmax(-1), logits.log_softmax(-1), log_target=True, reduction="none")
     if "padded" in case:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Reads what `model_test --gtest_filter=Families/ModelGolden*` prints on standard input, prints the table of docs/design/goldens.md."""
+"""Reads the output of `model_test --gtest_filter=Families/ModelGolden*` from standard input, and prints the table of
+docs/design/goldens.md."""
 import re
 import sys
 

@@ -1,6 +1,6 @@
-"""Networks that transformers has not got, from the formulas of their papers, for make_model_goldens.py.
+"""Networks that transformers lacks, from the formulas of their papers, for make_model_goldens.py.
 
-Plain torch: slow and easy to check."""
+Plain torch code, which is slow and easy to check."""
 import copy
 
 import torch
@@ -35,7 +35,7 @@ class GatedMlp(nn.Module):
 
 
 def turned(x, theta):
-    """Rotary embedding of [tokens, heads, dim], whose halves are pairs."""
+    """Applies rotary embeddings to [tokens, heads, dim], whose halves are pairs."""
     dim = x.shape[-1]
     angles = torch.arange(x.shape[0], dtype=torch.float32)[:, None] * theta ** (-torch.arange(0, dim, 2, dtype=torch.float32) / dim)
     cos, sin = (torch.cat([part, part], -1)[:, None].to(x.dtype) for part in (angles.cos(), angles.sin()))
@@ -48,7 +48,7 @@ class Step3TextConfig(PretrainedConfig):
 
 
 class Step3Attention(nn.Module):
-    """Multi-matrix factorization attention: queries of a normed latent, one key head."""
+    """Multi-matrix factorization attention: queries of a normalised latent, one key head."""
 
     def __init__(self, config):
         super().__init__()
@@ -71,7 +71,7 @@ class Step3Attention(nn.Module):
 
 
 class Stack(nn.Module):
-    """A matrix for each expert."""
+    """One matrix for each expert."""
 
     def __init__(self, count, rows, cols):
         super().__init__()
@@ -143,7 +143,7 @@ class Step3TextForCausalLM(PreTrainedModel):
         self.post_init()
 
     def _init_weights(self, module):
-        """Whoever makes it sets them."""
+        """The caller sets the weights."""
 
     def forward(self, input_ids, use_cache=False):
         return CausalLMOutput(logits=self.lm_head(self.model(input_ids[0]))[None])
@@ -153,19 +153,20 @@ Step3p5Config = Step3p7TextConfig
 
 
 class Step3p5ForCausalLM(PreTrainedModel):
-    """The text of Step-3.7, which transformers has with images alone."""
+    """The text model of Step-3.7, which transformers has only together with images."""
 
     config_class = Step3p5Config
 
     def __init__(self, config):
-        config.allow_global_per_layer_attribute_access = True  # gguf_files.py knows which layers have other numbers of heads
+        # gguf_files.py knows which layers have other numbers of heads
+        config.allow_global_per_layer_attribute_access = True
         super().__init__(config)
         self.model = Step3p7TextModel(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
     def _init_weights(self, module):
-        """Whoever makes it sets them."""
+        """The caller sets the weights."""
 
     def forward(self, input_ids, use_cache=False):
         return CausalLMOutput(logits=self.lm_head(self.model(input_ids, use_cache=use_cache).last_hidden_state))
@@ -176,7 +177,7 @@ class RWKV7Config(PretrainedConfig):
 
 
 class LowRank(nn.Module):
-    """Two matrices with an activation between them, named as flash-linear-attention names them."""
+    """Two matrices with an activation between them, with flash-linear-attention's names."""
 
     def __init__(self, dim, rank, rows, activation=None, bias=True):
         super().__init__()
@@ -187,7 +188,7 @@ class LowRank(nn.Module):
 
 
 def before(x):
-    """Each row's predecessor, [tokens, dim]."""
+    """Returns the row before each row, [tokens, dim]."""
     return torch.cat([torch.zeros_like(x[:1]), x[:-1]])
 
 
@@ -229,7 +230,7 @@ class Rwkv7TimeMix(nn.Module):
             unit = F.normalize(unit, dim=-1)
         k = k * (1 + (rate - 1) * self.k_a)
         r, k, v, rate, decay = (y.view(n, heads, -1) for y in (r, k, v, rate, decay))
-        state = torch.zeros(heads, self.head_dim, self.head_dim)  # keys, values
+        state = torch.zeros(heads, self.head_dim, self.head_dim)  # [heads, keys, values]
         out = []
         for t in range(n):
             found = torch.einsum("hk,hkv->hv", unit[t].float(), state)
@@ -295,7 +296,7 @@ class RWKV7ForCausalLM(PreTrainedModel):
         self.post_init()
 
     def _init_weights(self, module):
-        """Whoever makes it sets them."""
+        """The caller sets the weights."""
 
     def forward(self, input_ids, use_cache=False):
         return CausalLMOutput(logits=self.lm_head(self.model(input_ids[0]))[None])
@@ -317,7 +318,8 @@ class Nothing(nn.Module):
 
 
 class DeciLMForCausalLM(LlamaForCausalLM):
-    """Llama whose layers have their own key heads and MLPs, or lack a half (Puzzle, 2024)."""
+    """A Llama whose layers have different numbers of key heads and MLP widths, or lack attention or MLP (Puzzle,
+    2024)."""
 
     config_class = DeciLMConfig
 
@@ -387,7 +389,7 @@ class SandwichLayer(DeepseekV3DecoderLayer):
 
 
 class PanguUltraMoEForCausalLM(DeepseekV3ForCausalLM):
-    """DeepSeek-V3 with norms on both sides of the halves."""
+    """DeepSeek-V3 with norms before and after attention and MLP."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -395,7 +397,8 @@ class PanguUltraMoEForCausalLM(DeepseekV3ForCausalLM):
 
 
 class GroupedLightning(nn.Module):
-    """Ling 2.5's lightning attention: normed queries and keys that turn, a norm of each group of heads, a gate."""
+    """Ling 2.5's lightning attention: normalised queries and keys with RoPE, a norm of each group of heads, a
+    gate."""
 
     def __init__(self, config, number):
         super().__init__()
@@ -429,7 +432,7 @@ class GroupedLightning(nn.Module):
 
 
 class BailingMoeV2_5ForCausalLM(DeepseekV3ForCausalLM):
-    """DeepSeek-V3 with such attention in all but each layer_group_size-th layer."""
+    """DeepSeek-V3 with such attention in all layers except every layer_group_size-th one."""
 
     def __init__(self, config):
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""One render by transformers, with the clock standing still."""
+"""Renders one case with transformers, at a fixed time."""
 
 import datetime
 import os
@@ -20,7 +20,8 @@ def _stopped_clock(now):
 
 
 def render(case):
-    """{"text"} or {"error"} for a case with template, special_tokens, now and the arguments of apply_chat_template."""
+    """Returns {"text"} or {"error"} for a case with template, special_tokens, now and the arguments of
+    apply_chat_template."""
     chat_template_utils.datetime = _stopped_clock(case["now"])
     try:
         rendered, _ = chat_template_utils.render_jinja_template(

@@ -1,8 +1,9 @@
-"""How much processor time the engine takes over hostile inputs: every one must be refused or compiled within 250 ms.
+"""Measures the processor time of the grammar engine for hostile inputs. Every input must be refused or compiled within
+250 ms.
 
     python bad_inputs.py GRAMMAR_TOOL VOCABULARY.json [--only TEXT] [--over MS]
 
-Prints a table, the slowest input of each row, and names all inputs that take longer than `--over` ms.
+Prints a table with the slowest input of each row, and names all inputs that take longer than `--over` ms.
 """
 
 import argparse
@@ -105,7 +106,8 @@ def resident(process):
 
 
 def processor_ms(process):
-    """Its own processor time, so that other programs on the machine count little; in steps of 10 ms."""
+    """Returns the processor time of the process, so that other programs on the machine have little effect. The
+    resolution is 10 ms."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 

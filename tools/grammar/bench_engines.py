@@ -1,11 +1,12 @@
-"""Times Octavo's grammar engine beside XGrammar and llguidance on realistic JSON Schemas.
+"""Compares the times of Octavo's grammar engine with XGrammar's and llguidance's, for realistic JSON Schemas.
 
     python bench_engines.py GRAMMAR_TOOL NEIGHBOURS VOCABULARY.json [--schemas N] [--rounds N] [--seed N]
 
-NEIGHBOURS is the folder of build_neighbours.sh. Schemas as users send them (pydantic models, function calls, API
-payloads, extraction forms, unions, trees, maps) and valid instances of them, cut into tokens. Schema by schema, each
-engine in turn compiles and reads the same tokens, a mask before each, twice: as the first request with that schema, and
-as the next one. Each engine is a process of its own, timed inside it, in its own language, on one thread.
+NEIGHBOURS is the folder of build_neighbours.sh. The schemas are like those of users (pydantic models, function calls,
+API payloads, extraction forms, unions, trees, maps), with valid instances as tokens. For each schema, the engines
+alternate: each compiles it and reads the same tokens, with a mask before each token. It does this twice: as the first
+request with that schema, and as the next one. Each engine is a separate process, which measures its own times, in its
+own language, on one thread.
 """
 
 import argparse
@@ -31,7 +32,7 @@ vendor version view weight width year zone""".split()
 
 
 class Maker:
-    """Random schemas with a valid instance each."""
+    """Makes random schemas, each with a valid instance."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -168,7 +169,7 @@ class Ours(Octavo):
 
 
 class Neighbour:
-    """One of build_neighbours.sh, over the protocol of neighbours/xgrammar.cc."""
+    """A program of build_neighbours.sh, with the protocol of neighbours/xgrammar.cc."""
 
     def __init__(self, program, tokens):
         self.name = program.name.removesuffix("_walks")
@@ -195,7 +196,7 @@ def main():
     options = parser.parse_args()
     tokens, eos, encode = load_vocabulary(options.vocabulary)
     programs = [options.neighbours / f"{name}_walks" for name in ("xgrammar", "llguidance")]
-    plain = [*tokens[:eos], b""]  # the end token spells nothing
+    plain = [*tokens[:eos], b""]  # the end token has no text
     engines = [Ours(options.tool, options.vocabulary), *(Neighbour(p, plain) for p in programs)]
     compiles, masks, again, accepts = (collections.defaultdict(list) for _ in range(4))
     left, refused = collections.Counter(), collections.Counter()

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds XGrammar and llguidance from the sources of their packages, with a small program around each, for bench_engines.py.
+# Builds XGrammar and llguidance from the sources of their packages, each with a small program, for
+# bench_engines.py.
 #
 #   build_neighbours.sh FOLDER     writes FOLDER/xgrammar_walks and FOLDER/llguidance_walks; needs Python, CMake, cargo
 set -e
@@ -9,7 +10,7 @@ version=0.2.8
 
 if [ ! -d "xgrammar-$version" ]; then
   python3 -m venv venv
-  # Requirements of the package's build, so that pip can read its name and version.
+  # Requirements of the package's build, which pip needs to read its name and version.
   venv/bin/pip install -q scikit-build-core setuptools_scm nanobind apache-tvm-ffi
   venv/bin/pip download -q --no-deps --no-binary :all: --no-build-isolation "xgrammar==$version"
   tar xzf "xgrammar-$version.tar.gz"

@@ -1,11 +1,12 @@
-"""Captures what helpers of clients send for users' types: tests/data/tools/helpers.json, the requests of tests/e2e/test_client_helpers.py.
+"""Captures the requests that helpers of clients send for users' types. Writes tests/data/tools/helpers.json, for
+tests/e2e/test_client_helpers.py.
 
     pip install instructor langchain-openai "mcp>=2" pydantic
     npm install zod openai
     python capture_helpers.py OUTPUT [NODE_FOLDER]
 
-NODE_FOLDER is where npm has installed; without it the requests of zod's helpers are left out. A server in this process answers
-every request with an error and keeps what it asks for: response_format, tools and tool_choice.
+NODE_FOLDER is the folder of npm's installation. Without it, the requests of zod's helpers are omitted. A server in
+this process answers every request with an error and records its response_format, tools and tool_choice.
 """
 
 import http.server

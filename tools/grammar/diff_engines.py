@@ -1,13 +1,13 @@
-"""Compares token masks of Octavo's grammar engine with those of XGrammar and llguidance (test-only packages).
+"""Compares token masks of Octavo's grammar engine with those of XGrammar and llguidance (packages for tests only).
 
     python diff_engines.py GRAMMAR_TOOL VOCABULARY.json [--pairs N] [--steps N] [--walks N] [--minutes M] [--kinds regex,ebnf,json] [--seed N]
 
-Random grammars (random_grammars.py); along random walks every mask is compared with the masks of the others. Of the
-tokens that only one side allows one is taken, the text that it begins is finished, and a judge that shares no code with
-any engine (RE2, a recogniser for EBNF, jsonschema) says whether the whole is valid; where no end was found, it says of
-regexes and EBNF whether a valid text begins so. So each difference falls into a class. What must not be: that we allow
-what leads to an invalid text, or refuse a valid one (of JSON another text of the same value may be refused: a spelling,
-an order of members, a name given twice).
+The grammars are random (random_grammars.py). Along random walks, every mask is compared with the masks of the other
+engines. For a token that only one side allows, the text that it begins is completed. A judge that shares no code with
+any engine (RE2, a recogniser for EBNF, jsonschema) decides whether this text is valid. If no end was found, it
+decides for regexes and EBNF whether a valid text can begin so. Each difference thus gets a class. Two classes are
+errors: Octavo allows a token that leads to an invalid text, or refuses a valid text. For JSON, Octavo may refuse
+another text of the same value: a spelling, an order of members, a repeated name.
 """
 
 import argparse
@@ -23,18 +23,18 @@ from engines import bits, engines
 from random_grammars import Case, why_narrower
 
 
-# Errors of grammars without texts, and of schemas without values.
+# Errors for grammars without texts, and for schemas without values.
 EMPTY = ["no text matches", "no instance", "leaves no ", "satisfies all of", "lists no value", "has no value that", "is required, but", "allows no type",
          "excludes all values", "is false", "without end"]
 
 
 def some(rng, ids, count):
-    """A few of the ids, without a walk over all of them."""
+    """Returns a few of the ids, without a walk over all of them."""
     return [int(ids[rng.randrange(len(ids))]) for _ in range(min(count, len(ids)))]
 
 
 def finish(engine, rng, tokens, eos, budget=200):
-    """Continues with short tokens, preferring closing ones, until the text may end; returns the bytes, or None."""
+    """Continues with short tokens, preferably closing ones, until the text may end. Returns the bytes, or None."""
     out, taken = b"", 0
     order = (b'"', b"}", b"]", b")", b",", b"1", b"0", b"a", b"-", b"e")
     while taken < budget:
@@ -77,7 +77,7 @@ class Comparison:
         self.notes, self.wrong = {}, []
 
     def whole(self, engine, token, prefix):
-        """A whole text that begins with the prefix and this token, which the engine allows; or None."""
+        """Returns a whole text that begins with the prefix and this token, which the engine allows; or None."""
         if token == self.eos:
             return prefix
         if not engine.accept(token):
@@ -154,7 +154,7 @@ class Comparison:
                 self.wrong.append((case.kind, "no mask", case.text, prefix))
                 return
             mine = bits(mask, len(self.tokens))
-            if prefix not in seen:  # a prefix is one pair however often a walk comes by
+            if prefix not in seen:  # a prefix counts once, even if several walks reach it
                 seen.add(prefix)
                 self.compare(case, prefix, mine, live)
             mine[self.eos] = False
@@ -206,7 +206,7 @@ def main():
 
 
 if __name__ == "__main__":
-    # The recogniser of EBNF follows nested rules by recursion.
+    # The recogniser of EBNF uses recursion for nested rules.
     sys.setrecursionlimit(200_000)
     threading.stack_size(1 << 30)
     work = threading.Thread(target=main)

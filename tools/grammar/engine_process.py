@@ -1,4 +1,4 @@
-"""An engine in a separate process, with a limit on its processor time for each schema."""
+"""Runs an engine in a separate process, with a limit on its processor time for each schema."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ def processor_s(process):
 
 
 def serve(pipe, make):
-    os.setpgid(0, 0)  # what the engine starts ends with it
+    os.setpgid(0, 0)  # processes that the engine starts end with it
     before = resident_mb("self")
     engine = make()
     inside = engine.pid() == os.getpid()
@@ -27,7 +27,8 @@ def serve(pipe, make):
 
 
 class EngineProcess:
-    """`make` makes the engine, in the process: an object with pid() (whose time and memory count), compile(text), read(tokens)."""
+    """make: makes the engine in the process. The engine is an object with pid() (whose time and memory count),
+    compile(text) and read(tokens)."""
 
     def __init__(self, make, limit_s):
         self.make, self.limit_s = make, limit_s
@@ -42,9 +43,10 @@ class EngineProcess:
         self.pid = self.pipe.recv()
 
     def call(self, name, argument):
-        """The engine's answer; None: the limit was reached, or the process has died, and the next call begins another.
+        """Returns the engine's answer, or None if the limit was reached or the process has died; the next call then
+        starts another process.
 
-        The limit holds from compile() on, for it and all that follows until the next.
+        The limit applies to a call of compile() and all calls until the next one.
         """
         if not self.process:
             self.start()

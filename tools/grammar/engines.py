@@ -1,6 +1,6 @@
-"""Octavo's grammar engine, XGrammar and llguidance behind one interface (the last two from their packages, test-only).
+"""Octavo's grammar engine, XGrammar and llguidance with one interface. The latter two are packages for tests only.
 
-xgrammar imports torch and transformers only to name types; `stubs` is a folder with empty stand-ins.
+xgrammar imports torch and transformers only for the names of types. `stubs` is a folder with empty replacements.
 """
 
 import json
@@ -41,7 +41,7 @@ class Octavo:
         self.rollback(1_000_000)
 
     def finish(self):
-        """Some bytes that end the text from here, or None."""
+        """Returns bytes that end the text, or None."""
         answer = self.ask(op="finish")
         return bytes.fromhex(answer["text"]) if "text" in answer else None
 
@@ -156,7 +156,7 @@ def bits(mask, size):
 
 
 def load_vocabulary(path):
-    """The tokens, the end token, and an encoder: longest match first."""
+    """Returns the tokens, the end token, and an encoder that prefers the longest match."""
     data = json.load(open(path))
     tokens = [bytes.fromhex(t) for t in data["tokens"]] + [s.encode() for s in data["specials"]]
     eos = len(data["tokens"])
@@ -174,11 +174,11 @@ def load_vocabulary(path):
 
 
 def engines(tool, vocabulary, stubs=None):
-    """Octavo and the two others over one vocabulary; its tokens and the end token."""
+    """Returns Octavo and the two others with one vocabulary, its tokens and the end token."""
     tokens, eos, encode = load_vocabulary(vocabulary)  # llguidance encodes forced text
     specials = set(range(eos, len(tokens)))
     ours = Octavo(tool, vocabulary)
-    import tvm_ffi  # noqa: F401  looks for torch itself, and must not find the stand-in
+    import tvm_ffi  # noqa: F401  it searches for torch, and must not find the replacement
 
     if stubs:
         sys.path.insert(0, stubs)

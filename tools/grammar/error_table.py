@@ -1,8 +1,8 @@
-"""Writes docs/reference/grammar-errors.md: inputs that Octavo's grammar engine refuses, with the errors that it gives.
+"""Writes docs/reference/grammar-errors.md: inputs that Octavo's grammar engine refuses, with their errors.
 
     python error_table.py GRAMMAR_TOOL VOCABULARY.json OUTPUT.md
 
-An input that is accepted is reported, and the exit code is 1.
+If an input is accepted, it is reported, and the exit code is 1.
 """
 
 import json

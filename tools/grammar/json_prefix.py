@@ -1,9 +1,10 @@
-"""Beginnings of JSON texts, without any grammar engine: whether bytes begin a JSON text, and continuations that end it.
+"""Prefixes of JSON texts, without a grammar engine: whether bytes begin a JSON text, and continuations that complete it.
 
 A state is (mode, stack). stack: "{" or "[" for each open object or array, the innermost last. Modes:
-  value, item (value or ']'), name (a name), member (a name or '}'), colon, after (',' or a closing bracket), end
-  s, k: inside a string that is a value, or a name; s\\ and su4..su1: inside an escape; s+n: n bytes of a character miss
-  -, 0, int, ., frac, e, e+, exp: inside a number;  l:REST: inside a literal
+
+    value, item (value or ']'), name (a name), member (a name or '}'), colon, after (',' or a closing bracket), end
+    s, k: inside a string that is a value, or a name; s\\ and su4..su1: inside an escape; s+n: n bytes of a character miss
+    -, 0, int, ., frac, e, e+, exp: inside a number;  l:REST: inside a literal
 """
 
 SPACE = b" \t\n\r"
@@ -43,7 +44,7 @@ STARTS = {ord('"'): "s", ord("-"): "-", ord("0"): "0", ord("t"): "l:rue", ord("f
 
 
 def step(state, byte):
-    """The state after one more byte; None if no JSON text begins so."""
+    """Returns the state after one more byte, or None if no JSON text begins so."""
     mode, stack = state
     if mode[0] in "sk":
         return in_string(mode, byte, stack)
@@ -87,7 +88,7 @@ def run(state, text):
 
 
 class Witnesses:
-    """Valid texts of a schema, by their states, and ends of other texts that are put together of their parts."""
+    """Valid texts of a schema, indexed by their states, and completions of other texts from their parts."""
 
     VALUES = [b"null", b"0", b"1", b'""', b'"a"', b"true", b"false", b"{}", b"[]", b"-1", b"0.5"]
 
@@ -105,16 +106,17 @@ class Witnesses:
         return any(text.startswith(prefix) for text in self.texts)
 
     def tails(self, state, near):
-        """Rests of the witnesses from this state, the nearest position first."""
+        """Returns the rests of the witnesses from this state, the nearest position first."""
         entries = self.by_state.get(state, [])
-        if state[0] == "name":  # the first member may come later, too
+        if state[0] == "name":  # the first member may also be a later one
             first = self.by_state.get(("member", state[1]), [])
             entries = entries + [(at, text) for at, text in first if text[at:].lstrip()[:1] == b'"']
         found = sorted(entries, key=lambda entry: abs(entry[0] - near))[:8]
         return dict.fromkeys(text[at:] for at, text in found)
 
     def after_new_name(self, text, state, near):
-        """Ends of a text inside of a name that is not listed: some value, and the members that a witness has there."""
+        """Completes a text inside a name that is not listed: a value, and the members that a witness has at this
+        point."""
         fill = b"\x80" * int(state[0][2]) if state[0][1:2] == "+" else b""
         for value in [b'":1', b'":"a"', *(b'":' + value for value in self.values[:6])]:
             begun = text + fill + value
@@ -124,7 +126,7 @@ class Witnesses:
                 yield begun + tail
 
     def parts(self, state, written):
-        """Bytes that bring a state out of a string, number, literal or name, and values where one must follow."""
+        """Returns bytes that end a string, number, literal or name, and values if one must follow."""
         mode = state[0]
         if mode[0] in "sk":
             fill = {"\\": b"n", "u": b"0061"[4 - int(mode[2]):] if mode[1:2] == "u" else b""}.get(mode[1:2], b"")
@@ -147,7 +149,8 @@ class Witnesses:
         return {"colon": [b":"], "after": [b","]}.get(mode, [])
 
     def ends(self, text, near, most):
-        """Whole texts that begin with `text`: it, at most three parts, and the rest of a witness or closing brackets."""
+        """Returns whole texts that begin with `text`: the text, at most three parts, and the rest of a witness or
+        closing brackets."""
         state, given = run(START, text), set()
         if state and state[0][0] == "k":
             yield from self.after_new_name(text, state, near)

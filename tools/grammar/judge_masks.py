@@ -1,21 +1,21 @@
-"""Judges token masks by their definition: a token is allowed if and only if some text that begins with it is valid.
+"""Judges token masks by their definition: a token is allowed if and only if a text that begins with it is valid.
 
     python judge_masks.py FOLDER VOCABULARY [--tool grammar_tool] [--engines octavo,xgrammar,llguidance] [--schemas N]
         [--positions N] [--tokens N] [--limit SECONDS] [--minutes M] [--report FILE]
 
-FOLDER holds JSON files {"schema": .., "tests": [{"data": .., "valid": true}, ..]} (MaskBench's data, or those of
+FOLDER contains JSON files {"schema": .., "tests": [{"data": .., "valid": true}, ..]} (MaskBench's data, or those of
 collect_schemas.py). Needs jsonschema, jsonschema-rs, numpy, and the packages of the other engines.
 
-Every mask before a token of a valid instance is judged for that token. At some positions further tokens are judged, those
-over which the engines differ first: a search that knows JSON and the schema's instances, but no engine
-(json_prefix.py), looks for a valid text that begins with the text so far and the token.
+Before each token of a valid instance, the mask is judged for that token. At some positions, further tokens are
+judged, first those for which the engines differ: a search that uses JSON's rules and the schema's instances, but no
+engine (json_prefix.py), tries to find a valid text that begins with the text so far and the token.
 
-  over      refused, though a valid text begins so (two validators agree that it is valid):
+    over      refused, although a valid text begins so (two validators agree that it is valid):
               own     a token of the instance as json.dumps writes it
-              other   the search's text: what differs from the usual way of writing it is named
-  under     allowed, though no valid text was found by the search, and what the engine itself ends the text with is invalid, or
-            cannot begin a JSON text at all
-  open      allowed, no valid text found, and the engine's own end was not reached, or has a name twice: not decided
+              other   the search's text; its difference from the usual way of writing is named
+    under     allowed, although the search found no valid text, and the engine's own completion is invalid, or no JSON text can begin so
+    open      allowed, the search found no valid text, and the engine's completion was not reached or has a repeated name: not decided
+
 The end of the text is judged exactly: it is allowed if and only if the text so far is valid.
 """
 
@@ -38,7 +38,7 @@ CLOSING = (b'"', b"}", b"]", b",", b":", b"1", b"0", b"a", b"-", b"e")
 
 
 class Asked:
-    """Requests to an engine in its own process: masks along a text, and an end of a text."""
+    """Sends requests to an engine in a separate process: masks along a text, and the end of a text."""
 
     def pid(self):
         return self.process.pid if isinstance(self, Octavo) else os.getpid()
@@ -55,7 +55,7 @@ class Asked:
         return out
 
     def end(self, path):
-        """The bytes by which the engine ends the text of these tokens; None if the engine does not end it."""
+        """Returns the bytes with which the engine ends the text of these tokens, or None if it does not end it."""
         self.restart()
         for token in path:
             if not self.accept(token):
@@ -112,7 +112,7 @@ class Guidance(Package, LLGuidance):
 
 
 def spelling(prefix, token):
-    """What is unusual about a text that begins so, at the token."""
+    """Names what is unusual at the token about a text that begins so."""
     state, space, escape, number = run(START, prefix), False, False, False
     for byte in token:
         inside = state[0][0] in "sk"
@@ -203,7 +203,7 @@ class Judge:
                 self.note(name, "over: end", file, prefix, b"", prefix)
         for kind in np.unique(pattern[: self.eos]):
             ids = np.flatnonzero(pattern[: self.eos] == kind)
-            every = 2 if kind in (0, (1 << len(rows)) - 1) else 1  # where all agree, fewer
+            every = 2 if kind in (0, (1 << len(rows)) - 1) else 1  # fewer tokens if all engines agree
             for token in self.rng.sample(list(map(int, ids)), min(self.options.tokens // every, len(ids))):
                 self.token(file, validator, witnesses, prefix, path, rows, token)
 
@@ -215,7 +215,7 @@ class Judge:
         possible = run(START, begun) is not None
         found = None
         if possible:
-            # A character that is not whole yet may be completed by bytes of which not all are characters.
+            # Some of the bytes that could complete an incomplete character do not form a character.
             found = next((t for t in witnesses.ends(begun, len(prefix), 90) if validator.valid(t)), None)
         for name, row in rows.items():
             self.count[name]["tokens"] += 1
@@ -263,7 +263,7 @@ def main():
             continue
         try:
             judged += judge.judge(os.path.basename(file), case)
-        except Exception as problem:  # a schema that a validator does not take, or a reference to another document
+        except Exception as problem:  # a schema that a validator refuses, or a reference to another document
             print("left out", os.path.basename(file), type(problem).__name__, str(problem)[:60].replace("\n", " "))
     print(f"{judged} schemas, {len(judge.tokens)} tokens")
     columns = list(dict.fromkeys(key for count in judge.count.values() for key in count))

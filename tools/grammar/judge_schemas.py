@@ -1,14 +1,15 @@
-"""Judges engines on a collection of real schemas: which of them compile, which instances they take, what their masks cost.
+"""Judges engines with a collection of real schemas: which schemas they compile, which instances they accept, and the
+cost of their masks.
 
     python judge_schemas.py FOLDER VOCABULARY [--tool grammar_tool] [--engines octavo,llguidance,xgrammar] [--sample N]
         [--minutes N] [--limit SECONDS] [--report FILE]
 
-FOLDER holds JSON files {"schema": .., "tests": [{"data": .., "valid": true}, ..]}, as collect_schemas.py writes them. Each
-engine is in its default mode but for objects, which are open as the specification has them. Every instance is written as
-json.dumps does, cut into tokens and read with a mask before each token, engine by engine in turn. Times are of the processor.
-Each engine is a process; one that spends more than the limit on a schema is ended, and begun again for the next (a first mask
-that was waited for counts with the limit). Memory is the most that the process has grown to behind any schema; for the packages
-less what Python had with the package imported, before the engine was made.
+FOLDER contains JSON files {"schema": .., "tests": [{"data": .., "valid": true}, ..]}, as collect_schemas.py writes
+them. Each engine has its default mode, except that objects are open, as in the specification. Every instance is
+written by json.dumps, divided into tokens, and read with a mask before each token, by each engine in turn. Times are
+processor times. Each engine is a process. If it exceeds the limit for a schema, it is ended and started again for the
+next one. Waiting for a first mask counts for the limit. Memory is the largest size of the process after any schema;
+for the packages, minus the size of Python with the imported package before the engine was made.
 """
 
 import argparse
@@ -40,7 +41,8 @@ class Ours(Octavo):
 
 
 class Package:
-    """The other two, through their Python packages: each call costs about a microsecond (five: llguidance) more than inside."""
+    """The two others, through their Python packages. Each call costs about a microsecond (llguidance: five) more than
+    inside."""
 
     def pid(self):
         return os.getpid()
@@ -91,7 +93,7 @@ class Guidance(Package, LLGuidance):
 
 
 def reason_of(error):
-    """An error without what differs from schema to schema."""
+    """Returns an error without the parts that differ between schemas."""
     return re.sub(r"'[^']*'|\"[^\"]*\"|#\S*|\d[\d,]*", "_", error)[:110]
 
 
@@ -121,7 +123,7 @@ makers = {
 engines = []
 for name in options.engines.split(","):
     if name != "octavo":
-        importlib.import_module(name)  # here, so that what it imports does not count as the engine's memory
+        importlib.import_module(name)  # here, so that its imports do not count as the engine's memory
     engine = EngineProcess(makers[name], options.limit)
     engine.name = name
     engine.count, engine.reasons = collections.Counter(), collections.Counter()
@@ -190,7 +192,7 @@ for path in files[: options.sample or None]:
             count[kind] += 1
 
 def times_of(engine, paths):
-    """The figures of a row: time of masks, and to the first one with its compilation, on these schemas."""
+    """Returns the figures of a row for these schemas: times of masks, and of the first mask with its compilation."""
     all_masks = [us for path in paths for us in engine.masks.get(path, [])]
     masks, first = percentiles(all_masks), percentiles([engine.first[path] for path in paths if path in engine.first])
     mean = sum(all_masks) / max(1, len(all_masks))

@@ -1,8 +1,9 @@
-"""Writes the vocabulary file of grammar_tool, {"tokens": [hex bytes ...], "specials": [names ...]}, from a real tokenizer.
+"""Writes the vocabulary file of grammar_tool, {"tokens": [hex bytes ...], "specials": [names ...]}, from a real
+tokenizer.
 
     python make_vocabulary.py FILE OUTPUT [--size N]
 
-FILE is a tekken.json (the one that the mistral_common package carries has 130k entries) or a byte-level tokenizer.json.
+FILE is a tekken.json (that of the package mistral_common has 130k entries) or a byte-level tokenizer.json.
 """
 
 import argparse
@@ -11,7 +12,8 @@ import json
 
 
 def byte_alphabet():
-    """The characters by which byte-level BPE spells bytes (GPT-2): printable ones as themselves, others from 256 on."""
+    """Returns the characters with which byte-level BPE spells bytes (GPT-2): printable ones as themselves, others
+    from 256."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     spelled = {chr(b): b for b in printable}
     for i, b in enumerate(b for b in range(256) if b not in printable):

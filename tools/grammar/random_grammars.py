@@ -1,17 +1,18 @@
-"""Random regexes, EBNF grammars and JSON Schemas that all engines read, and judges of whole texts that share no code with them."""
+"""Random regexes, EBNF grammars and JSON Schemas that all engines read, and judges of whole texts that share no code
+with them."""
 
 import json
 import math
 import re
 
 import jsonschema
-import re2  # in linear time: a backtracking judge takes hours over some of these
-import regex  # matches beginnings, which neither re nor re2 does
+import re2  # linear time: a backtracking judge takes hours for some of these
+import regex  # matches prefixes, which neither re nor re2 does
 
 
 def random_regex(rng, depth=0):
     pick = rng.random()
-    if depth > 2 or pick < 0.35:  # deeper ones keep XGrammar busy for minutes
+    if depth > 2 or pick < 0.35:  # XGrammar takes minutes for deeper ones
         return rng.choice(["a", "b", "ab", "the", " ", "1", "-", "x", "[a-f]", "[^a-z]", "\\d", "\\w", "[A-Z][a-z]", "é", ",", "\\.", "[0-9a-f]{2}"])
     if pick < 0.6:
         return "".join(random_regex(rng, depth + 1) for _ in range(rng.randint(1, 3)))
@@ -21,7 +22,8 @@ def random_regex(rng, depth=0):
 
 
 class Ebnf:
-    """A grammar as trees, which it writes as GBNF and reads texts by itself. Calls come behind a literal, so no rule is left-recursive."""
+    """A grammar as trees, which this class writes as GBNF and also reads texts with. A call follows a literal, so no
+    rule is left-recursive."""
 
     ATOMS = ['"a"', '"the "', '"("', '")"', '", "', "[a-z]", "[0-9]+", '[^"]', '"\\""', '"é"']
 
@@ -55,15 +57,16 @@ class Ebnf:
         return self.read(text)[0]
 
     def begins(self, text):
-        """Whether some text of the grammar begins so: every rule has an end, so a reading that asks for more suffices."""
+        """Returns whether a text of the grammar begins so. Every rule can end, so a reading that needs more bytes
+        suffices."""
         return any(self.read(text))
 
     def read(self, text):
-        """Whether the grammar reads the whole text, and whether a reading of it asks for more."""
+        """Returns whether the grammar reads the whole text, and whether a reading needs more bytes."""
         known, more = {}, []
 
         def ends(node, at):
-            """Where a text that begins at `at` may end."""
+            """Returns the positions at which a text that begins at `at` may end."""
             if node[0] == "re":
                 pattern = re.escape(json.loads(node[1])) if node[1][0] == '"' else node[1]
                 if at == len(text) or (node[1][0] == '"' and json.loads(node[1]).startswith(text[at:])):
@@ -123,7 +126,7 @@ def random_schema(rng, depth=0):
 
 
 class Case:
-    """One random grammar: its text, and what is true of a whole text."""
+    """One random grammar: its text, and the judge of whole texts."""
 
     def __init__(self, kind, rng):
         self.kind = kind
@@ -140,7 +143,7 @@ class Case:
             self.validator = form(self.schema, format_checker=form.FORMAT_CHECKER)
 
     def begins(self, value):
-        """Whether a valid text begins with these bytes; None where the judge cannot tell."""
+        """Returns whether a valid text begins with these bytes, or None if the judge cannot decide."""
         if self.kind == "json":
             return None
         text = value.decode(errors="ignore")
@@ -171,7 +174,8 @@ class Case:
 
 
 def completions(half, text):
-    """Characters that begin with these bytes: those in the grammar's text, and some of the others, which it treats alike."""
+    """Returns characters that begin with these bytes: those in the grammar's text, and some of the others, which the
+    grammar treats alike."""
     if not half:
         return [""]
     found = [c for c in text if c.encode().startswith(half)]
@@ -185,7 +189,7 @@ def completions(half, text):
 
 
 def in_order(value, schema):
-    """The value with its members in the schema's order; of an anyOf all ways."""
+    """Returns the value with its members in the schema's order; for an anyOf, in all orders."""
     if "anyOf" in schema:
         return [v for branch in schema["anyOf"] for v in in_order(value, branch)][:16]
     if isinstance(value, dict):
@@ -202,7 +206,7 @@ def in_order(value, schema):
 
 
 def why_narrower(case, value, matches):
-    """Why we do not read a valid JSON text, where `matches` asks us about a text."""
+    """Returns the reason why Octavo does not accept a valid JSON text. matches: whether Octavo accepts a text."""
     twice = []
 
     def members(pairs):

@@ -1,4 +1,4 @@
-"""Random JSON Schemas with the keywords that the grammar engine knows, for tests against a validator."""
+"""Random JSON Schemas with the keywords that the grammar engine knows, for tests with a validator."""
 
 NAMES = ["a", "b", "ab", "kind", "x y", "é", "n_1", "_s"]
 PATTERNS = ["^a", "b$", "^[a-z]+$", "^n_", "_s$", "^.{0,3}$", "^(ab|x)*$", "[0-9]"]

@@ -1,8 +1,9 @@
-"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite against Octavo's grammar engine and writes docs/reference/json-schema-suite.md.
+"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite with Octavo's grammar engine, and writes
+docs/reference/json-schema-suite.md.
 
     python run_json_schema_suite.py GRAMMAR_TOOL VOCABULARY.json TESTS_FOLDER OUTPUT.md
 
-TESTS_FOLDER holds draft2020-12 and draft7. An instance that is invalid but accepted is an error; there must be none.
+TESTS_FOLDER contains draft2020-12 and draft7. An invalid instance that is accepted is an error. There must be none.
 """
 
 import collections

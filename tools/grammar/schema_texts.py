@@ -1,4 +1,4 @@
-"""Valid texts of a JSON Schema: instances, written in several ways, and their variants, all judged by a validator."""
+"""Valid texts of a JSON Schema: instances in several spellings, and their variants, all judged by a validator."""
 
 import json
 
@@ -17,7 +17,7 @@ def no_twins(pairs):
 
 
 class Validator:
-    """Two validators that share no code. A text with a name twice in an object counts as invalid."""
+    """Two validators that share no code. A text with a repeated name in an object counts as invalid."""
 
     def __init__(self, schema):
         self.first = jsonschema_rs.validator_for(schema, validate_formats=True)
@@ -29,7 +29,7 @@ class Validator:
     def value(text):
         try:
             value = json.loads(text.decode(), object_pairs_hook=no_twins, parse_constant=lambda _: 1 / 0)
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no character
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is not a character
             return [value]
         except (ValueError, ZeroDivisionError, RecursionError, Twice):
             return None
@@ -39,17 +39,17 @@ class Validator:
         return value is not None and self.first.is_valid(value[0])
 
     def surely(self, text):
-        """Both say that it is valid."""
+        """Returns whether both validators accept the text."""
         return self.valid(text) and self.second.is_valid(self.value(text)[0])
 
     def perhaps(self, text):
-        """One of them says so."""
+        """Returns whether one of the validators accepts the text."""
         value = self.value(text)
         return value is not None and (self.first.is_valid(value[0]) or self.second.is_valid(value[0]))
 
 
 def repeats_names(text):
-    """Whether an object has a name twice: of such a text the validators say nothing."""
+    """Returns whether an object has a repeated name, for which the validators have no result."""
     try:
         json.loads(text.decode(), object_pairs_hook=no_twins)
     except Twice:
@@ -79,7 +79,7 @@ def names_of(schema):
 
 
 def values_of(schema):
-    """Texts of values that the schema names."""
+    """Returns texts of values that the schema names."""
     found = {}
     for part in subschemas(schema):
         listed = [*(part["enum"] if isinstance(part.get("enum"), list) else []),
@@ -91,7 +91,7 @@ def values_of(schema):
 
 
 def variants(value, schema):
-    """The value with one thing changed."""
+    """Yields the value with one change."""
     yield value
     if isinstance(value, dict):
         for name in value:
@@ -116,7 +116,7 @@ def variants(value, schema):
 
 
 def texts_of(schema, values, validator, most=40):
-    """(instances as json.dumps writes them, all valid texts)."""
+    """Returns (instances as json.dumps writes them, all valid texts)."""
     first, found = [], {}
     for value in values:
         text = json.dumps(value, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Writes deploy/kubernetes: what deploy/chart makes, for those who have no Helm. A test compares them.
+"""Writes deploy/kubernetes: the manifests that deploy/chart makes, for users without Helm. A test compares them.
 
     .venv/bin/python tools/manifests/plain.py
 """
@@ -20,7 +20,7 @@ PLAIN = [
 
 
 def plain_manifests():
-    """Text by file name."""
+    """Returns the texts by file name."""
     with helm_python.Chart.load(CHART) as chart:
         return {
             file: chart.render(values, name=release, namespace="default")[f"octavo/templates/{template}.yaml"].lstrip()

@@ -1,4 +1,5 @@
-// Engines with LoRA adapters: an answer has the same bits in a batch with many adapters as alone.
+// Engines with LoRA adapters. An answer has the same bits in a batch with many adapters as it has when it
+// runs by itself.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr int kAdapters = 8;
 constexpr int kAdapterRequests = 16;
 
-// The golden adapter of this model with another lora_alpha, which scales its effect.
+// Copies the golden adapter of this model with another lora_alpha, which scales its effect.
 std::string adapter(const ScratchDirectory& in, const std::string& model, int alpha) {
   const fs::path folder = in / fmt::format("a{}", alpha);
   fs::copy("tests/data/adapters/" + model, folder);
@@ -30,7 +31,7 @@ std::string adapter(const ScratchDirectory& in, const std::string& model, int al
   return folder;
 }
 
-// Requests for every adapter and for the base model.
+// Returns requests for every adapter and for the base model.
 std::vector<Request> requests(int vocab) {
   std::vector<Request> all;
   for (int i = 0; i < kAdapterRequests; ++i) {
@@ -71,10 +72,10 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     const std::vector<Request> all = requests(engine->info().vocab_size);
     std::vector<CollectedAnswer> alone;
     for (const Request& request : all) alone.push_back(answers_to(*engine, {request})[0]);
-    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // the adapter changes the result
+    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);
     EXPECT_EQ(answers_to(*engine, all), alone);
 
-    EngineOptions narrow = options;  // small steps; few blocks, so that some are preempted
+    EngineOptions narrow = options;  // small steps; few blocks, so that some answers are preempted
     narrow.schedule.max_num_batched_tokens = 24;
     narrow.cache.num_blocks = 12;
     EXPECT_EQ(answers_to(*load(narrow), all), alone);

@@ -86,7 +86,7 @@ void AdapterTable::fail(Entry& entry, Error error) {
   entry.state = State::failed;
   const bool was_there = entry.waiting.empty();
   tell(entry, std::unexpected(error));
-  if (!was_there) {  // clients named an adapter that cannot be loaded
+  if (!was_there) {  // a request named an adapter that cannot be loaded
     entry.leaving = true;
     error = {ErrorCode::invalid_argument, "the adapter cannot be loaded: " + error.message, "model"};
   }
@@ -167,7 +167,7 @@ void AdapterTable::leave_place(Entry& entry) {
   places_[static_cast<std::size_t>(std::exchange(entry.place, -1))] = nullptr;
 }
 
-// True: the adapter is ready or has failed.
+// Returns true if the adapter is ready or has failed.
 bool AdapterTable::prepare(Entry& entry) {
   const std::span changes(entry.file.changes);
   const std::span next =
@@ -192,7 +192,7 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     const bool in_memory = entry->state == State::ready;
-    const bool is_asked = failed && entry->state == State::failed;  // waiting answers still need its error
+    const bool is_asked = failed && entry->state == State::failed;  // a waiting answer still needs the error
     if (entry->leaving && entry->state != State::reading && !is_asked &&
         !(in_memory && is_used(entry->place))) {
       leave_place(*entry);

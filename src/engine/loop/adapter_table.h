@@ -1,9 +1,9 @@
 // The LoRA adapters that an engine knows by name. Some of them are loaded into slots.
 //
-// A separate thread reads an adapter's folder. Between two steps, the engine's thread copies a few of
-// its matrices to the device, so that loading delays no request. When all slots are taken, the least
-// recently used adapter that no answer uses is evicted. It is read again when a request needs it. Only one
-// adapter is read at a time, which bounds the memory of adapters that wait for a slot.
+// A separate thread reads an adapter's folder. Between two steps, the engine's thread copies a few of its
+// matrices to the device, so that loading delays no request. If all slots are in use, the engine evicts the
+// least recently used adapter that no answer uses; a later request loads it again. Only one adapter is read
+// at a time, which bounds the memory of adapters that wait for a slot.
 #pragma once
 
 #include <condition_variable>
@@ -23,30 +23,30 @@ namespace octavo {
 
 class AdapterTable {
  public:
-  // places: maximum number of adapters in memory. wake: called on the reading thread when advance() has work.
+  // places: number of slots. wake: called on the reading thread when advance() has work.
   AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake);
-  // Completes pending loads with an error: the engine stops.
+  // Completes pending loads with the error that the engine stops.
   ~AdapterTable();
 
-  // Call all functions below on the engine's thread.
+  // The functions below are called on the engine's thread.
 
-  // Adds an adapter, or replaces the one with the same name. Answers that use the old one keep it.
+  // Adds an adapter, or replaces the one with the same name. Answers that use the old adapter keep it.
   void load(AdapterSource source, AdapterDone done);
-  // Removes the name. Answers that use the adapter keep it. Error: unknown name.
+  // Removes the name. Answers that use the adapter keep it. Errors: unknown name.
   void unload(const std::string& name, const AdapterDone& done);
 
   struct Use {
     int place = -1;
     Hash128 digest;
   };
-  // Returns the adapter for a new answer. nullopt: the adapter is loading; call again when advance()
-  // returns true. Errors: unknown name, or the adapter could not be read.
+  // Returns the adapter for a new answer. Returns nullopt while the adapter is loading: call again when
+  // advance() returns true. Errors: unknown name, or the adapter cannot be read.
   Result<std::optional<Use>> use(const std::string& name);
 
-  // Continues loading. is_used(place): true if an answer uses the adapter in this slot. Returns true if
-  // an adapter became ready or failed.
+  // Continues loading. is_used(place): whether an answer uses the adapter in this slot. Returns true if an
+  // adapter became ready or failed.
   bool advance(const std::function<bool(int place)>& is_used);
-  // True while matrices are being copied to the device.
+  // Returns whether matrices are being copied to the device.
   bool preparing() const;
 
  private:
@@ -54,7 +54,7 @@ class AdapterTable {
   struct Entry {
     AdapterSource source;
     State state = State::known;
-    bool leaving = false;  // true: unloaded or replaced
+    bool leaving = false;  // unloaded or replaced, but answers may still use it
     int place = -1;
     std::uint64_t last_used = 0;
     AdapterFile file;
@@ -80,7 +80,7 @@ class AdapterTable {
   std::list<Entry> entries_;
   std::uint64_t uses_ = 0;
 
-  std::mutex mutex_;  // guards all members below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable came_;
   std::optional<std::string> to_read_;
   std::optional<Result<AdapterFile>> read_;

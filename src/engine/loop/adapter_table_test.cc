@@ -1,4 +1,4 @@
-// Loading, waiting and eviction of adapters. The device only counts matrices.
+// Tests loading, waiting and eviction of adapters, on a device that only counts matrices.
 #include "engine/loop/adapter_table.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 
 class NotingSlots final : public AdapterSlots {
  public:
-  // An adapter has ten matrices, which are copied in two parts.
+  // An adapter has ten matrices, so it is copied in two parts.
   Result<AdapterFile> read_adapter(const std::string& path) const override {
     if (path == "broken") return failure(ErrorCode::corrupt, "broken");
     return AdapterFile{.changes = std::vector<AdapterFile::Change>(10), .digest = {path.size(), 0}};
@@ -29,7 +29,7 @@ class NotingSlots final : public AdapterSlots {
 
 class AdapterTableTest : public testing::Test {
  protected:
-  // Waits until `folders` more folders are read and no copy is in progress.
+  // Waits until `folders` more folders have been read and no copy is in progress.
   void settle(int folders) {
     wanted_ += folders;
     for (int i = 0; i < 60'000 && read_ < wanted_; ++i) {
@@ -46,7 +46,7 @@ class AdapterTableTest : public testing::Test {
     table_.load({name, path},
                 [this, name](const Result<>& done) { told_[name] = done ? "ready" : done.error().message; });
   }
-  // Slot of the adapter; -1: it is loading; -2: error.
+  // Returns the slot of the adapter, -1 while it is loading, or -2 after an error.
   int place(const std::string& name) {
     const auto use = table_.use(name);
     return !use ? -2 : *use ? (*use)->place : -1;

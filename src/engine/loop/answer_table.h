@@ -1,4 +1,4 @@
-// The unfinished answers, and the functions that end an answer.
+// The table of unfinished answers, and the functions that end an answer.
 #pragma once
 
 #include <cstdint>
@@ -16,44 +16,43 @@ namespace octavo {
 
 using AnswerIndex = std::uint64_t;  // value of SequenceSpec::tag
 
-// Every opened answer ends with exactly one of deliver (if it returns true), deliver_pooled, stop, fail
-// and abort. This frees its index. The end of the request's last answer also frees the request's places in
-// the inbox.
+// Every opened answer ends with exactly one of these calls: deliver (if it returns true), deliver_pooled,
+// stop, fail or abort. The call frees the answer's index. The end of a request's last answer also frees the
+// request's slots in the inbox.
 class AnswerTable {
  public:
-  // Returns the transfer parameters that a request's reply contains.
+  // Returns the transfer parameters for a request's response.
   using Offer = std::function<std::optional<KvTransferParams>(const Answer&)>;
 
-  // engine: EngineInfo::index. offer: called when an answer ends, unless it is aborted or failed.
+  // engine: EngineInfo::index. offer: called when an answer ends, except after an abort or a failure.
   AnswerTable(Inbox& inbox, int engine, Offer offer)
       : inbox_(inbox), engine_(engine), offer_(std::move(offer)) {}
 
   AnswerIndex open(std::unique_ptr<Answer> answer);
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
 
-  // Adds the answer's newest token, which is the last of `output`. True: the answer has ended, and its
-  // client is notified.
+  // Adds the answer's newest token, which is the last one of `output`. Returns true if the answer has
+  // ended; its client is notified.
   bool deliver(AnswerIndex index, SampledToken&& token, std::span<const TokenId> output, std::int64_t now_us);
-  // Adds the log-probabilities of the prompt's next position. False: memory was not sufficient; the
+  // Adds the log-probabilities of the prompt's next position. Returns false if memory is exhausted: the
   // answer has ended, and its client is notified.
   bool add_prompt_logprobs(AnswerIndex index, TokenLogprobs&& logprobs, std::int64_t now_us);
 
-  // Delivers the pooled result of the prompt and ends the answer.
   void deliver_pooled(AnswerIndex index, std::span<const float> pooled, std::int64_t now_us);
 
-  // Tells the client that the first `computed` tokens of the prompt are computed. Only for answers
+  // Reports to the client that the first `computed` tokens of the prompt are computed. Only for answers
   // without output.
   void report_progress(AnswerIndex index, int computed) const;
 
   // Sends the outputs of this step to their sinks, one Output per answer.
   void hand_over();
 
-  // Ends the answer with FinishReason::stop and without another token.
+  // Ends the answer with FinishReason::stop and without a further token.
   void stop(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::stop, now_us); }
   void fail(AnswerIndex index, const Error& error, std::int64_t now_us);
   void abort(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::abort, now_us); }
 
-  // Calls visit(index, answer) for each open answer of the request; visit may end it.
+  // Calls visit(index, answer) for each open answer of the request. `visit` may end the answer.
   template <class Visit>
   void for_request(RequestId id, Visit&& visit) {
     for (AnswerIndex i = 0; i < answers_.size(); ++i)
@@ -68,15 +67,15 @@ class AnswerTable {
   int open_count() const { return static_cast<int>(answers_.size() - unused_.size()); }
 
   struct Counters {
-    std::int64_t prompt_tokens = 0;         // number of prompt tokens of all answers that have begun
-    std::int64_t prompt_tokens_cached = 0;  // number of these tokens that were cached
-    std::array<std::int64_t, kKvSources> prompt_tokens_loaded{};  // cached tokens from each KvSource
+    std::int64_t prompt_tokens = 0;         // prompt tokens of all answers that have begun
+    std::int64_t prompt_tokens_cached = 0;  // those that were in the prefix cache
+    std::array<std::int64_t, kKvSources> prompt_tokens_loaded{};  // those that were loaded, for each KvSource
     std::int64_t generation_tokens = 0;
   };
   const Counters& counters() const { return counters_; }
 
  private:
-  // Runs `keep`, which may allocate. False: memory was not sufficient, and the answer has ended.
+  // Runs `keep`, which may allocate memory. Returns false if memory is exhausted: the answer has ended.
   template <class Keep>
   bool keep(AnswerIndex index, std::int64_t now_us, Keep&& keep);
   void begin(Answer& answer, std::int64_t now_us);
@@ -86,9 +85,9 @@ class AnswerTable {
   Inbox& inbox_;
   int engine_;
   Offer offer_;
-  std::vector<std::unique_ptr<Answer>> answers_;  // null: unused index
+  std::vector<std::unique_ptr<Answer>> answers_;  // null at unused indices
   std::vector<AnswerIndex> unused_;
-  std::vector<AnswerIndex> fresh_;  // answers whose outputs are not sent yet
+  std::vector<AnswerIndex> fresh_;  // answers whose outputs have not been sent
   Counters counters_;
 };
 

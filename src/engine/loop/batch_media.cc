@@ -5,10 +5,10 @@
 namespace octavo {
 namespace {
 
-// Adds the rows of one part that the planned tokens use. sequence: index of the sequence in the batch.
+// Adds those rows of one media part that the planned tokens use. sequence: index in the batch.
 void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& part, int place,
               Batch& batch) {
-  // Number of consecutive prompt tokens: all tokens of the part, or one row of its grid.
+  // number of consecutive prompt tokens: the whole part, or one row of its grid
   const int run = part.row_breaks ? part.columns : part.tokens;
   for (int row = 0, at = part.first; row < part.tokens; row += run, at += run + 1) {
     const int first = std::max(at, s.first);

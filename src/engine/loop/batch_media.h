@@ -1,5 +1,5 @@
-// Media of a step: finds the rows of encoded images for the tokens of the batch, and sets positions on
-// the grids of images.
+// Finds the rows of encoded media for the tokens of a batch, and sets the positions of tokens on the grids
+// of images.
 #pragma once
 
 #include "engine/execute/batch.h"

@@ -1,6 +1,6 @@
-// Engines of models with blocks that no other engine test has: all expert routers, sinks, windows, chunked
-// attention, ALiBi, indexers, values narrower than keys, residuals that skip layers, and layers that share
-// another layer's KV. An answer depends only on its request.
+// Engines of models whose blocks occur in no other engine test: all expert routers, sinks, sliding windows,
+// chunked attention, ALiBi, indexers, values narrower than keys, residuals that skip layers, and layers
+// that share another layer's KV. An answer depends only on its request.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST_P(BlockEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"draft tokens", 2, 256, 6, {}, true},
                                   {"preempted", 2, 48, 6, few_blocks(options_.model.dir)}};
   expect_the_same_answers(options_, kBlockRequests, std::span(variations).first(4));
-  options_.cache.sliding_window_groups = false;  // so that the blocks of all groups grow
+  options_.cache.sliding_window_groups = false;  // the blocks of all groups grow
   expect_the_same_answers(options_, kBlockRequests, std::span(variations).last(1));
 }
 

@@ -1,5 +1,5 @@
-// Whole engines on the CUDA backend. Builds without CUDA use an emulated device, which works only while a
-// thread waits for it. Answers have the same bits with and without recordings, and with serial and
+// Engines on the CUDA backend. Builds without CUDA use an emulated device, which makes progress only while
+// a thread waits for it. Answers have the same bits with and without CUDA graphs, and with serial and
 // overlapping steps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class DeviceEngine : public testing::TestWithParam<const char*> {
   EngineOptions options_;
 };
 
-// By default these tests run with only a few models.
+// Tests that run with only a few models by default.
 class DeviceEngineParts : public DeviceEngine {};
 
 TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
@@ -48,7 +48,7 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
   EXPECT_EQ(expected[4].tokens.size(), 16u);
   for (const bool eager : {false, true})
     for (const bool overlapping : {false, true}) {
-      if (eager && !overlapping) continue;  // this is `plain` itself
+      if (eager && !overlapping) continue;  // the same settings as `plain`
       if ((eager || !overlapping) && !long_tests()) continue;
       EngineOptions options = options_;
       options.device.enforce_eager = eager;
@@ -108,7 +108,7 @@ EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
     EXPECT_THAT(engine.error().message, testing::HasSubstr("for models with recurrent layers"));
     return {};
   }
-  // Repeats, because blocks are stored while steps run and the first rounds may find none.
+  // The test repeats, because blocks are stored while steps run: the first rounds may find none.
   EXPECT_TRUE(eventually([&] {
     EXPECT_TRUE(answers_of(**engine, 7) == expected);
     (*engine)->reset_prefix_cache();
@@ -126,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceEngineParts,
                                                         : std::vector{"llama", "qwen3_next"}),
                          [](const auto& test) { return std::string(test.param); });
 
-// If the CUDA backend does not support a feature, the default device is the CPU. If the user requested
-// CUDA, this is an error.
+// If the CUDA backend does not support a feature, `auto` selects the CPU. If the user requested CUDA, the
+// result is an error.
 class Refused : public testing::Test {
  protected:
   void SetUp() override {

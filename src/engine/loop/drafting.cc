@@ -11,7 +11,7 @@ void Drafting::note_planned(std::span<const TokenId> drafts) {
   counters_.tokens += std::ssize(drafts);
 }
 
-// False while the next token can depend on the length of the reasoning.
+// Returns false while the next token may depend on the length of the reasoning.
 bool Drafting::takes_drafts(const Answer& answer) { return !answer.thinking.counts(); }
 
 void Drafting::want(const RowOwner& owner) {
@@ -50,7 +50,7 @@ void Drafting::note_texts(const StepPlan& plan, const Batch& batch, const RowLis
     const Sequence* sequence = scheduler_.find(s.sequence);
     if (sequence == nullptr) continue;
     if (!s.samples) next = sequence->tokens[static_cast<std::size_t>(s.end())];
-    if (next < 0) continue;  // logits are not finite
+    if (next < 0) continue;  // the logits are not finite
     const Answer& answer = answers_[s.tag];
     const auto first = static_cast<std::size_t>(batch.query_starts[i]);
     const auto count = static_cast<std::size_t>(s.count + drafts);
@@ -114,7 +114,7 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
               {policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};
 }
 
-// Cuts the draft before the first token that the grammar does not allow or cannot check at once, and after
+// Cuts the draft before the first token that the grammar forbids or cannot check within the step, and after
 // a token that changes the grammar's masks.
 void Drafting::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   const auto cut_at = [&](TokenId token) {

@@ -26,8 +26,8 @@ class Drafting {
     std::array<std::int64_t, kDraftTokensMax> accepted = {};  // index: position in the draft
   };
 
-  // proposer: may be null. proposes: false on an asynchronous executor, because the next step is already
-  // running.
+  // proposer: null without speculative decoding. proposes: false on an asynchronous executor, because its
+  // next step is already running.
   Drafting(Scheduler& scheduler, AnswerTable& answers, Proposer* proposer, DraftPolicy policy, bool proposes)
       : scheduler_(scheduler),
         answers_(answers),
@@ -35,16 +35,16 @@ class Drafting {
         policy_(std::move(policy)),
         proposes_(proposer != nullptr && proposes) {}
 
-  // Notes that the step checks these draft tokens of one sequence.
+  // Counts the draft tokens that the step verifies for one sequence.
   void note_planned(std::span<const TokenId> drafts);
-  // Marks the rows after a rejected draft token, whose results are invalid.
+  // Marks the rows after a rejected draft token. Their results are invalid.
   void drop_rejected(RowList& rows, std::span<const SampledToken> results);
-  // Keeps the texts of the step for the proposer, because sequences may end before propose().
+  // Copies the texts of the step for the proposer, because sequences may end before propose().
   void note_texts(const StepPlan& plan, const Batch& batch, const RowList& rows,
                   std::span<const SampledToken> results);
   // Marks a sequence that may have draft tokens in the next step.
   void want(const RowOwner& owner);
-  // Passes the step to the proposer and gets draft tokens for all marked sequences. Error: the device
+  // Passes the step to the proposer and gets draft tokens for all marked sequences. Errors: the device
   // failed permanently.
   Result<> propose(int sequences);
   void note_computed(const StepRecord& record);
@@ -68,7 +68,7 @@ class Drafting {
   DraftPolicy policy_;
   const bool proposes_;
   std::vector<RowOwner> wanting_;
-  std::vector<Draft> drafts_;  // one per sequence in wanting_; the rest is reused memory
+  std::vector<Draft> drafts_;  // one per sequence in wanting_; further elements are reused memory
   std::vector<ComputedText> texts_;
   Counters counters_;
 };

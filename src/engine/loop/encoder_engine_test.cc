@@ -1,4 +1,4 @@
-// Whole engines of embedding models: on every backend, alone and in batches.
+// Engines of embedding models, on every backend, with single texts and with batches.
 #include "engine/testing/encoder_rig.h"
 
 namespace octavo {
@@ -6,7 +6,7 @@ namespace {
 
 using namespace encoder_rig;
 
-// Expected pooling type of a model without files of Sentence Transformers.
+// Returns the expected pooling type of a model without files of Sentence Transformers.
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
   if (name.starts_with("colbert") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "xlm-roberta-classifier"),
                          test_name);
 
-// Some cases as GGUF files, made by tools/goldens/gguf_encoders.py.
+// Some of the cases as GGUF files, written by tools/goldens/gguf_encoders.py.
 class EncoderGgufFile : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
                          testing::Values("bert", "embedding_gemma", "eurobert", "jina_v3", "modernbert",
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
 
 TEST_P(EncoderGgufFile, GivesTheSame) { agree(kRoot + GetParam() + "/model.gguf", made_by(GetParam())); }
 
-// Models that classify a pair of texts by the logits of the tokens 7 ("yes") and 11 ("no").
+// Models that classify a pair of texts by the logits of two tokens: 7 ("yes") and 11 ("no").
 constexpr const char* kOfWords = R"("classifier_token_ids": [11, 7]})";
 class WordReranker : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, WordReranker,
@@ -63,7 +63,7 @@ TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
   EXPECT_EQ((*engine)->info().tasks.default_task, Task::classify);
   EXPECT_EQ((*engine)->info().tasks.pooled_size, 1);
   EXPECT_EQ((*engine)->info().tasks.score_activation, ScoreActivation::sigmoid);
-  // Each of these tokens is a label.
+  // Without `method`, each of these tokens is a label.
   options.model.hf_overrides = fmt::format("{{{}", kOfWords);
   const auto words = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
   ASSERT_TRUE(words.has_value()) << words.error().message;
@@ -86,7 +86,7 @@ TEST_P(WordReranker, NeedsTwoWords) {
               testing::HasSubstr("needs 2"));
   EXPECT_THAT(error(R"({"classifier_token_ids": [3, 5000]})"), testing::HasSubstr("classifier_token_ids"));
   EXPECT_THAT(error(R"({"classifier_token_ids": [3, 5], "method": "guess"})"), testing::HasSubstr("guess"));
-  EXPECT_THAT(error("{}"), testing::HasSubstr("score"));  // the model has no such matrix
+  EXPECT_THAT(error("{}"), testing::HasSubstr("score"));  // the model has no matrix "score"
   EXPECT_THAT(error("[1]"), testing::HasSubstr("JSON object"));
 }
 

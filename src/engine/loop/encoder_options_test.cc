@@ -36,7 +36,7 @@ TEST(PoolingType, StandsAboveTheFiles) {
             "convert");
 }
 
-// A Sentence Transformers folder that contains the checkpoint of a case.
+// A folder of Sentence Transformers that contains the checkpoint of a test case.
 class SentenceFolder : public EncoderEngine {
  protected:
   void SetUp() override {
@@ -95,7 +95,8 @@ TEST_P(SentenceFolder, WhatIsNotDoneIsRefused) {
   EXPECT_THAT(error(), testing::HasSubstr("type is missing"));
 }
 
-// Texts with a vector per token and texts with one vector run in the same batch; the bits stay the same.
+// A batch contains texts with one vector per token and texts with one vector. The bits are those of
+// separate runs.
 TEST(TokenVectors, ComeOfModelsThatEmbed) {
   const std::string directory = std::string(kRoot) + "nomic_bert";
   const std::vector<Text> texts = read_texts(directory, "mean");
@@ -117,7 +118,7 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
   }
 }
 
-// The three heads of BGE-M3, in one batch and each alone.
+// The three heads of BGE-M3, in one batch and separately.
 TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   const std::string directory = std::string(kRoot) + "bge-m3";
   EngineOptions options;
@@ -154,8 +155,8 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   check("reference", {}, "reference", all.size());
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) check(std::string(name(isa)), isa, "cpu", all.size());
-  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // the emulated device is slow
-  // With the architecture name of its publication, it is an XLM-RoBERTa without token heads.
+  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // few texts: the emulated device is slow
+  // With the published architecture name, the model is an XLM-RoBERTa without token heads.
   EXPECT_TRUE(encoder_engine_of(directory, {}, "cpu").value()->info().tasks.token_heads.empty());
 }
 
@@ -174,7 +175,7 @@ TEST(TokenHeads, AreInFilesOfTheirOwn) {
   EXPECT_THAT(error(), testing::HasSubstr("sparse_linear.weight"));
 }
 
-// Tasks of Jina v3: texts for the base model and for an adapter, in one batch and alone.
+// Tasks of Jina v3: a batch contains texts for the base model and texts for an adapter.
 TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   const std::string directory = std::string(kRoot) + "jina_v3";
   EngineOptions options;
@@ -214,7 +215,7 @@ TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   EXPECT_GT(most_difference(plain[0].expected, adapted[0].expected), 0.1F);
 }
 
-// The matrix from a separate file is applied after mean pooling.
+// A matrix from a separate file is applied after mean pooling.
 TEST_P(SentenceFolder, MatricesFollowThePooling) {
   constexpr std::int64_t kOutputs = 5;
   const auto plain = encoder_engine_of(path(), {}, "cpu").value();
@@ -259,7 +260,7 @@ TEST_P(SentenceFolder, MatricesFollowThePooling) {
   EXPECT_THAT(error(), testing::HasSubstr("there is no "));
 }
 
-// If a text shares a prefix with an earlier text, only the rest is computed; the bits stay the same.
+// If a text shares a prefix with an earlier text, only the rest is computed. The bits stay the same.
 TEST(CausalEmbedder, ReadsCachedPrefixes) {
   std::vector<Text> texts = read_texts(std::string(kRoot) + "qwen3-embedder", "last");
   Text& longest = *std::ranges::max_element(texts, {}, [](const Text& t) { return t.ids.size(); });
@@ -280,20 +281,20 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < texts.size(); ++i)
       EXPECT_EQ(pooled(*cached, std::span(texts).subspan(i, 1))[0], expected[i]) << round << " " << i;
-  // The first round reuses the common prefix, the second one all texts: their full blocks without the last
-  // token. The statistics are updated after the answer.
+  // The first round reuses the common prefix. The second round reuses the full blocks of every text,
+  // without its last token. The statistics are updated after the answer.
   std::int64_t reused = 96;
   for (const Text& text : texts)
     reused += (std::ssize(text.ids) - 1) / options.cache.block_size * options.cache.block_size;
   EXPECT_TRUE(eventually([&] { return hits(*cached) == reused; })) << hits(*cached) << " of " << reused;
-  // For token vectors all tokens are computed. Their blocks are cached, too.
+  // For token vectors, all tokens are computed. Their blocks are cached as well.
   const auto tokens = [&](Engine& engine) {
     return pooled(engine, std::span(texts).last(1), [](std::size_t) { return Task::token_embed; });
   };
   const auto before = hits(*cached);
   EXPECT_EQ(tokens(*cached), tokens(*fresh));
   EXPECT_EQ(hits(*cached), before);
-  // With other pooling types nothing is cached.
+  // With other pooling types, nothing is cached.
   options.model.pooling_type = "MEAN";
   const auto mean =
       encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
@@ -321,7 +322,7 @@ TEST(EncoderRunner, IsWhatTheModelIsMadeFor) {
   const auto encoder = encoder_engine_of(std::string(kRoot) + "bert", {}, "cpu", "generate");
   ASSERT_FALSE(encoder.has_value());
   EXPECT_EQ(encoder.error().field, "runner");
-  // For an embedding request, a generating model returns the vector of the last token.
+  // A generating model returns the vector of the last token for an embedding request.
   const auto engine = encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "pooling");
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   EXPECT_EQ((*engine)->info().tasks.default_task, Task::embed);

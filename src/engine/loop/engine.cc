@@ -18,7 +18,7 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   options.max_steps_in_flight = parts.executor->steps_in_flight();
   options.samples_ahead = parts.executor->stages() == 1;
   info.max_num_seqs = options.max_num_seqs;
-  // A pooling request counts as having one output token.
+  // A pooling request counts as one with one output token.
   info.max_model_len = options.max_model_len - (info.tasks.default_task != Task::generate ? 1 : 0);
   info.num_blocks = options.num_blocks;
   info.block_size = options.block_size;
@@ -90,7 +90,7 @@ Result<> Engine::start_transfers(const KvTransferOptions& options) {
   return {};
 }
 
-// On the caller's thread; refuses requests that can never be served.
+// Runs on the caller's thread. Refuses requests that can never run.
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> sink) {
   if (!own_stats().condition.healthy) return failure(ErrorCode::unavailable, "the engine has failed");
   TRY_VOID(check_request(request, info_));
@@ -122,7 +122,8 @@ void Engine::wake_up(Done done) {
   done({});
 }
 
-// Maximum number of prompt and output tokens together. fits() refuses a prompt that fills the context.
+// Returns the maximum number of prompt and output tokens together. fits() refuses a prompt that fills the
+// context.
 int Engine::max_total_tokens(const Request& request) const {
   if (request.task != Task::generate) return static_cast<int>(request.prompt.size()) + 1;
   const int context = scheduler_->options().max_model_len;
@@ -133,7 +134,7 @@ void Engine::thread_main() {
   watch_.start();
   Mail mail;
   Result<bool> ran = false;                                     // error: the device failed permanently
-  bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first loop arms the watch
+  bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first iteration arms the watch
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
         media_.encoding())
@@ -151,7 +152,7 @@ void Engine::thread_main() {
     for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
     advance_media();
-    if (transfers_) advance_transfers();  // advance the transfers after every call that may start a request
+    if (transfers_) advance_transfers();  // after every call that may start a request
     if (!mail.frozen && ran) {
       watch_.begin_step();
       const std::int64_t began_us = now_us();
@@ -164,7 +165,7 @@ void Engine::thread_main() {
       }
     }
     assisted = (mail.frozen || !ran.value_or(true)) && assist_engines(ran);
-    // Also fails requests that arrived while the last step failed.
+    // Fails also the requests that arrived during the failed step.
     if (!ran) fail_everything(ran.error());
     gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
     if (!waiting_.sleeps.empty()) fall_asleep();
@@ -185,11 +186,11 @@ void Engine::thread_main() {
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (after_step_) after_step_();
-  watch_.stop();  // while this thread still exists, because the watch reads its CPU clock
+  watch_.stop();  // while this thread exists, because the watch reads its CPU clock
 }
 
-// Called while this engine has no step: assists the step of another engine. False: no other engine has
-// begun a step. `ran` gets the error if the device has failed.
+// Assists the step of another engine; called while this engine has no step. Returns false if no other
+// engine has begun a step. Sets `ran` to the error if the device failed.
 bool Engine::assist_engines(Result<bool>& ran) {
   LockStep* const lock = executor_->lock_step();
   if (lock == nullptr || !ran || !lock->is_called(*engines_watch_)) return false;
@@ -232,7 +233,7 @@ void Engine::admit(Submission& submission) {
   }
 }
 
-// Schedules the answer when its grammar, its images, its adapter and its blocks from other engines are
+// Schedules the answer if its grammar, its media, its adapter and its blocks from other engines are
 // available.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
@@ -245,12 +246,12 @@ void Engine::start(AnswerIndex index) {
     if (!use) return answers_.fail(index, use.error(), now_us());
     if (!*use) return;
     answer.adapter = (*use)->place;
-    // The cached KV depends on the adapter's weights, so the digest of the files identifies it, not the
-    // name.
+    // The identity contains the digest of the adapter's files, not its name, because the cached KV depends
+    // on the weights.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
-  // Events may report the adapter's name instead of the digest only if the identity has no tenant and the
+  // Events report the adapter's name instead of the digest only if the identity has no tenant and the
   // request has no media.
   if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
     observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
@@ -282,7 +283,7 @@ void Engine::schedule(AnswerIndex index) {
   }
 }
 
-// If the request has ended meanwhile, it has no open answers.
+// If the request has ended, it has no open answers.
 void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
@@ -320,14 +321,15 @@ void Engine::advance_transfers() {
   steps_.forget_blocks(transfers_->take_loaded());
 }
 
-// True if no step can run because blocks that are kept for other engines block the waiting requests.
+// Returns whether no step can run because the free blocks do not suffice: other engines hold leases on the
+// rest.
 bool Engine::must_give_way() const {
   if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
 }
 
-// Completes pending sleeps when no request is unfinished and no transfer uses the blocks.
+// Completes pending sleeps once no request is unfinished and no transfer uses the blocks.
 void Engine::fall_asleep() {
   if (!inbox_.asleep())
     return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it slept"));
@@ -349,7 +351,7 @@ void Engine::begin_pause(Pause&& wanted) {
   waiting_.pauses.push_back(std::move(wanted));
 }
 
-// Completes pending pauses when no step is in flight.
+// Completes pending pauses once no step is in flight.
 void Engine::end_pauses_once_still(bool frozen) {
   if (!inbox_.paused())
     return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
@@ -360,9 +362,8 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
-// The number of rows in a slice is at most the number of tokens in a step. While answers are decoding,
-// slices are small and together take at most half the time of the last step. So decoding slows down by at
-// most 1.5x.
+// A step's maximum number of tokens limits the rows of a slice. While answers are decoding, slices are small
+// and together take at most half the time of the last step, so decoding slows down by at most 1.5x.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};

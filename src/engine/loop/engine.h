@@ -1,4 +1,4 @@
-// The engine. One thread plans, runs and commits steps. All other threads send their work to an inbox.
+// The engine. One thread plans, runs and commits steps. Other threads send their work to an inbox.
 #pragma once
 
 #include <functional>
@@ -31,22 +31,23 @@ class KvEventPublisher;
 
 struct EngineParts {
   std::unique_ptr<Executor> executor;
-  std::unique_ptr<Proposer> proposer{};  // null without speculative decoding
+  std::unique_ptr<Proposer> proposer{};
   DraftPolicy draft_policy{};
-  MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; empty disables them
-  std::uint64_t seed = 0;              // seed of requests that have none
-  std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
+  MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; if empty, requests with a
+                                       // grammar are refused
+  std::uint64_t seed = 0;              // seed of requests without a seed
+  std::function<void()> after_step{};  // called on the engine's thread after the outputs of a step are sent
   StepWatchRule watch{};               // time limits after which a step counts as hung
   KvEventOptions kv_events{};          // destination of the prefix cache's events
-  double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples; 0: none
-  std::optional<WorkFigures> work_figures{};  // figures for WorkStats; nullopt: no estimate
-  KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks outside the cache
+  double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples, 0 to 1
+  std::optional<WorkFigures> work_figures{};  // figures for WorkStats; nullopt: no estimates
+  KvTransferOptions kv_transfer{};            // connectors that store and load KV blocks
 };
 
 class Engine final : public EngineClient {
  public:
-  // Starts the thread and fills in the limits in `info` that follow from the options. Errors: the
-  // scheduler's options are invalid, or the executor does not support an option.
+  // Starts the thread and sets the limits in `info` that follow from the options. Errors: the scheduler's
+  // options are invalid, or the executor does not support an option.
   static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
   // Aborts all unfinished requests, then stops the thread.
   ~Engine() override;
@@ -64,7 +65,7 @@ class Engine final : public EngineClient {
     inbox_.command(
         {.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
   }
-  // Supports only level 1: the engine keeps its weights.
+  // Supports only level 1, at which the engine keeps its weights.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override { inbox_.pause({mode, std::move(done)}); }
@@ -109,9 +110,9 @@ class Engine final : public EngineClient {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
   struct {
-    std::unique_ptr<KvEventPublisher> events;  // null: events are disabled
-    std::optional<KvResidency> residency;      // nullopt: not measured
-  } observers_;                                // observers of the KV cache's blocks
+    std::unique_ptr<KvEventPublisher> events;  // null if events are disabled
+    std::optional<KvResidency> residency;      // nullopt if residency is not measured
+  } observers_;                                // observers of KV blocks
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;
@@ -122,16 +123,17 @@ class Engine final : public EngineClient {
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null without connectors
-  std::int64_t step_us_ = 0;                // duration of the last step; 0: no step ran since media_ advanced
+  std::int64_t step_us_ = 0;                // duration of the last step in microseconds; 0 if no step ran
+                                            // since media_ advanced
   struct {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;
-  } waiting_;  // callers of sleep() and pause() that wait for the result
+  } waiting_;  // pending sleep() and pause() calls
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;
 
-  std::unique_ptr<ArrivalWatch> engines_watch_;  // null: no other engine shares experts with this one
+  std::unique_ptr<ArrivalWatch> engines_watch_;  // null if no other engine shares experts with this one
   std::thread thread_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Modes, EngineModes, EngineModes::all(), EngineModes::name);
 
 TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
-  // The pool is 1.2 times as large as the longest request. This causes chunks, preemptions and shared
+  // The pool is 1.2 times as large as the longest request, which causes chunks, preemptions and shared
   // prefixes.
   Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   struct Expectation {
@@ -46,7 +46,7 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
   EXPECT_GT(rig.engine->own_stats().preemptions + rig.engine->own_stats().prefix_cache.hits, 0);
   EXPECT_GE(rig.accepted_drafts(), rig.speculates() ? 300 : 0);
   rig.expect_empty();
-  // An answer may end while it waits to be computed again.
+  // An answer may end while it waits to be recomputed.
   EXPECT_LE(preemptions, rig.engine->own_stats().preemptions);
   if (GetParam() == Mode::synchronous) {
     EXPECT_EQ(preemptions, rig.engine->own_stats().preemptions);
@@ -69,7 +69,7 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
   }
   for (auto& sink : sinks) {
     sink->wait_ended(1);
-    // A few answers finish before the abort arrives.
+    // Some answers finish before the abort arrives.
     const std::optional<FinishReason> end = sink->record().ends[0].finished;
     aborted += end == FinishReason::abort;
     EXPECT_THAT(end, testing::AnyOf(FinishReason::abort, FinishReason::length));
@@ -78,7 +78,7 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
   rig.expect_empty();
 }
 
-// Aborts its own request at the third token, on the engine's thread.
+// Aborts its request at the third token, on the engine's thread.
 class Leaver final : public OutputSink {
  public:
   explicit Leaver(Engine& engine) : engine_(engine) {}
@@ -123,7 +123,7 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   EXPECT_EQ(rig.engine->own_stats().tokens.prompt, 300);
   EXPECT_EQ(rig.engine->own_stats().tokens.prompt_cached, 192);
   EXPECT_EQ(rig.engine->own_stats().tokens.generation, 30);
-  // The sum counts all uncached prompt tokens, and every output token.
+  // The sum contains the uncached prompt tokens and the output tokens.
   EXPECT_EQ(rig.engine->own_stats().step_tokens.sum(), 300 - 192 + 30);
   StepRecord all;
   for (const StepRecord& step : rig.engine->own_stats().recent_steps) {
@@ -151,8 +151,8 @@ TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
   EXPECT_EQ(record.logprobs.size(), 3u);
 }
 
-// Covers a model that reasons from the start, a model that begins to reason, and a budget that the prompt
-// has used up.
+// Cases: a model that reasons from the start, one that begins to reason later, and a prompt that has used
+// the whole budget.
 TEST_P(EngineModes, ThoughtsEndWithTheirBudget) {
   Rig rig({.mode = GetParam()});
   const std::vector<TokenId> prompt = some_prompt(5, 20);
@@ -231,7 +231,7 @@ TEST_P(EngineModes, ADeadDeviceEndsEverythingAndSaysSo) {
             ErrorCode::unavailable);
 }
 
-// Fails in its first step, when the test allows it.
+// Fails in its first step, when the test permits it.
 class FailingExecutor final : public Executor {
  public:
   bool asynchronous() const override { return false; }
@@ -298,7 +298,7 @@ TEST(Engine, RefusesWhatCannotBeServed) {
   EXPECT_EQ(error(request_for(some_prompt(1, 300), 5)).field, "max_tokens");  // needs 19 of 16 blocks
 }
 
-// Two answers may wait in addition to the running one.
+// Two answers may wait while one runs.
 TEST(Engine, BoundsAnswersThatWait) {
   Rig rig({.num_blocks = 600, .max_seqs = 1, .max_model_len = 4096, .max_queued = 2});
   auto sink = std::make_shared<Recorder>();
@@ -314,7 +314,7 @@ TEST(Engine, BoundsAnswersThatWait) {
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   rig.engine->abort(*id);
   sink->wait_ended(3);
-  EXPECT_TRUE(eventually([&] {  // places are freed only after the last output
+  EXPECT_TRUE(eventually([&] {  // slots are freed only after the last output
     return rig.engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>()).has_value();
   }));
 }

@@ -57,8 +57,8 @@ void GrammarCompiler::run(const Task& task) {
   }
   done_(task.id, std::move(compiled));
   if (!cache_ || warm_ || !thread_.idle()) return;
-  // The thread is idle, so it precomputes the masks that most grammars share. If memory is not sufficient,
-  // it does nothing.
+  // While the thread is idle, it precomputes the masks that most grammars share. It skips this if memory is
+  // exhausted.
   warm_ = true;
   (void)within_memory([&]() -> Result<> {
     cache_->warm_up();
@@ -75,7 +75,7 @@ CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
     cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);
   }
   TRY(auto compiled, cache_->compile(source));
-  // Computes the first mask of the answers; it is cached with the grammar.
+  // Computes the first mask, which is cached with the grammar.
   std::vector<std::int32_t> mask(compiled->vocabulary().mask_words());
   TRY_VOID(grammar::Matcher(compiled).fill_mask(mask));
   return compiled;

@@ -1,4 +1,4 @@
-// Compiles the grammars of requests on a separate thread. So a large grammar delays neither steps nor
+// Compiles the grammars of requests on a separate thread, so that a large grammar delays neither steps nor
 // requests without a grammar. Requests with equal grammars share the compiled grammar.
 #pragma once
 
@@ -24,18 +24,19 @@ class GrammarCompiler {
  public:
   using Done = std::function<void(RequestId, CompiledGrammar)>;
 
-  // `done` is called on the compiler's thread, in the order of the post() calls. The destructor waits
-  // for the grammar that is being compiled and drops the others.
+  // done: called on the compiler's thread, in the order of the post() calls. The destructor waits for the
+  // running compilation and drops the others.
   GrammarCompiler(MakeVocabulary vocabulary, Done done);
 
-  // Never waits. Errors passed to `done`: invalid_argument, naming the field of the source.
+  // Queues a grammar, without waiting. Errors passed to `done`: invalid_argument, with the field of the
+  // source.
   void post(RequestId id, grammar::GrammarSource source);
-  // Returns the grammar from the cache. Null: it is not in the cache; call post().
+  // Returns the grammar from the cache, or null if it is not there: then call post().
   std::shared_ptr<const grammar::CompiledGrammar> known(const grammar::GrammarSource& source);
   // Drops the request's grammar if its compilation has not begun.
   void cancel(RequestId id);
 
-  // Adds the grammar cache's counters.
+  // Adds the counters of the grammar cache.
   void add_stats(EngineStats& stats) const;
 
  private:
@@ -50,7 +51,7 @@ class GrammarCompiler {
   const MakeVocabulary make_vocabulary_;
   const Done done_;
 
-  mutable std::mutex mutex_;  // guards compile_us_, and cache_, which only the compiler's thread sets
+  mutable std::mutex mutex_;  // guards compile_us_ and cache_; only the compiler's thread sets cache_
   std::unique_ptr<grammar::GrammarCache> cache_;
   std::int64_t compile_us_ = 0;
   bool warm_ = false;  // used only on the compiler's thread

@@ -1,5 +1,5 @@
-// Computes grammar masks. The mask worker computes a mask that takes longer than kStepWork. Its sequence
-// is parked meanwhile, and the other sequences continue.
+// Computes grammar masks. If a mask takes longer than kStepWork, the mask worker computes it. Its sequence
+// is parked during this time, and the other sequences continue.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,29 @@ namespace octavo {
 
 class Guidance {
  public:
-  // Costs of masks so far.
+  // Number and cost of the masks so far.
   struct Counters {
     std::int64_t filled = 0;
-    std::int64_t nanoseconds = 0;  // time spent within steps
-    std::int64_t deferred = 0;     // number of masks computed by the mask worker
+    std::int64_t nanoseconds = 0;  // time within steps
+    std::int64_t deferred = 0;     // masks computed by the mask worker
   };
 
   Guidance(Scheduler& scheduler, AnswerTable& answers, MaskWorker& worker)
       : scheduler_(scheduler), answers_(answers), worker_(worker) {}
 
-  // True if the next token's mask is ready or can be computed at once. False: the worker computes it.
+  // Returns true if the next token's mask is ready or is computed within the step. Otherwise the worker
+  // computes it.
   bool mask_is_ready(SequenceId sequence, Answer& answer);
 
-  // Advances over the draft token and fills the mask of the token after it. False, and nothing changes:
-  // the token is not allowed, it ends the text, or its mask takes too long.
+  // Advances over a draft token and fills the mask of the next token. Returns false, without a change, if
+  // the token is forbidden, if it ends the text, or if the mask takes too long.
   bool follow_draft(GuidedText& text, TokenId draft_token, std::span<std::int32_t> mask);
 
-  // Call when the worker is done with the sequence's text. Returns the sequence, which is still parked.
-  // Null: the sequence has ended.
+  // Called when the worker has finished the sequence's text. Returns the sequence, which is still parked,
+  // or null if it has ended.
   const Sequence* take_back(SequenceId sequence);
 
-  int under_way() const {
-    return under_way_;
-  }  // number of texts that the worker has, including those of ended sequences
+  int under_way() const { return under_way_; }  // texts of the worker, including those of ended sequences
   const Counters& counters() const { return counters_; }
 
  private:

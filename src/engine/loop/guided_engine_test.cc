@@ -13,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, GuidedEngine, EngineModes::all(), EngineModes::n
 
 constexpr TokenId kEndOfText = 999;
 
-// Vocabulary with tokens of one to three letters; token 999 ends a text.
+// Returns a vocabulary of tokens with one to three letters; token 999 ends a text.
 MakeVocabulary letters(grammar::Vocabulary::Encode encode = {}) {
   return [encode] {
     std::vector<std::string> tokens;
@@ -34,7 +34,7 @@ std::shared_ptr<const grammar::CompiledGrammar> compiled(const grammar::GrammarS
   return grammar::GrammarCache(vocabulary().value(), 1 << 20).compile(source).value();
 }
 
-// One token per letter.
+// Returns one token per letter.
 std::vector<TokenId> spelled(std::string_view text) {
   std::vector<TokenId> ids;
   for (const char c : text) ids.push_back(c - 'a');
@@ -49,8 +49,8 @@ Setup tight(Mode mode, MakeVocabulary vocabulary = letters()) {
           .vocabulary = std::move(vocabulary)};
 }
 
-// Tokens that the simulated device outputs with the grammar, with or without forced tokens. Stops at the
-// end of the text or after `count` tokens.
+// Returns the tokens that the simulated device outputs with the grammar, with or without forced tokens.
+// Stops at the end of the text or after `count` tokens.
 std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
                                     std::vector<TokenId> tokens, int count, bool jumps = false) {
   const std::size_t prompt = tokens.size();
@@ -113,7 +113,7 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
   for (unsigned i = 0; i < 16; ++i) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
     request.sampling.ignore_eos = true;
-    // Tokens are unconstrained until a certain token occurs; the last request never has this token.
+    // Tokens are unconstrained until `mark` occurs. It never occurs in the last request.
     std::vector<TokenId> tokens = expected(request.prompt, 90);
     const TokenId mark = i < 15 ? tokens[i * 3] : TokenId{kVocab};
     request.grammar = grammar;
@@ -136,7 +136,7 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
   rig.expect_empty();
 }
 
-// Before this token, the grammar neither bans nor requires the end of the text.
+// Before grammar_after, the grammar neither bans nor requires the end of the text.
 TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
   Rig rig(tight(GetParam()));
   const auto grammar = regex("[a-f0-9]{3,30}z");
@@ -206,8 +206,8 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
   rig.expect_empty();
 }
 
-// Ambiguous texts, whose masks take longer as the text grows, run beside other texts. No step waits for
-// these masks, and the output stays the same.
+// The masks of an ambiguous grammar take longer as the text grows. No step waits for them, and the outputs
+// stay the same.
 TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
   const MakeVocabulary vocabulary = letters([](std::string_view text) {
     const bool plain = std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
@@ -241,7 +241,7 @@ TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
   rig.expect_empty();
 }
 
-// The client may also disconnect meanwhile.
+// The client may disconnect while the mask is computed.
 TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   Rig rig(tight(GetParam()));
   for (unsigned i = 0; i < 12; ++i) {
@@ -261,7 +261,7 @@ TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   rig.expect_empty();
 }
 
-// Forced tokens are appended together and may need more blocks than were promised to the sequence.
+// Forced tokens are appended together and may need more blocks than the sequence has reserved.
 TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   const MakeVocabulary vocabulary = letters(spelled);
   Rig rig({.num_blocks = 12,
@@ -295,7 +295,7 @@ TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   rig.expect_empty();
 }
 
-// The error is the caller's, also if it is found while generating (HTTP 400).
+// The error is the client's (HTTP 400), even if it is found during generation.
 TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
   auto stuck = std::make_shared<Recorder>();
@@ -303,7 +303,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   Request request = request_for(some_prompt(1, 20), 50);
   request.grammar = regex("-");  // no token of the vocabulary contains "-"
   request.sampling.logprobs.output = request.sampling.logprobs.prompt = 1;
-  // This request ends when its grammar is compiled, the next one in its first step.
+  // The first request ends when its grammar is compiled, the second in its first step.
   auto first = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(Request(request), first).has_value());
   first->wait_ended(1);
@@ -321,7 +321,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   rig.expect_empty();
 }
 
-// No token can follow the end of the grammar, whatever min_tokens is.
+// No token can follow the end of the grammar, for any min_tokens.
 TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
   for (const char* text : {"[a-c]", "[a-c]?"}) {
@@ -344,7 +344,7 @@ TEST_P(GuidedEngine, WhatExcludesEverythingIsNamed) {
   banned.eos_ids = {kEndOfText};
   banned.grammar = regex("[a-c]{2}");
   banned.sampling.tokens.allowed_token_ids = {5, kEndOfText};
-  Request ends = request_for(some_prompt(1, 20), 50);  // allows only the end, which min_tokens bans
+  Request ends = request_for(some_prompt(1, 20), 50);  // only the end is allowed, which min_tokens bans
   ends.eos_ids = {kEndOfText};
   ends.sampling.tokens.allowed_token_ids = {kEndOfText};
   ends.sampling.min_tokens = 3;
@@ -449,7 +449,7 @@ TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
   rig.expect_empty();
 }
 
-// An answer that another engine began continues with the same tokens, wherever it was cut.
+// An answer that another engine began continues with the same tokens, for every length of the first part.
 TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
   const MakeVocabulary vocabulary = letters(spelled);
   const auto grammar = regex("[a-f0-9]{3,9}(verylongforcedtext[x-z]{2}andmore){1,3}z");
@@ -467,7 +467,7 @@ TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
     const std::vector<TokenId> tokens = whole->record().tokens;
     ASSERT_GT(tokens.size(), 20u);
     Rig rig(tight(GetParam(), vocabulary));
-    // Tokens that were appended together are never cut apart.
+    // Tokens that were appended together stay together.
     std::size_t cut = 0;
     for (const std::size_t size : whole->record().output_sizes) {
       request.answers_so_far = {

@@ -1,5 +1,5 @@
-// Engines of models with recurrent layers: an answer depends only on its request, however state slots are
-// used.
+// Engines of models with recurrent layers. An answer depends only on its request, for any use of the state
+// slots.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,11 +52,11 @@ TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"preempted", 2, 48, 6, few_blocks()}};
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).first(3));
   if (!few_blocks()) return;
-  options_.cache.sliding_window_groups = false;  // so that the blocks of all groups grow
+  options_.cache.sliding_window_groups = false;  // the blocks of all groups grow
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).last(1));
 }
 
-// Answers are the same with saved states, with too few state slots, and without saved states.
+// Answers are equal with saved states, with too few state slots, and without saved states.
 TEST_P(HybridEngine, PrefixesAreShared) {
   options_.cache.enable_prefix_caching = false;
   const auto without = load_engine(options_).value();
@@ -70,7 +70,7 @@ TEST_P(HybridEngine, PrefixesAreShared) {
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
     const std::int64_t before = engine->own_stats().prefix_cache.hits;
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
-    // Each prompt ends after a multiple of the interval, or before the first multiple.
+    // Each prompt ends after a multiple of the interval, or before the first one.
     std::int64_t found = 0;
     for (int i = 0; i < kHybridRequests; ++i) {
       const auto length = static_cast<int>(request_of(i, 100).prompt.size());
@@ -95,8 +95,8 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
 }
 
-// After rejected draft tokens, states return to an earlier value. Also with saved states of prefixes, with
-// few blocks (which cause preemptions), and with few states.
+// After a rejected draft token, states return to an earlier value. The variations are: saved states of
+// prefixes, few blocks (which cause preemptions), and few states.
 TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
   const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kHybridRequests);
   struct Variation {
@@ -122,7 +122,7 @@ TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
     options_.cache.enable_prefix_caching = v.prefix_caching;
     options_.cache.num_blocks = v.preempts ? few_blocks() : std::nullopt;
     const auto engine = load_engine(options_).value();
-    for (int round = 0; round < 3; ++round)  // past answers give draft tokens
+    for (int round = 0; round < 3; ++round)  // draft tokens come from past answers
       EXPECT_EQ(answers_of(*engine, kHybridRequests), plain) << v.name << ", round " << round;
     const EngineStats stats = engine->own_stats();
     const std::int64_t accepted =

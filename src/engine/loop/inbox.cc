@@ -124,8 +124,8 @@ bool Inbox::paused() const {
   return paused_;
 }
 
-// Removes requests from `mail` while the inbox is paused, except aborted ones, which must receive their
-// end.
+// Removes submissions from `mail` while the inbox is paused. Aborted ones remain, because they must receive
+// their end.
 void Inbox::hold_back(Mail& mail) {
   const auto goes_on = [&](const Submission& s) {
     return s.id <= last_before_pause_ || unfinished_.at(s.id).aborting;

@@ -1,5 +1,5 @@
 // Messages from other threads to the engine's thread. The inbox also limits the number of unfinished
-// requests.
+// answers.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// Value of a deadline, in now_us(), that never comes.
+// A deadline that never passes, in now_us().
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 struct Submission {
@@ -43,22 +43,22 @@ struct AdapterCommand {
 // Called once with the result of sleep().
 using SleepDone = std::function<void(Result<>)>;
 
-// An EngineClient::pause() that is not complete.
+// A call of EngineClient::pause() that has not completed.
 struct Pause {
   PauseMode mode = PauseMode::keep;
   EngineClient::Done done;
 };
 
-// Messages since the last take().
+// The messages since the last take().
 struct Mail {
   std::vector<Submission> submissions;
   std::vector<GrammarReady> grammars;
-  std::vector<SequenceId> masks;  // sequences whose masks the MaskWorker has made
+  std::vector<SequenceId> masks;  // sequences whose masks are complete
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SleepDone> sleeps;
   std::vector<Pause> pauses;
-  bool frozen = false;  // true: PauseMode::keep is in effect, so the engine runs no step
+  bool frozen = false;  // PauseMode::keep is in effect: the engine runs no step
   bool woken = false;
   bool reset_prefix_cache = false;
   bool look_at_prefixes = false;
@@ -67,12 +67,13 @@ struct Mail {
 
 class Inbox {
  public:
-  // places: maximum number of unfinished answers. A request takes one place for each of its answers.
+  // places: maximum number of unfinished answers.
   explicit Inbox(int places) : places_(places) {}
 
-  // Any thread. Errors: resource_exhausted, too few places are free; unavailable, after close().
+  // Submits a request from any thread. Errors: resource_exhausted if too many answers are unfinished;
+  // unavailable after close().
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink);
-  // Any thread. If the request has ended, the abort is ignored; otherwise it is never lost.
+  // Aborts a request from any thread. An abort after the request's end is ignored. No other abort is lost.
   void abort(RequestId id);
   void request_reset();
   void look_at_prefixes();
@@ -92,13 +93,13 @@ class Inbox {
   // Called on the mask worker's thread.
   void mask_ready(SequenceId sequence);
 
-  // Only on the engine's thread. Waits until a message arrives, `until_us` passes or stop() is called.
-  // Then replaces the content of `mail` with the messages. False after stop().
+  // Waits until a message arrives, `until_us` passes or stop() is called; then replaces the content of
+  // `mail` with the messages. Returns false after stop(). Only for the engine's thread.
   bool take(Mail& mail, std::int64_t until_us);
-  // Only on the engine's thread. Call when all answers of the request have finished.
+  // Called on the engine's thread when all answers of the request have ended.
   void finished(RequestId id);
 
-  void close();       // refuses new requests from now on
+  void close();       // refuses new requests
   void wait_empty();  // waits until no request is unfinished
   void stop();        // makes take() return false
 

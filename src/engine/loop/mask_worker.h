@@ -1,4 +1,4 @@
-// Makes slow masks on a separate thread. Only the sequence that needs the mask waits; it is parked.
+// Computes slow masks on a separate thread. Only the sequence that needs the mask waits, and it is parked.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// A task that calls text->advance(). Until it is done, no other thread may use the text.
+// A call of text->advance(). Until it returns, no other thread may use the text.
 struct MaskTask {
   SequenceId sequence;
   std::shared_ptr<GuidedText> text;

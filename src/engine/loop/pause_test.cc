@@ -1,4 +1,4 @@
-// Pausing an in-process engine.
+// Tests pauses of an engine in this process.
 #include <chrono>
 #include <future>
 #include <utility>
@@ -60,8 +60,8 @@ TEST_P(PauseModes, WhatRunsIsFinishedAndWhatComesWaits) {
   rig.expect_empty();
 }
 
-// Pauses at its first output, on the engine's thread. So its request is running then, however fast the
-// machine is.
+// Pauses at its first output, on the engine's thread. This ensures that its request is running at the
+// pause.
 class AbortsAtFirstOutput final : public OutputSink {
  public:
   AbortsAtFirstOutput(EngineClient& engine, std::shared_ptr<Recorder> recorder)
@@ -119,7 +119,7 @@ TEST(Pause, WhoResumesFirstIsHeard) {
   running->wait_outputs(1);
   auto paused = pause(*rig.engine, PauseMode::wait);
   rig.engine->resume();
-  (void)paused.get();  // the pause or the resume may come first
+  (void)paused.get();  // either the pause or the resume may be first
   EXPECT_TRUE(running->wait_ended(1, std::chrono::seconds(60)));
   rig.expect_empty();
 }

@@ -1,4 +1,4 @@
-// Steps of models that do not generate. A step computes whole prompts and applies a head to each.
+// Steps of pooling models. A step computes whole prompts and applies a head to each of them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class Pooling {
   Pooling(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers)
       : info_(info), scheduler_(scheduler), executor_(executor), answers_(answers) {}
 
-  // Returns the head outputs of the plan's computed sequences. Valid until the executor's next forward().
+  // Returns the head outputs of the plan's computed sequences. They are valid until the executor's next
+  // forward().
   Result<std::span<const float>> compute(const StepPlan& plan);
   // Delivers the head outputs and ends the sequences.
   void commit(const StepPlan& plan, std::span<const float> numbers, std::int64_t now_us);
@@ -28,7 +29,7 @@ class Pooling {
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
-  std::vector<std::int32_t> starts_;  // starts_, heads_: scratch
+  std::vector<std::int32_t> starts_;  // starts_, heads_: reused memory
   std::vector<std::uint8_t> heads_;
 };
 

@@ -9,8 +9,8 @@
 namespace octavo {
 
 // Returns the `nodes_max` nodes with the most cached blocks, descendants included. Blocks with equal
-// content count once, also across cache groups. If the first blocks of a text were evicted, the text begins
-// at its first remaining block. O(n log n) in the number of blocks.
+// content count once, also across cache groups. If the first blocks of a text were evicted, its path begins
+// at the first remaining block. O(n log n) in the number of blocks.
 PrefixTree prefix_tree(const BlockPool& pool, std::size_t nodes_max);
 
 }  // namespace octavo

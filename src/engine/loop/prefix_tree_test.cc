@@ -13,7 +13,7 @@ bool operator==(const PrefixNode& a, const PrefixNode& b) {
 
 class PrefixTreeTest : public testing::Test {
  protected:
-  // Adds a block after the content `parent`, with one user.
+  // Adds a block with one user, as a child of the content `parent`.
   BlockId add(PrefixId parent) {
     const std::array<std::int32_t, 1> token = {static_cast<std::int32_t>(++key_)};
     const BlockId block = pool_.allocate(0);

@@ -1,4 +1,4 @@
-// The rows that a step samples. Each has an index in the batch, sampling parameters and an owner.
+// The rows that a step samples. Each row has an index in the batch, sampling parameters and an owner.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ inline constexpr TokenId kNoDraft = -1;
 struct RowOwner {
   SequenceId sequence;
   AnswerIndex answer;
-  // true: the row gives the log-probability of a prompt token; false: the next output token
+  // whether the row gives the log-probability of a prompt token, instead of the next output token
   bool prompt;
   int drafts = 0;                 // number of draft tokens before the row
-  TokenId last_draft = kNoDraft;  // the last of them; accepted if the previous row sampled it
-  bool dropped = false;           // true: an earlier draft token was rejected
+  TokenId last_draft = kNoDraft;  // last of these draft tokens; it is accepted if the previous row sampled it
+  bool dropped = false;           // an earlier draft token was rejected
 };
 
-// Three vectors of equal length. They are separate because the executor reads two of them.
+// Three vectors of equal length. They are separate because the executor reads only two of them.
 class RowList {
  public:
   std::size_t size() const { return owners_.size(); }
   void clear() { cut(0); }
-  void cut(std::size_t size);  // drops rows from index `size` on
+  void cut(std::size_t size);  // drops the rows from index `size`
   void add(const RowOwner& owner, std::int32_t token, const SampleRow& row);
 
-  // Buffer for the mask of the next row.
+  // Returns the buffer for the mask of the next row.
   std::span<std::int32_t> next_mask(std::size_t words);
   std::span<const std::int32_t> next_mask_of(TokenId token, int vocab_size);
 
@@ -41,7 +41,7 @@ class RowList {
   const RowOwner& operator[](std::size_t row) const { return owners_[row]; }
   std::span<const std::int32_t> tokens() const { return tokens_; }  // index of each row in the batch
   std::span<const SampleRow> rows() const { return rows_; }
-  // True if the answer has no later row that may be committed.
+  // Returns whether no later row of the answer may be committed.
   bool is_last(std::size_t row) const {
     return row + 1 == size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
   }
@@ -53,7 +53,7 @@ class RowList {
   std::vector<std::vector<std::int32_t>> masks_;  // index: row
 };
 
-// Selects the rows of a step while its forward pass runs.
+// Selects the rows of a step while the forward pass runs.
 class RowChooser {
  public:
   RowChooser(Scheduler& scheduler, AnswerTable& answers, Guidance& guidance)
@@ -62,9 +62,9 @@ class RowChooser {
   // Adds a row for each prompt token whose log-probability the request wants.
   void add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows);
 
-  // Adds a row after the last known token and after each draft token. The grammar advances over the
-  // draft tokens while it allows them and their masks are ready; afterwards it rolls back. False: no token
-  // may follow, and the text may end here. Error: no token may follow, and the text is incomplete.
+  // Adds a row after the last known token and after each draft token. The grammar advances over the draft
+  // tokens while it allows them and their masks are ready; then it rolls back. Returns false if no token
+  // may follow and the text may end here. Errors: no token may follow, and the text is incomplete.
   Result<bool> add_answer_rows(const PlannedSequence& s, int last_token, RowList& rows);
 
  private:

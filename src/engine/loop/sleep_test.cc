@@ -1,4 +1,4 @@
-// Sleep of an in-process engine.
+// Tests sleep of an engine in this process.
 #include <future>
 
 #include "base/testing/scratch_directory.h"
@@ -29,7 +29,7 @@ TEST_P(SleepModes, WhatRunsIsFinishedAndTheCacheForgotten) {
     for (int i = 0; i < 10; ++i) {
       sinks.push_back(std::make_shared<Recorder>());
       Request request = request_for(prompt, 20 + i);
-      // keeps a lease for 30 s
+      // the request keeps a lease for 30 s
       if (i == 5) request.kv_transfer = KvTransferParams{.do_remote_decode = true};
       ASSERT_TRUE(rig.engine->submit(std::move(request), sinks.back()));
     }
@@ -49,7 +49,7 @@ TEST(Sleep, WhoWakesItFirstIsHeard) {
   std::promise<Result<>> told;
   rig.engine->sleep(1, [&](Result<> result) { told.set_value(std::move(result)); });
   rig.engine->wake_up([](const Result<>&) {});
-  (void)told.get_future().get();  // the sleep or the wake-up may come first
+  (void)told.get_future().get();  // either the sleep or the wake-up may be first
   auto next = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 5), next));
   next->wait_ended(1);

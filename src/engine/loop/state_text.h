@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// One line: the number of tokens of each sequence in the step, and the preempted sequences.
+// Returns one line: the number of tokens of each sequence in the step, and the preempted sequences.
 std::string plan_text(const StepPlan& plan);
 
-// Several lines: queues and blocks, then one line per unfinished answer.
+// Returns several lines: queues and blocks, then one line per unfinished answer.
 std::string state_text(const Scheduler& scheduler, AnswerTable& answers);
 
 }  // namespace octavo

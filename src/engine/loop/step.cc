@@ -84,8 +84,8 @@ Result<> StepLoop::sample(const Flight& flight) {
   return {};
 }
 
-// Adds the rows to sample. Omits sequences that ended during their forward pass, and sequences whose mask
-// is not ready. The latter compute their last token again in a later step.
+// Adds the rows to sample. Omits sequences that ended during the forward pass, and sequences whose mask is
+// not ready. The latter recompute their last token in a later step.
 void StepLoop::choose_rows() {
   rows_.clear();
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
@@ -104,7 +104,7 @@ void StepLoop::choose_rows() {
       drafting_.note_planned(s.drafts);
       continue;
     }
-    rows_.cut(rows_before);  // the rows refer to the answer, which ends here
+    rows_.cut(rows_before);  // removes the rows of the answer, which ends here
     finish(s.sequence);
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
   }
@@ -157,7 +157,7 @@ void StepLoop::commit_result(std::size_t row, SampledToken&& result, std::int64_
   }
 }
 
-// True: the answer has ended.
+// Returns true if the answer has ended.
 bool StepLoop::commit_token(std::size_t row, SampledToken&& result, std::int64_t now_us) {
   const RowOwner& owner = rows_[row];
   if (owner.drafts == 0) {
@@ -173,15 +173,15 @@ bool StepLoop::commit_token(std::size_t row, SampledToken&& result, std::int64_t
   return false;
 }
 
-// True if the request wants the row's log-probabilities.
+// Returns whether the request wants the row's log-probabilities.
 bool StepLoop::reports(const RowOwner& owner) const {
   const SamplingParams& params = answers_[owner.answer].params();
   return owner.prompt || params.logprobs.output || !params.logprobs.token_ids.empty();
 }
 
-// Appends the tokens that the grammar forces; the next step computes all of them at once. Then starts to
-// compute the next mask. With logprobs, biases or bans, or on an asynchronous executor, every token is
-// sampled instead. True: the answer has ended.
+// Appends the tokens that the grammar forces; the next step computes them together. Then starts the next
+// mask. With logprobs, biases or bans, or on an asynchronous executor, every token is sampled instead.
+// Returns true if the answer has ended.
 bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
   GuidedText* const rule = answer.rule();
@@ -193,7 +193,7 @@ bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   return false;
 }
 
-// Appends tokens that are not sampled. True: one of them ended the answer.
+// Appends tokens that are not sampled. Returns true if one of them ended the answer.
 bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens,
                       std::int64_t now_us) {
   for (const TokenId token : tokens) {
@@ -205,7 +205,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
-  if (parked == nullptr) return;  // the sequence has ended meanwhile
+  if (parked == nullptr) return;  // the sequence has ended
   const AnswerIndex answer = parked->spec.tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);

@@ -1,17 +1,17 @@
-// One step of the engine. Read this file first.
+// One step of the engine. This file is the best start for a reader.
 //
-//   plan     choose the sequences of the step and their tokens     schedule/
-//   pack     write the plan into flat arrays                        execute/batch.h
-//   forward  compute hidden states from token ids and the KV cache  model/, kernels/
-//   sample   compute logits of the selected rows, sample tokens     rows.h, sample/
-//   commit   append tokens to sequences, send them to clients     step.cc
+// plan     choose the sequences of the step and their tokens     schedule/
+// pack     write the plan into flat arrays                        execute/batch.h
+// forward  compute hidden states from token ids and the KV cache  model/, kernels/
+// sample   compute logits of the selected rows, sample tokens     rows.h, sample/
+// commit   append tokens to sequences, send them to clients       step.cc
 //
 // When a step commits a token, the grammar reads it and makes the mask of the next token (guidance.h).
 //
-// With a proposer, a step also computes draft tokens, and samples a token after each one as if it were
-// accepted (drafting.h). Sampling depends only on the seed and the position. A draft token is accepted if
-// the row before it sampled the same token. The rows after the first rejected draft token are dropped. So
-// the output tokens are exactly the same as without draft tokens.
+// With a proposer, a step also computes draft tokens, and samples a token after each one as if the draft
+// token were accepted (drafting.h). Sampling depends only on the seed and the position. A draft token is
+// accepted if the row before it sampled the same token. The rows after the first rejected draft token are
+// dropped, so the output tokens are exactly those without draft tokens.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ namespace octavo {
 
 class StepLoop {
  public:
-  // proposer: may be null.
+  // proposer: null without speculative decoding.
   StepLoop(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers,
            MaskWorker& mask_worker, Proposer* proposer, DraftPolicy draft_policy,
            std::optional<WorkFigures> work_figures)
@@ -48,19 +48,19 @@ class StepLoop {
         chooser_(scheduler, answers, guidance_),
         records_(work_figures) {}
 
-  // Runs one step. False: there was nothing to run. Error: the device failed permanently.
+  // Runs one step. Returns false if no sequence is scheduled. Errors: the device failed permanently.
   Result<bool> run();
 
-  // Call when the mask worker has finished the sequence's mask: unparks the sequence.
+  // Called when the mask worker has finished the sequence's mask: unparks the sequence.
   void resume(SequenceId sequence);
 
-  // Calls Scheduler::finish and ends the sequence in the proposer.
+  // Ends the sequence in the scheduler and in the proposer.
   bool finish(SequenceId sequence);
 
-  // True if a launched step has tokens that use the adapter in this slot.
+  // Returns whether a launched step has tokens that use the adapter in this slot.
   bool uses_adapter(int slot) const;
 
-  // The last plan. It may contain sequences that have ended since then.
+  // Returns the last plan. Some of its sequences may have ended.
   const StepPlan& last_plan() const { return plan_; }
   const StepRecords& records() const { return records_; }
   const Guidance& guidance() const { return guidance_; }
@@ -107,7 +107,7 @@ class StepLoop {
   StepPlan plan_;
   Batch batch_;
   RowList rows_;                   // rows of the step in flight
-  std::optional<Flight> flying_;   // step whose tokens are sampled but not committed yet
+  std::optional<Flight> flying_;   // the step whose tokens are sampled but not committed
   std::deque<Launched> launched_;  // steps in the pipeline, oldest first; empty with one stage
 };
 

@@ -1,5 +1,5 @@
-// Counts the allocations of a warm engine step, and tests which requests fail if memory is not sufficient
-// in a step.
+// Counts the allocations of a warm engine step, and tests which requests fail if memory is exhausted in a
+// step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ constexpr int kTokens = 400;
 constexpr int kVocabulary = 4096;
 constexpr TokenId kEnd = kVocabulary - 1;
 
-// Stores the number of allocations at each token. It allocates nothing itself.
+// Stores the number of allocations at each token, without an allocation.
 class AllocationLog final : public OutputSink {
  public:
   void deliver(Output&& output) noexcept override {
     if (count_ < at_.size()) at_[count_++] = allocations();
     if (output.finished) ended_ = true;
   }
-  // Maximum allocations of one step, among the steps from token `first` to token `last`.
+  // Returns the maximum number of allocations in one step, from token `first` to token `last`.
   long most(std::size_t first, std::size_t last) {
     while (!ended_) std::this_thread::yield();
     EXPECT_GE(count_, last);
@@ -75,8 +75,8 @@ class StepMemory : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-// Allowed allocations, if the engine has seen an answer of this length before: the list of ids; with
-// log-probabilities, also their list and the entries of each element.
+// Allowed allocations after an earlier answer of this length: the list of ids; with log-probabilities, also
+// their list and the entries of each element.
 TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   struct Case {
     const char* name;
@@ -93,7 +93,7 @@ TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   for (Case& c : cases) {
     const auto log = std::make_shared<AllocationLog>();
     ASSERT_TRUE(engine_->submit(std::move(c.request), log)) << c.name;
-    // Lists of output tokens double at powers of two, which these steps do not reach.
+    // Lists of output tokens double their capacity at powers of two, which these steps do not reach.
     EXPECT_LE(log->most(260, kTokens - 5), c.most) << c.name;
   }
 }
@@ -124,7 +124,7 @@ TEST_F(StepMemory, MemoryThatRunsOutInAStepEndsOneRequest) {
   }
 }
 
-// Memory is not sufficient within or outside a step. The shared grammar can be used again.
+// Memory is exhausted within or outside a step. The shared grammar stays usable.
 TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   const auto submit = [&](Request request) {
     auto sink = std::make_shared<Collector>();
@@ -133,7 +133,7 @@ TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   };
   const auto alone = submit(request());
   alone->wait();
-  // A grammar that gives more and more ways to read the text.
+  // An ambiguous grammar: the number of ways to read the text grows with the text.
   Request guided = request();
   guided.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::ebnf,
                                           .text = "root ::= root root root | root root | [a-z] | [0-9]",

@@ -1,4 +1,3 @@
-// Times and sizes of recent steps.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ namespace octavo {
 // Estimated work of one token and of one step, on one device.
 struct WorkFigures {
   double operations_per_token = 0;
-  double operations_per_pair = 0;  // per (query, key) pair of attention
+  double operations_per_pair = 0;  // for each (query, key) pair of attention
   double weight_bytes = 0;         // bytes of weights that each step reads
   double kv_bytes_per_token = 0;
 };
@@ -25,20 +24,20 @@ class StepRecords {
     work_.enabled = figures.has_value();
   }
 
-  // Record of a planned step; its times are 0.
+  // Returns the record of a planned step. Its times are 0.
   static StepRecord of_plan(const StepPlan& plan, AnswerTable& answers);
 
-  // tokens: prompt tokens that the step computed, and output tokens that it added, as vLLM counts them.
+  // Counts the tokens of a step as vLLM does: computed prompt tokens and added output tokens.
   void committed(std::int64_t tokens) { tokens_.observe(static_cast<double>(tokens)); }
-  // Completes the record. The duration begins with the step's launch or the end of the previous step,
+  // Completes the record. The duration begins at the step's launch or at the end of the previous step,
   // whichever is later.
   StepRecord computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
 
   const Histogram& tokens() const { return tokens_; }
   const RecentSteps& recent() const { return recent_; }
   const WorkStats& work() const { return work_; }
-  // Seconds for one prompt token: a running mean over steps with more prompt tokens than output tokens.
-  // 0: there was no such step yet.
+  // Returns the seconds per prompt token: a running mean over steps with more prompt tokens than output
+  // tokens. Returns 0 before the first such step.
   double prompt_token_seconds() const { return prompt_token_seconds_; }
 
  private:

@@ -21,8 +21,8 @@ std::int64_t processor_us(clockid_t clock) {
   return std::int64_t{used.tv_sec} * 1'000'000 + used.tv_nsec / 1000;
 }
 
-// The second number of schedstat is the time that a thread has waited in a run queue. 0 where the kernel does
-// not count it.
+// Sums the second number of schedstat: the time for which a thread has waited in a run queue. The result is
+// 0 if the kernel does not count it.
 std::int64_t process_waited_us() {
   std::int64_t waited_ns = 0;
   std::error_code error;

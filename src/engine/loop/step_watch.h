@@ -12,24 +12,29 @@
 
 namespace octavo {
 
-// Time limits after which a step counts as hung. On the CPU: the step's thread has used no CPU time for
-// `quiet_us`, and the process has not waited for a processor. So the thread waits for an event that does not
-// come. A slow step uses CPU time; on a busy machine, its threads may wait for a processor. On a device, the
-// host thread waits or spins, so its CPU time shows nothing. There the limit is `device_step_us`, far above
-// the longest step.
+// Time limits after which a step counts as hung.
+//
+// On the CPU, a step hangs if its thread has used no CPU time for `quiet_us` although the process did not
+// wait for a processor: the thread waits for an event that does not occur. A slow step uses CPU time; on a
+// busy machine, its threads may wait for a processor.
+//
+// On a device, the host thread waits or spins, so its CPU time proves nothing. The limit is
+// `device_step_us`, which is far above the duration of the longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
   std::int64_t device_step_us = 30'000'000;
 };
 
-// Applies the rule to given clock readings; it reads no clock.
+// Applies the rule to clock readings of the caller.
 class StepProgress {
  public:
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
-  // True if the step hangs. step: number of the running step, 0 if no step runs. cpu_us: total CPU time of its
-  // thread. waited_us(): total time that threads of the process have waited for a processor. It is called only
-  // if the step's thread has used no CPU time since the last call.
+  // Returns whether the step hangs.
+  // - step: number of the running step, or 0
+  // - cpu_us: total CPU time of the step's thread
+  // - waited_us(): total time for which threads of the process have waited for a processor. It is called
+  //   only if the step's thread has used no CPU time since the last call.
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t (*waited_us)());
 
  private:
@@ -42,22 +47,22 @@ class StepProgress {
   std::int64_t last_used_us_ = 0;
   std::int64_t cpu_us_ = 0;
   std::int64_t looked_us_ = 0;
-  std::optional<std::int64_t> waited_us_;  // at the last call; nullopt: the thread was using CPU time
+  std::optional<std::int64_t> waited_us_;  // value at the last call; nullopt if the thread was using CPU time
 };
 
-// Checks the watched thread several times a second, on a separate thread. The watched thread marks the
-// beginning and end of each step.
+// Checks a thread several times a second, from a separate thread. The watched thread marks the beginning
+// and the end of each step.
 class StepWatch {
  public:
   StepWatch(const StepWatchRule& rule, bool device) : rule_(rule), progress_(rule, device) {}
   ~StepWatch() { stop(); }
 
-  void start();  // call on the thread to watch
+  void start();  // called on the thread to watch
   void stop();
   void begin_step() { step_.fetch_add(1, std::memory_order_relaxed); }
   void end_step() { ended_.store(step_.load(std::memory_order_relaxed), std::memory_order_relaxed); }
 
-  // Any thread.
+  // May be called from any thread.
   bool hangs() const { return hangs_.load(std::memory_order_relaxed); }
 
  private:

@@ -15,7 +15,7 @@ class TaskThread {
  public:
   explicit TaskThread(std::function<void(Task&)> work) : work_(std::move(work)), thread_([this] { run(); }) {}
 
-  // Waits for the running task; drops the tasks that have not begun.
+  // Waits for the running task, and drops the tasks that have not begun.
   ~TaskThread() {
     {
       const std::lock_guard lock(mutex_);
@@ -33,14 +33,14 @@ class TaskThread {
     came_.notify_one();
   }
 
-  // Drops tasks that match `which` and have not begun.
+  // Drops the tasks that match `which` and have not begun.
   template <class Which>
   void forget(Which&& which) {
     const std::lock_guard lock(mutex_);
     std::erase_if(tasks_, which);
   }
 
-  // True if no task waits; a task may be running.
+  // Returns whether no task waits. A task may be running.
   bool idle() const {
     const std::lock_guard lock(mutex_);
     return tasks_.empty();

@@ -7,11 +7,11 @@ namespace octavo::grammar {
 
 namespace {
 
-// Rules up to this size are inlined.
+// Maximum size of rules that are inlined, in states.
 constexpr std::size_t kInlineStatesMax = 24;
 
-// Whether the rule's text is mostly free (long loops over many bytes). Such a rule is not inlined: its token
-// masks are large, and all callers share one mask.
+// Returns whether most of the rule's text is free (long loops over many bytes). Such a rule is not inlined:
+// its token masks are large, and all callers share one mask.
 bool has_wide_loop(const Grammar& grammar, ExprId id, bool in_loop) {
   const Expr& expr = grammar.exprs[id];
   if (const auto* set = std::get_if<ByteSet>(&expr.node)) {
@@ -40,7 +40,7 @@ bool calls_any(const Grammar& grammar, ExprId id) {
   return found;
 }
 
-// If a rule only calls another rule, its calls are replaced with calls of that rule.
+// Replaces calls of a rule that only calls another rule with calls of that other rule.
 void skip_forwarding_rules(Grammar& grammar) {
   const auto next = [&](RuleId rule) -> const Call* {
     const Rule& r = grammar.rules[rule];
@@ -50,7 +50,7 @@ void skip_forwarding_rules(Grammar& grammar) {
     auto* call = std::get_if<Call>(&expr.node);
     if (!call) continue;
     RuleId target = call->rule;
-    constexpr int kStepsMax = 8;  // limit, since a rule may only call itself
+    constexpr int kStepsMax = 8;  // limit, because a rule may only call itself
     for (int step = 0; step < kStepsMax && next(target); ++step) target = next(target)->rule;
     call->rule = target;
   }
@@ -71,7 +71,7 @@ Grammar inline_rules(Grammar grammar) {
                    grammar.exprs[r.body].depth <= 8 && !calls_any(grammar, r.body) &&
                    !has_wide_loop(grammar, r.body, false);
     }
-    // Counted bodies and parts in any order must remain rules.
+    // Counted bodies and parts in any order must stay rules.
     const auto keep = [&](ExprId call) { fits[std::get<Call>(grammar.exprs[call].node).rule] = false; };
     for (const Rule& r : grammar.rules) {
       if (r.counted()) keep(r.body);

@@ -1,4 +1,4 @@
-// Rewrites a grammar without changing its language. Each pass is a function from Grammar to Grammar;
+// Rewrites a grammar without a change of its language. Each pass is a function from Grammar to Grammar;
 // optimize() runs all passes in order.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace octavo::grammar {
 
-// Converts repetitions that are too large for automaton states to counted rules.
+// Converts repetitions with too many automaton states to counted rules.
 Grammar outline_counters(Grammar grammar);
 
-// Replaces calls of small rules by their bodies, so that their automata are merged.
+// Replaces calls of small rules with their bodies, so that their automata are merged.
 Grammar inline_rules(Grammar grammar);
 
 // Removes rules that cannot be reached from the root. Unnamed rules get the name of a caller.
@@ -19,7 +19,7 @@ inline Grammar optimize(Grammar grammar) {
   return drop_unreachable(inline_rules(outline_counters(std::move(grammar))));
 }
 
-// Estimated number of NFA states of each expression, saturating. A call counts as one state.
+// Estimates the number of NFA states of each expression, with saturation. A call counts as one state.
 std::vector<std::size_t> expression_sizes(const Grammar& grammar);
 
 }  // namespace octavo::grammar

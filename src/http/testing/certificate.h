@@ -1,4 +1,3 @@
-// Certificates for tests.
 #pragma once
 
 #include <fstream>

@@ -9,7 +9,7 @@
 
 namespace octavo::hub {
 
-// The archive has only the local header and the data: unzip_first reads nothing else.
+// The archive has only a local header and data, because unzip_first reads nothing else.
 inline std::string test_wheel(std::string_view member, std::string_view content) {
   std::string data(compressBound(content.size()), '\0');
   z_stream z{};

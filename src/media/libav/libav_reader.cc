@@ -1,6 +1,6 @@
-// Reads videos with FFmpeg's libraries. It is a separate shared library (video_file.h), because few machines
-// have FFmpeg. It reads only the given bytes: no URLs, no other files, and only the listed formats and
-// codecs.
+// Reads videos with FFmpeg's libraries. This is a separate shared library (video_file.h), because few
+// machines have FFmpeg. It reads only the given bytes: no URLs, no other files, and only the listed formats
+// and codecs.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -85,7 +85,6 @@ struct Bytes {
   }
 };
 
-// An open file and its video stream.
 class Input {
  public:
   explicit Input(std::span<const std::byte> file) : bytes_{file} {
@@ -117,7 +116,7 @@ class Input {
 
   const AVStream& stream() const { return *stream_; }
   const AVCodec* decoder() const { return decoder_; }
-  // Reads the next video packet; false at the end.
+  // Reads the next video packet. Returns false at the end.
   bool next(AVPacket& packet) {
     for (;;) {
       av_packet_unref(&packet);
@@ -139,13 +138,13 @@ class Input {
   const AVCodec* decoder_ = nullptr;
 };
 
-// Returns whether a packet has a visible frame; VP8 also has packets without one.
+// Returns whether a packet has a visible frame. VP8 also has packets without one.
 bool shown(const AVPacket& packet, AVCodecID codec) {
   if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
   return codec != AV_CODEC_ID_VP8 || (packet.size > 0 && (packet.data[0] & 0x10) != 0);
 }
 
-// Returns the number of clockwise quarter turns that a player applies; phones store it in their videos.
+// Returns the number of clockwise quarter turns that a player applies. Phones store it in their videos.
 int quarter_turns(const AVStream& stream) {
   const auto* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
   if (matrix == nullptr) return 0;
@@ -230,7 +229,7 @@ class Reader {
                              AV_PIX_FMT_RGB24, SWS_BICUBIC, nullptr, nullptr, nullptr);
     if (scaler == nullptr) fail("the video's pixel format is not supported");
     scaler_.reset(scaler);
-    // The scaler writes complete vectors, also beyond the last pixel of a row.
+    // The scaler writes whole vectors, which may exceed the last pixel of a row.
     const int stride = (3 * width + 63) / 64 * 64;
     rows_.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height) + 64);
     std::uint8_t* const planes[4] = {rows_.data()};

@@ -1,9 +1,11 @@
-// XGrammar behind a pipe, called from C++ as Octavo is, for bench_engines.py (which builds it against the sources of
-// XGrammar's package).
+// Runs XGrammar from C++, as Octavo is run, for bench_engines.py, which builds this program with the
+// sources of XGrammar's package.
 //
-// stdin: the number of tokens, each token as hex, the last one ends the text; then two lines a case, a JSON Schema and
-// tokens that follow it. stdout: one JSON object a case, {"us": compile time, "walks": [{"masks": [..], "accepts":
-// [..]}, ..]} in microseconds, a walk a matcher, or {"error": ".."}.
+// stdin: the number of tokens, then each token as hex. The last token ends the text. Two lines follow for
+// each case: a JSON Schema, and tokens that follow it.
+//
+// stdout: one JSON object for each case, {"us": compile time, "walks": [{"masks": [..], "accepts": [..]},
+// ..]} or {"error": ".."}. Times are in microseconds. There is one walk for each matcher.
 #include <dlpack/dlpack.h>
 #include <xgrammar/xgrammar.h>
 
