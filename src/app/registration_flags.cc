@@ -16,7 +16,8 @@ constexpr FlagRow<RegistrationFlags> kRegistrationFlags[] = {
     {"--register-etcd", flag::to<&RegistrationFlags::etcd>,
      "An etcd, like http://127.0.0.1:2379, in which this server enters itself for --worker-etcd of routers "
      "and pickers: address, role, models, KV cache events, block size, ranks"},
-    {"--register-etcd-prefix", flag::to<&RegistrationFlags::etcd_prefix>, "Prefix of this server's key in etcd"},
+    {"--register-etcd-prefix", flag::to<&RegistrationFlags::etcd_prefix>,
+     "Prefix of this server's key in etcd"},
     {"--register-router", flag::to<&RegistrationFlags::routers>,
      "Routers, like http://127.0.0.1:30000, to whose /workers this server adds itself, with the first "
      "--api-key as the router's key"},

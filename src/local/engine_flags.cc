@@ -71,7 +71,8 @@ using EngineFlag = FlagRow<EngineOptions>;
 
 constexpr EngineFlag kModelArgument[] = {
     {"model,--model", flag::to<&E::model, &ModelOptions::dir>,
-     "Folder of the checkpoint, a GGUF file (of a split file the first part), or a name of the Hugging Face hub: "
+     "Folder of the checkpoint, a GGUF file (of a split file the first part), or a name of the Hugging Face "
+     "hub: "
      "org/name[@revision], org/name:Q4_K_M; the demo model when left out"},
 };
 

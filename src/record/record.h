@@ -38,9 +38,9 @@ struct Record {
   std::string id{};             // request id that the client sent
   std::int64_t arrived_us = 0;  // microseconds since 1970
   EngineIdentity engine{};
-  std::string adapter{};           // hash of the adapter's files; "": no adapter
+  std::string adapter{};  // hash of the adapter's files; "": no adapter
   std::int64_t prompt_tokens = 0;
-  std::string request_hash{};      // SHA-256 of the JSON text of `request`
+  std::string request_hash{};  // SHA-256 of the JSON text of `request`
   std::optional<Request>
       request{};  // `entropy` is set; media have no bytes. nullopt if only hashes are recorded
   std::vector<RecordedAnswer> answers{};

@@ -35,8 +35,8 @@ struct TokenizerConfig {
   std::string_view chat_template(bool with_tools) const;
 };
 
-// Reads tokenizer_config.json and the files beside it, as transformers 4.57 and 5.24 do. All are optional, but
-// an existing file must be valid. Errors: io, corrupt.
+// Reads tokenizer_config.json and the files beside it, as transformers 4.57 and 5.24 do. All are optional,
+// but an existing file must be valid. Errors: io, corrupt.
 //
 // Without added_tokens_decoder, special_tokens_map.json overrides the special tokens, and added_tokens.json
 // lists further tokens. Without tokenizer_class, config.json's tokenizer_class or model_type decides.

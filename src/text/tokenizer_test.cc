@@ -362,7 +362,8 @@ TEST(Tokenizer, FilesOfOlderFoldersCountWithoutAddedTokensDecoder) {
 TEST(Tokenizer, TheModelTypeChoosesAClass) {
   ScratchDirectory folder;
   folder.write("tokenizer.json", kTiny);
-  folder.write("tokenizer_config.json", R"({"tokenizer_class": null, "add_eos_token": false, "bos_token": "<s>"})");
+  folder.write("tokenizer_config.json",
+               R"({"tokenizer_class": null, "add_eos_token": false, "bos_token": "<s>"})");
   folder.write("config.json", R"({"model_type": "gemma2"})");
   EXPECT_THAT(Tokenizer::load(folder.path())->encode("a", true).value(), ElementsAre(0, 1));
   folder.write("config.json", R"({"model_type": "gemma2", "tokenizer_class": "PreTrainedTokenizerFast"})");

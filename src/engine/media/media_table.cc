@@ -40,7 +40,8 @@ Result<bool> MediaTable::encode(const MediaPart& part, const Slices& slices) {
     blocked_ = entry == nullptr;
     if (blocked_) return false;
     const int place = static_cast<int>(entry - entries_.data());
-    if (encoder_ == nullptr) return failure(ErrorCode::unsupported, "images are not supported on this device: use --device cpu");
+    if (encoder_ == nullptr)
+      return failure(ErrorCode::unsupported, "images are not supported on this device: use --device cpu");
     TRY_VOID(encoder_->begin_media(place, part));
     begun_ = {part.digest, place, tokens};
   }

@@ -186,8 +186,8 @@ class Balancer {
   // Caches have a separate mutex, which also guards changes of the policies' indexes: decisions need not wait
   // for it.
   struct Caches {
-    std::mutex mutex = {};                         // locked after mutex_
-    std::vector<CachePosition> positions = {};     // [EndpointId]
+    std::mutex mutex = {};                      // locked after mutex_
+    std::vector<CachePosition> positions = {};  // [EndpointId]
     // endpoints whose block size differs from that of the index
     std::set<std::string> other_block_sizes = {};
   };

@@ -52,7 +52,8 @@ static Result<ModelSpec> describe_iquest_coder(const Config& config) {
 static Result<ModelSpec> describe_pangu(const Config& config) {
   TRY_VOID(refuse(config, "sandwich_norm", true));
   if (config.has("interleaved_sliding_window"))
-    return field_failure("interleaved_sliding_window", ErrorCode::unsupported, "{} is set, but sliding windows are not supported for this model family",
+    return field_failure("interleaved_sliding_window", ErrorCode::unsupported,
+                         "{} is set, but sliding windows are not supported for this model family",
                          config.where("interleaved_sliding_window"));
   return describe_with_biases(config, "bias", "bias");
 }
