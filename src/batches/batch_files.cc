@@ -27,7 +27,7 @@ DurableFile::DurableFile(std::string path)
 DurableFile::~DurableFile() {
   if (file_ >= 0) {
     ::close(file_);
-    ::unlink(partial_.c_str());  // commit() was not called
+    ::unlink(partial_.c_str());
   }
 }
 

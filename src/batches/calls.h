@@ -53,7 +53,6 @@ Result<> delete_message_batch(Call&);
 Result<> cancel_message_batch(Call&);
 Result<> message_batch_results(Call&);
 
-// Calls the action for the request's method and path.
 void handle(Store& store, Worker& worker, const HostPtr& host,
             const std::shared_ptr<http::Exchange>& exchange);
 

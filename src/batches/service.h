@@ -13,7 +13,6 @@ namespace octavo::batches {
 // Starts the worker, which continues the unfinished batches of the store.
 std::unique_ptr<BatchApi> start(std::unique_ptr<Store> store, HostPtr host);
 
-// Returns a host that runs lines in this server.
 HostPtr serve_host(const std::shared_ptr<Service>& service);
 
 }  // namespace octavo::batches

@@ -24,7 +24,6 @@ Automaton random_automaton(std::mt19937& random, std::size_t states) {
   return automaton;
 }
 
-// Returns all texts of up to `length` letters.
 std::vector<std::string> texts(std::size_t length) {
   std::vector<std::string> all{""};
   for (std::size_t i = 0; i < all.size(); ++i)

@@ -98,7 +98,6 @@ class Spelling {
   }
 
  private:
-  // The states after characters that need an escape.
   struct Escaped {
     StateId quote = kNoState, backslash = kNoState;
     std::array<StateId, 0x20> control = [] {

@@ -70,7 +70,7 @@ class MadeStates {
   const Tables& tables_;
   const StateId first_;
   KeyTable keys_;
-  std::vector<bool> must_end_;  // by state
+  std::vector<bool> must_end_;
 };
 
 template <class Visit>

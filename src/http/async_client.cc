@@ -52,7 +52,6 @@ void notice_lost_peer(int socket) {
 
 class Loop;
 
-// A connection to a peer.
 struct Link {
   tcp::socket socket;
   std::unique_ptr<TlsSession> tls = {};  // null for plain HTTP
@@ -91,10 +90,10 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   asio::steady_timer pause_;
   std::int64_t deadline_us_ = 0;
   std::optional<ResponseReader> response_;
-  std::unique_ptr<char[]> received_;  // receive buffer
+  std::unique_ptr<char[]> received_;
   std::string unread_;
   int connection_ = 0;    // number of connections that this call has used so far
-  bool writing_ = false;  // a write on the current connection is running
+  bool writing_ = false;
   bool reused_ = false;   // the connection has served an earlier call
   bool heard_ = false;    // a byte of the response has arrived
   bool head_delivered_ = false;

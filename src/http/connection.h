@@ -69,7 +69,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
     BodyShare body_share;
     std::size_t lingered_bytes = 0;
   };
-  // Bytes that are being written to the socket.
   struct Sending {
     bool active = false;
     std::int64_t deadline_us = 0;  // 0: no deadline

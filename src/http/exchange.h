@@ -1,4 +1,3 @@
-// A request and its response.
 #pragma once
 
 #include <atomic>
@@ -45,7 +44,6 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   const Request& request() const { return request_; }
-  // Returns the index of the connection's event loop.
   virtual std::size_t loop_number() const;
   // Moves the body out. The body counts in the server's budget until the exchange ends or release_body() is
   // called. Called on the thread that handles the request.

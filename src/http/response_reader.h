@@ -32,7 +32,7 @@ class ResponseReader {
   bool has_head() const;
   bool done() const { return parser_->is_done(); }
   bool keep_alive() const { return parser_->keep_alive(); }
-  Response head() const;                                 // without the body
+  Response head() const;
   std::string& body() { return parser_->get().body(); }  // decoded bytes; the caller removes them
 
  private:

@@ -30,7 +30,6 @@ class ServerTest : public ::testing::Test {
   }
   Client client() { return Client::connect({.port = server_->port(), .timeout_ms = 60'000}).value(); }
 
-  // Sends bytes and reads until the server closes the connection.
   std::string raw(std::string_view bytes) {
     Client c = client();
     EXPECT_TRUE(c.send_raw(bytes).has_value());

@@ -27,7 +27,6 @@ const std::shared_ptr<SSL_CTX>& system_tls_context();
 // "ca-cert-paths", "client-cert-path" and "client-key-path".
 Result<std::shared_ptr<SSL_CTX>> client_tls_context(const ClientTlsOptions& options);
 
-// Requires that the server's certificate is valid for `host`, a name or an address.
 void expect_host(SSL* ssl, const std::string& host);
 // Loads a certificate chain and its private key; a keyfile "" means certfile. Errors name the field: a file
 // cannot be read, or a key does not match.

@@ -60,7 +60,6 @@ bool is_own_adapter(std::string_view name) {
   return name == "vision-lora/adapter_config.json" || name == "vision-lora/adapter_model.safetensors";
 }
 
-// Returns whether the file is a head of BGE-M3.
 bool is_head(std::string_view name) { return name == "colbert_linear.pt" || name == "sparse_linear.pt"; }
 
 // Returns whether the file is a small file in the repository's top folder, except files for other

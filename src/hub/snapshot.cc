@@ -32,7 +32,6 @@ std::unexpected<Error> missing(std::string_view file) {
   return field_failure("model", ErrorCode::not_found, "{} is missing", file);
 }
 
-// Returns the shards that the index lists.
 Result<std::set<std::string>> shards_of(const fs::path& index) {
   std::error_code error;
   if (const std::uintmax_t size = fs::file_size(index, error); error || size > kIndexBytesMax)

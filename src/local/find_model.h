@@ -25,7 +25,6 @@ void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environm
 // Adds only --download-dir.
 void add_cache_flag(CLI::App& command, HubFlags& flags, hub::Environment environment);
 
-// Returns the folder of downloaded models.
 std::filesystem::path cache_dir(const HubFlags& flags);
 
 // Returns the path to load. If `given` is not a path, it is a Hub name, and the model is loaded from the

@@ -34,7 +34,6 @@ json::value value_of(const std::string& text) {
   return json::value(text);
 }
 
-// Reads the settings of the file and of the variables.
 Result<json::object> settings(const hub::Environment& environment) {
   json::object out;
   if (const std::string path = environment(kFile); !path.empty()) {

@@ -47,7 +47,6 @@ class LocalGeneration {
   static Result<LocalGeneration> start(Service& service, GenerationPlan& plan, std::size_t job,
                                        Arrivals& arrivals);
 
-  // Converts an output to the next part of its answer.
   openai::AnswerPart take(Output&& output);
   bool finished() const { return unfinished_ == 0; }
   void abort() const { service_->engine.abort(id_); }

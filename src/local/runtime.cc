@@ -154,7 +154,6 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
   return chosen;
 }
 
-// Sets the parsers of tool calls and of reasoning.
 Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
   TRY(const Parsers parsers, choose_parsers(options, tokenizer));
   if (!parsers.tool.empty()) {
@@ -319,7 +318,6 @@ void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   rule.loader_fps = asked.fps.value_or(0);
 }
 
-// Sets the rules for images and videos, if the model supports them.
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
   TRY(serve.media.images, read_image_processor(options.engine.model.dir, options.mm_processor_kwargs));
@@ -330,7 +328,6 @@ Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, Serve
   return {};
 }
 
-// Sets the rules for sounds in prompts, if the model supports them.
 Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   const EngineInfo::SoundRule sound = runtime.engine->info().sound;
   if (sound.tokens == 0) return {};
@@ -344,7 +341,6 @@ Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime,
   return {};
 }
 
-// Sets the rules for transcription, if the model can transcribe.
 Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, const std::string& model_dir,
                    ServeOptions& serve) {
   if (const EngineInfo::SoundRule sound = runtime.engine->info().sound; sound.mels == 0 || sound.tokens > 0)

@@ -66,7 +66,6 @@ struct Close {
 };
 using File = std::unique_ptr<SNDFILE, Close>;
 
-// Resamples a stream of samples.
 class Resampler {
  public:
   static Result<Resampler> make(int from, int to) {

@@ -19,7 +19,6 @@ struct Size {
 int even(int n) { return n + n % 2; }
 int tiles_of(int n, int tile) { return (n + tile - 1) / tile; }
 
-// Scales the longer side to `edge`.
 Size with_longest_edge(Size size, int edge) {
   const double ratio = static_cast<double>(size.width) / size.height;
   return size.width >= size.height ? Size{edge, std::max(1, even(static_cast<int>(edge / ratio)))}

@@ -38,7 +38,6 @@ class RecordLog {
 
   // Queues a record. May be called from any thread, and never blocks on the disk.
   void add(Record&& record) noexcept;
-  // Counts a record that is lost.
   void drop(RecordDrop reason) { counters_.drop(reason); }
 
  private:

@@ -631,7 +631,7 @@ def key_head_parts(config):
 
 
 def delta_rows(tensor, config):
-    """Reorders rows from key heads to queries, keys and values; gates."""
+    """Reorders rows that are grouped by key head. Returns the rows of queries, keys and values, and the rows of gates."""
     ends = np.cumsum(key_head_parts(config))
     heads = np.split(tensor.reshape(config.linear_num_key_heads, ends[-1], -1), ends[:-1], 1)
     rows = [head.reshape(-1, tensor.shape[1]) for head in heads]

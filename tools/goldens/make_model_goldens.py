@@ -204,7 +204,7 @@ def olmo_hybrid_tensors(tensors):
         if name.split(".")[2:3] and name.split(".")[2] in attends:
             name = name.replace("feedforward_layer_norm", "post_attention_layernorm")
         renamed[name] = tensor
-    for name in [name for name in tensors if name.endswith("q_conv1d.weight")]:  # split like the projections
+    for name in [name for name in tensors if name.endswith("q_conv1d.weight")]:  # each convolution is split like its projection
         names = [name.replace("q_conv", part + "_conv") for part in "qkv"]
         rows = [len(tensors[each.replace("conv1d", "proj")]) for each in names]
         renamed.update(zip(names, (part.contiguous() for part in torch.cat([tensors[each] for each in names]).split(rows))))

@@ -24,7 +24,7 @@ class NotingSlots final : public AdapterSlots {
   }
   void drop_adapter(int place) override { matrices.erase(place); }
 
-  std::map<int, int> matrices;  // number of matrices by slot
+  std::map<int, int> matrices;
 };
 
 class AdapterTableTest : public testing::Test {

@@ -112,7 +112,7 @@ class Engine final : public EngineClient {
   struct {
     std::unique_ptr<KvEventPublisher> events;  // null if events are disabled
     std::optional<KvResidency> residency;      // nullopt if residency is not measured
-  } observers_;                                // observers of KV blocks
+  } observers_;
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;

@@ -36,7 +36,6 @@ class GrammarCompiler {
   // Drops the request's grammar if its compilation has not begun.
   void cancel(RequestId id);
 
-  // Adds the counters of the grammar cache.
   void add_stats(EngineStats& stats) const;
 
  private:

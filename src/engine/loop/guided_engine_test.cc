@@ -34,7 +34,6 @@ std::shared_ptr<const grammar::CompiledGrammar> compiled(const grammar::GrammarS
   return grammar::GrammarCache(vocabulary().value(), 1 << 20).compile(source).value();
 }
 
-// Returns one token per letter.
 std::vector<TokenId> spelled(std::string_view text) {
   std::vector<TokenId> ids;
   for (const char c : text) ids.push_back(c - 'a');
@@ -467,7 +466,7 @@ TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
     const std::vector<TokenId> tokens = whole->record().tokens;
     ASSERT_GT(tokens.size(), 20u);
     Rig rig(tight(GetParam(), vocabulary));
-    // Tokens that were appended together stay together.
+    // The first part ends only between outputs: tokens of one output are not separated.
     std::size_t cut = 0;
     for (const std::size_t size : whole->record().output_sizes) {
       request.answers_so_far = {

@@ -19,7 +19,6 @@ class Pooling {
   // Returns the head outputs of the plan's computed sequences. They are valid until the executor's next
   // forward().
   Result<std::span<const float>> compute(const StepPlan& plan);
-  // Delivers the head outputs and ends the sequences.
   void commit(const StepPlan& plan, std::span<const float> numbers, std::int64_t now_us);
 
  private:
