@@ -65,8 +65,8 @@ OCTAVO_API int32_t octavo_create(const char *options, octavo_engine **engine, oc
  * be NULL. */
 OCTAVO_API void octavo_destroy(octavo_engine *engine);
 
-/* Returns a JSON object about the engine: model, max_model_len, vocab_size, num_blocks, default_sampling_params.
- * NUL-terminated; valid until octavo_destroy. */
+/* Returns a JSON object about the engine: model, max_model_len, vocab_size, num_blocks,
+ * default_sampling_params. NUL-terminated; valid until octavo_destroy. */
 OCTAVO_API const char *octavo_info(const octavo_engine *engine);
 
 typedef enum {
@@ -157,9 +157,9 @@ OCTAVO_API const char* octavo_details(const octavo_outputs* outputs, size_t inde
 OCTAVO_API int32_t octavo_load_adapter(octavo_engine* engine, const char* name, const char* path,
                                        octavo_error* error);
 
-/* Returns the options of octavo_create: a JSON list of {"name", "short", "switch", "many", "default", "help"}.
- * "short": vLLM's short flag; "switch": the value is true or false; "many": the value is a list. Valid until
- * the program ends. */
+/* Returns the options of octavo_create: a JSON list of {"name", "short", "switch", "many", "default",
+ * "help"}. "short": vLLM's short flag; "switch": the value is true or false; "many": the value is a list.
+ * Valid until the program ends. */
 OCTAVO_API const char* octavo_options(void);
 
 /* Tokenises a text. Writes at most `capacity` ids; `count` receives the total number. */

@@ -69,8 +69,8 @@ OCTAVO_GRAMMAR_API void octavo_vocabulary_free(octavo_vocabulary* vocabulary);
 /* Returns the number of int32 words in a mask, which has one bit for each token. */
 OCTAVO_GRAMMAR_API size_t octavo_vocabulary_mask_words(const octavo_vocabulary* vocabulary);
 
-/* Compiles a grammar. kind (NUL-terminated): type of the text: "json_schema", "json_object" (no text), "regex",
- * "ebnf" (GBNF or Lark), "choice" (a JSON array of strings), "structural_tag", or "tools" (JSON):
+/* Compiles a grammar. kind (NUL-terminated): type of the text: "json_schema", "json_object" (no text),
+ * "regex", "ebnf" (GBNF or Lark), "choice" (a JSON array of strings), "structural_tag", or "tools" (JSON):
  *
  *   {"tools": [..as in OpenAI's API..], "tool_choice": "auto" | "required", "parallel": true,
  *    "dialect": "hermes"}

@@ -15,7 +15,7 @@ struct ProductFormat {
   std::string_view name;
   Encoding encoding = Encoding::plain;
   DType dtype = DType::bf16;
-  std::int64_t group = 0;     // columns with a common scale; 0: the whole row
+  std::int64_t group = 0;  // columns with a common scale; 0: the whole row
 };
 constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"f16", Encoding::plain, DType::f16},

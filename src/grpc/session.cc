@@ -17,8 +17,8 @@ constexpr std::size_t kPrefixBytes = 5;  // bytes of the compressed flag and the
 constexpr std::size_t kSendBytes = 64 << 10;
 // maximum bytes of unsent replies, while the client does not read
 constexpr std::size_t kOutBytesMax = 256 << 10;
-constexpr std::int32_t kStreamWindow = 256 << 10;    // maximum received bytes of a paused call
-constexpr std::int32_t kSessionWindow = 16 << 20;    // maximum bytes in flight in a session
+constexpr std::int32_t kStreamWindow = 256 << 10;  // maximum received bytes of a paused call
+constexpr std::int32_t kSessionWindow = 16 << 20;  // maximum bytes in flight in a session
 constexpr std::uint32_t kCallsMax = 1 << 16;
 constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // maximum bytes of a call's headers
 

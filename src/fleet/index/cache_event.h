@@ -19,8 +19,8 @@ struct CacheEvent {
   };
   Kind kind = Kind::cleared;
   Tier tier = Tier::device;
-  std::int64_t group = 0;                    // index of the group of layers with common block tables
-  bool window = false;                       // stored: the group's layers use a sliding window
+  std::int64_t group = 0;  // index of the group of layers with common block tables
+  bool window = false;     // stored: the group's layers use a sliding window
   std::vector<std::uint64_t> blocks = {};
   std::optional<std::uint64_t> parent = {};  // stored: hash of the block before the first block
   // stored: [blocks, block_size]; empty: known blocks were stored in another tier

@@ -23,7 +23,7 @@ struct Hits {
 
 // Result of a lookup. Reuse one object to avoid allocations.
 struct Overlap {
-  int block_size = 1;               // tokens per block
+  int block_size = 1;  // tokens per block
   std::uint32_t prompt_blocks = 0;
   bool cached = true;  // false: hits mark the chosen endpoint, which has not cached the blocks yet
   // Value of a cached block for scorers, relative to a block on the device.

@@ -24,8 +24,8 @@ struct AutoscalerRules {
 
 // The last inputs and the last decision, for metrics.
 struct AutoscalerState {
-  double load = 0, predicted = 0;     // tokens/s: of the last window, and predicted for the current one
-  int floor = 0;                      // replicas that the capacity table requires
+  double load = 0, predicted = 0;  // tokens/s: of the last window, and predicted for the current one
+  int floor = 0;                   // replicas that the capacity table requires
   int replicas = 0;
   int ready = 0;                      // number of replicas that have answered
   double ttft_ms = -1, tpot_ms = -1;  // latencies of the slowest replica

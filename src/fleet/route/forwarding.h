@@ -72,7 +72,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
   struct History {
     int sent = 0;
-    int tries = 0;                 // number of attempts since the arrival, or since the stream broke
+    int tries = 0;     // number of attempts since the arrival, or since the stream broke
     int losses = 0;    // number of attempts whose worker was lost before the client received a byte
     int refusals = 0;  // number of times that the queue dispatched the request, but no worker accepted it
     bool prefill_is_busy = false;  // a prefill worker had no capacity

@@ -24,8 +24,8 @@ class RouteMetrics {
   void rate_limited();
   void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
   void forget(const std::string& worker);
-  void migrated(bool goes_on);               // counts a broken stream, and whether it continues
-  void hedged(bool won);  // counts a request with a second attempt; won: the second one answered first
+  void migrated(bool goes_on);  // counts a broken stream, and whether it continues
+  void hedged(bool won);        // counts a request with a second attempt; won: the second one answered first
   void peer_told(bool understood);  // counts a message from another router; understood: it was valid
   void peers(int now);              // sets the number of other routers that report load
   // Counts a prompt with known tokens, at a replica that reports its cached tokens.

@@ -64,8 +64,8 @@ struct DisaggregationOptions {
   std::string prefill_policy = {};  // "": RouterOptions::policy
   std::string decode_policy = {};
   int prefill_timeout_ms = 60'000;
-  int max_local_length = 0;         // maximum number of uncached prompt tokens that a decode worker computes
-  bool enforced = false;            // refuse prompts that no prefill worker can compute
+  int max_local_length = 0;  // maximum number of uncached prompt tokens that a decode worker computes
+  bool enforced = false;     // refuse prompts that no prefill worker can compute
 };
 
 struct TraceOptions {
