@@ -94,8 +94,8 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::string unread_;
   int connection_ = 0;    // number of connections that this call has used so far
   bool writing_ = false;
-  bool reused_ = false;   // the connection has served an earlier call
-  bool heard_ = false;    // a byte of the response has arrived
+  bool reused_ = false;  // the connection has served an earlier call
+  bool heard_ = false;   // a byte of the response has arrived
   bool head_delivered_ = false;
   bool over_ = false;
 };
