@@ -94,8 +94,8 @@ TEST_F(ResponsesToolsTest, MalformedToolsAreRefused) {
 TEST_F(ResponsesToolsTest, ToolsOfOpenaisServersAreLeftOutBesideOthers) {
   serve_text("x");
   const auto tools = [](std::string_view type, bool others) {
-    return fmt::format(R"({{"input":"Hi","tools":[{{"type":"{}"}}{}]}})", type,
-                       others ? R"(,{"type":"function","name":"f"})" : "");
+    return fmt::format(R"({{"input":"Hi","tools":[{{"type":"{}"}}{}}})", type,
+                       others ? R"(,{"type":"function","name":"f"}],"tool_choice":"none")" : "]");
   };
   for (const std::string_view type :
        {"web_search", "web_search_preview_2025_03_11", "file_search", "code_interpreter", "image_generation",
