@@ -59,6 +59,16 @@ TEST(RecordLog, TheEndWritesWhatWaits) {
   EXPECT_EQ(read_all(folder.path()).size(), 200U);
 }
 
+TEST(RecordLog, RestartsDeleteTheOldestToo) {
+  const ScratchDirectory folder;
+  for (int run = 0; run < 12; ++run) {
+    const auto log = RecordLog::open({.dir = folder.path(), .bytes_max = RecordOptions::kBytesMin}).value();
+    for (int i = 0; i < 25; ++i) log->add(record_of(i, 2000));  // 4 kB each, less than a file has
+  }
+  EXPECT_LE(bytes_in(folder.path()), RecordOptions::kBytesMin);
+  EXPECT_GT(read_all(folder.path()).size(), 150U);
+}
+
 TEST(RecordLog, DeletesTheOldestBeyondItsBytes) {
   RecordCounters counters;
   const ScratchDirectory folder;

@@ -39,6 +39,18 @@ TEST(Pace, SmallDifferencesComeFromLoad) {
   EXPECT_EQ(pace.slowness(3), 1);
 }
 
+// A stream may pause because its client does not read, or while a tool runs.
+TEST(Pace, APauseDoesNotMakeAnEndpointSlow) {
+  Pace pace;
+  std::int64_t now_us = 0;
+  for (const EndpointId endpoint : {0, 1, 2}) now_us = answer(pace, endpoint, 1, 800);
+  Progress progress{.since_us = now_us};
+  now_us += 60'000'000;
+  pace.grow(0, progress, 8, now_us);
+  pace.compare(now_us);
+  EXPECT_EQ(pace.slowness(0), 1);
+}
+
 TEST(Pace, ComparesEndpointsWithoutStreamsByTheTimeUntilTheyAnswer) {
   Pace pace;
   for (int i = 0; i < 4; ++i)
