@@ -12,10 +12,10 @@ using testing::HasSubstr;
 
 class ResumeTest : public ServeTest {
  protected:
-  // An engine that continues at the requested token, with one token for each event.
-  void serve_on(const std::string& text) {
+  // An engine that continues at the requested token.
+  void serve_on(const std::string& text, int tokens_per_step = 1) {
     serve(
-        [text](const Request& request, int) {
+        [text, tokens_per_step](const Request& request, int) {
           std::vector<TokenId> tokens = ending(text);
           if (!request.answers_so_far.empty()) {
             const std::vector<TokenId>& said = request.answers_so_far.front().tokens;
@@ -24,9 +24,11 @@ class ResumeTest : public ServeTest {
           }
           const auto left =
               static_cast<std::size_t>(*request.sampling.max_tokens) - (ending(text).size() - tokens.size());
-          if (tokens.size() <= left) return Script{.tokens = std::move(tokens)};
+          if (tokens.size() <= left)
+            return Script{.tokens = std::move(tokens), .tokens_per_step = tokens_per_step};
           tokens.resize(left);
-          return Script{.tokens = std::move(tokens), .end = FinishReason::length};
+          return Script{
+              .tokens = std::move(tokens), .end = FinishReason::length, .tokens_per_step = tokens_per_step};
         },
         [](ServeOptions& options, http::ServerOptions&) {
           options.rules.reasoning = openai::ReasoningRule{.begin = '{', .end = '}', .from_start = false};
@@ -121,6 +123,15 @@ TEST_F(ResumeTest, EventsWithNames) {
   cut_after_each_step("/v1/responses", response);
   cut_after_each_step("/v1/responses",
                       response + R"(,"tools":[{"type":"function","name":"f","parameters":{}}])");
+}
+
+// Steps of three tokens that end within a character: the client has tokens without an event.
+TEST_F(ResumeTest, EventsOfSeveralTokens) {
+  serve_on("h\xC3\xA9llo w\xC3\xB6rld \xF0\x9F\x98\x80 end.", 3);
+  cut_after_each_step("/v1/messages",
+                      R"({"model":"demo","max_tokens":120,"messages":[{"role":"user","content":"Hi"}])");
+  cut_after_each_step("/v1/responses",
+                      R"({"model":"demo","max_output_tokens":120,"input":"Hi","request_id":"r")");
 }
 
 TEST_F(ResumeTest, Texts) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "base/base64.h"
 #include "text/fixtures.h"
@@ -106,6 +107,28 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gemma", "llama", "default", false, {}}, Case{"gemma", "gemma4", "", {}, 1, 0},
                     Case{"bert", "bert", "", {}, {}, 1}, Case{"xlmr", "t5", "default", true, 0, 3}),
     [](const auto& one) { return one.param.name + "_" + one.param.model; });
+
+// Converters give the role of the padding or of unknown text to an ordinary token if the model has none.
+TEST(GgufTokenizer, AnOrdinaryTokenWithARoleIsNotSpecial) {
+  for (const auto& [name, model, pre, mark] :
+       {std::tuple("qwen", "gpt2", "qwen2", "!"), std::tuple("bert", "bert", "", "\u2581a")}) {
+    Taken taken(name, model, pre);
+    const auto found = std::ranges::find(taken.tokens, mark);
+    ASSERT_NE(found, taken.tokens.end()) << name;
+    const std::int64_t id = found - taken.tokens.begin();
+    taken.vocabulary.special.padding = id;
+    if (std::string_view(name) == "qwen") taken.vocabulary.special.unknown = id;
+    const auto tokenizer = tokenizer_of(taken.vocabulary);
+    ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message;
+    EXPECT_FALSE(tokenizer->is_special(static_cast<std::int32_t>(id))) << name;
+    const Tokenizer original = fixtures::tokenizer(name);
+    for (const char* text : {"Hello!", "!!! !", "a!b", "a banana"}) {
+      const auto ids = tokenizer->encode(text, true).value();
+      EXPECT_EQ(ids, original.encode(text, true).value()) << name << ": " << text;
+      EXPECT_EQ(tokenizer->decode(ids, true).value(), original.decode(ids, true).value()) << name;
+    }
+  }
+}
 
 TEST(GgufTokenizer, UnigramsFramePairs) {
   Taken taken("xlmr", "t5", "default");

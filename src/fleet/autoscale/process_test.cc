@@ -73,10 +73,13 @@ struct Listed {
   });
 };
 
-// Starts a server at the port that the connector gave to the process.
-std::unique_ptr<http::Server> server_at(int port) {
+// Starts a server at the port that the connector gave to the process. It counts the requests.
+std::unique_ptr<http::Server> server_at(int port, std::atomic<int>* requests = nullptr) {
   return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
-                              [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });
+                              [requests](std::shared_ptr<http::Exchange> e) {
+                                if (requests != nullptr) ++*requests;
+                                e->respond({.body = "{}"});
+                              });
 }
 
 TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
@@ -102,6 +105,26 @@ TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
   connector.tick(1, 17 * kSecond);
   connector.tick(1, 40 * kSecond);
   EXPECT_TRUE(started.reach(2));
+}
+
+// A tick may be late by more than the time after which a silent server is killed.
+TEST(ProcessConnector, OneUnansweredRequestEndsNoServer) {
+  const Started started;
+  Listed list;
+  ProcessOptions options = started.options("exec sleep 100");
+  options.router.port = list.router->port();
+  ProcessConnector connector(options);
+  connector.tick(1, 0);
+  ASSERT_TRUE(started.reach(1));
+  auto server = server_at(options.first_port);
+  connector.tick(1, 1 * kSecond);
+  server.reset();
+  connector.tick(1, 30 * kSecond);
+  std::atomic<int> requests = 0;
+  server = server_at(options.first_port, &requests);
+  for (int i = 1; i <= 60; ++i) connector.tick(1, (30 + i) * kSecond);
+  EXPECT_EQ(requests, 60) << "a server that has ended is not asked";
+  EXPECT_EQ(started.count(), 1);
 }
 
 TEST(ProcessConnector, NothingIsLeftAtTheEnd) {
