@@ -49,7 +49,7 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
 }
 
 Result<Tokenizer> Tokenizer::parse(std::string_view tokenizer_json, TokenizerConfig config) {
-  add_class_tokens(config, tokenizer_json);
+  apply_class(config, tokenizer_json);
   bridge::TokenizerHandle* handle = nullptr;
   bridge::Bytes out;
   const auto status =

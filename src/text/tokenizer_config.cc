@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "text/tokenizer_class.h"
+
 namespace octavo {
 namespace {
 
@@ -89,12 +91,6 @@ Result<> add_older_files(const fs::path& model_dir, json::object& config) {
   return {};
 }
 
-// Tokenizer classes that transformers chooses by the model_type of config.json.
-constexpr std::pair<std::string_view, std::string_view> kClassOfModel[] = {
-    {"gemma", "GemmaTokenizer"},       {"gemma2", "GemmaTokenizer"},   {"gemma3", "GemmaTokenizer"},
-    {"gemma3_text", "GemmaTokenizer"}, {"qwen2", "Qwen2Tokenizer"},    {"qwen2_moe", "Qwen2Tokenizer"},
-    {"qwen3", "Qwen2Tokenizer"},       {"qwen3_moe", "Qwen2Tokenizer"}};
-
 // Adds tokenizer_class if the config has none.
 Result<> add_class(const fs::path& model_dir, json::object& config) {
   const auto named = [](const json::object& object, std::string_view key) -> const json::string* {
@@ -107,34 +103,11 @@ Result<> add_class(const fs::path& model_dir, json::object& config) {
   if (const json::string* name = named(model, "tokenizer_class"); name != nullptr) {
     config["tokenizer_class"] = *name;
   } else if (model_type != nullptr) {
-    for (const auto& [type, chosen] : kClassOfModel)
-      if (type == std::string_view(*model_type)) config["tokenizer_class"] = chosen;
+    if (const auto chosen = tokenizer_class_of(std::string_view(*model_type)))
+      config["tokenizer_class"] = *chosen;
   }
   return {};
 }
-
-// Special tokens of a class of transformers; "": none.
-struct ClassTokens {
-  std::string_view name, bos, eos;
-};
-constexpr std::string_view kEndOfText = "<|endoftext|>";
-constexpr ClassTokens kClassTokens[] = {
-    {"Llama", "<s>", "</s>"},
-    {"CodeLlama", "<s>", "</s>"},
-    {"InternLM2", "<s>", "</s>"},
-    {"Bloom", "<s>", "</s>"},
-    {"Roberta", "<s>", "</s>"},
-    {"XLMRoberta", "<s>", "</s>"},
-    {"Gemma", "<bos>", "<eos>"},
-    {"Cohere", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"},
-    {"DebertaV2", "[CLS]", "[SEP]"},
-    {"T5", "", "</s>"},
-    {"Qwen2", "", kEndOfText},
-    {"GPT2", kEndOfText, kEndOfText},
-    {"GPTNeoX", kEndOfText, kEndOfText},
-    {"CodeGen", kEndOfText, kEndOfText},
-    {"Whisper", kEndOfText, kEndOfText},
-};
 
 Result<> add_templates(const fs::path& path, const json::value& value,
                        std::vector<NamedTemplate>& templates) {
@@ -234,16 +207,12 @@ Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model
   return config;
 }
 
-void add_class_tokens(TokenizerConfig& config, std::string_view tokenizer_json) {
+void apply_class(TokenizerConfig& config, std::string_view tokenizer_json) {
   if (config.json.empty()) return;
   json::object object = json::parse(config.json).as_object();
-  const auto* given = object.if_contains("tokenizer_class");
-  std::string_view name = given != nullptr && given->is_string() ? std::string_view(given->get_string()) : "";
-  for (const std::string_view suffix : {"Fast", "Tokenizer"})
-    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  const auto* found = std::ranges::find(kClassTokens, name, &ClassTokens::name);
-  if (found == std::end(kClassTokens)) return;
-  for (const auto& [role, token] : {std::pair("bos_token", found->bos), std::pair("eos_token", found->eos)}) {
+  apply_class(object);
+  const auto [bos, eos] = class_tokens(object);
+  for (const auto& [role, token] : {std::pair("bos_token", bos), std::pair("eos_token", eos)}) {
     if (token.empty() || object.contains(role) ||
         !tokenizer_json.contains(json::serialize(json::string(token))))
       continue;

@@ -44,9 +44,9 @@ struct TokenizerConfig {
 // chat_template.json is read for models with a processor.
 Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir);
 
-// Adds the bos_token and eos_token that the tokenizer class has in transformers, if the config does not have
-// the field and tokenizer_json contains the token.
-void add_class_tokens(TokenizerConfig& config, std::string_view tokenizer_json);
+// Applies the rules of the tokenizer class to config.json (tokenizer_class.h). Also adds the bos_token and
+// eos_token of the class, if the config does not have the field and tokenizer_json contains the token.
+void apply_class(TokenizerConfig& config, std::string_view tokenizer_json);
 
 // Reads a whole file. Errors: not_found, io, and invalid_argument if it is larger than bytes_max.
 Result<std::string> read_text_file(const std::filesystem::path& path, std::size_t bytes_max);

@@ -11,7 +11,8 @@ use tokenizers::{AddedToken, Tokenizer};
 use crate::tokenizer::text;
 use crate::Outcome;
 
-/// Applies a tokenizer_config.json, with the fields of the files beside it (tokenizer_config.h).
+/// Applies a tokenizer_config.json, with the fields of the files beside it (tokenizer_config.h). It has the fields on
+/// which its class decides (tokenizer_class.h).
 pub fn apply(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     set_lowercase(inner, config)?;
     set_prefix_space(inner, config)?;
@@ -79,80 +80,36 @@ fn add_tokens(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     Ok(())
 }
 
-/// The tokenizer class without its suffix: "Llama" for LlamaTokenizerFast; "": none.
-fn class_of(config: &Json) -> &str {
-    let name = config["tokenizer_class"].as_str().unwrap_or_default();
-    name.strip_suffix("Fast").unwrap_or(name).strip_suffix("Tokenizer").unwrap_or_default()
-}
-
-/// For BERT's classes the config decides about upper case, accents and Chinese characters, also by its defaults.
+/// The config decides about upper case, accents and Chinese characters if it has do_lower_case.
 fn set_lowercase(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
+    let Some(lowercase) = config["do_lower_case"].as_bool() else { return Ok(()) };
     let normalizer = inner.get_normalizer().map(serde_json::to_value).transpose().map_err(text)?;
     let Some(mut normalizer) = normalizer.filter(|one| one["type"] == "BertNormalizer") else { return Ok(()) };
-    if !["Bert", "DistilBert", "Electra", "MPNet"].contains(&class_of(config)) {
-        return Ok(());
-    }
-    let flag = |name: &str| config[name].as_bool().unwrap_or(true);
-    normalizer["lowercase"] = json!(flag("do_lower_case"));
-    normalizer["handle_chinese_chars"] = json!(flag("tokenize_chinese_chars"));
+    normalizer["lowercase"] = json!(lowercase);
+    normalizer["handle_chinese_chars"] = config["tokenize_chinese_chars"].clone();
     normalizer["strip_accents"] = json!(config["strip_accents"].as_bool());
     let normalizer: NormalizerWrapper = serde_json::from_value(normalizer).map_err(text)?;
     inner.with_normalizer(Some(normalizer)).map_err(text)?;
     Ok(())
 }
 
-/// For GPT-2's classes the config decides whether a space is put before a text; without the field, none is.
+/// The config decides whether a space is put before a text if it has add_prefix_space.
 fn set_prefix_space(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
+    let Some(space) = config["add_prefix_space"].as_bool() else { return Ok(()) };
     let splitter = inner.get_pre_tokenizer().map(serde_json::to_value).transpose().map_err(text)?;
     let Some(mut splitter) = splitter.filter(|one| one["type"] == "ByteLevel") else { return Ok(()) };
-    if ["GPT2", "Roberta", "GPTNeoX", "CodeGen", "Whisper", "Qwen2"].contains(&class_of(config)) {
-        splitter["add_prefix_space"] = json!(config["add_prefix_space"] == true);
-        let splitter: PreTokenizerWrapper = serde_json::from_value(splitter).map_err(text)?;
-        inner.with_pre_tokenizer(Some(splitter));
-    }
+    splitter["add_prefix_space"] = json!(space);
+    let splitter: PreTokenizerWrapper = serde_json::from_value(splitter).map_err(text)?;
+    inner.with_pre_tokenizer(Some(splitter));
     Ok(())
 }
 
-/// A tokenizer class of transformers 4.57 that adds special tokens around texts itself and ignores the
-/// post-processor.
-struct FramingClass {
-    name: &'static str,
-    /// Default of add_bos_token; that of add_eos_token is false.
-    add_bos: bool,
-    /// true: even if the config has neither flag. false: without flags the post-processor is kept, as in
-    /// transformers 5.
-    always: bool,
-}
-
-const fn framing(name: &'static str, add_bos: bool) -> FramingClass {
-    FramingClass { name, add_bos, always: !add_bos }
-}
-
-/// transformers 5 ignores the flags if the folder has a tokenizer.json; 4.57 uses them for these classes.
-/// InternLM2's class is in its own repositories.
-const FRAMING_CLASSES: [FramingClass; 6] = [
-    framing("Llama", true),
-    framing("CodeLlama", true),
-    framing("InternLM2", true),
-    framing("Gemma", true),
-    framing("Cohere", true),
-    framing("GPTNeoX", false),
-];
-
-/// Replaces the post-processor of such a class according to add_bos_token and add_eos_token.
+/// Replaces the post-processor if the config has add_bos_token and add_eos_token.
 fn frame(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
-    let name = class_of(config);
-    let Some(class) = FRAMING_CLASSES.iter().find(|class| class.name == name) else { return Ok(()) };
-    let flag = |name: &str| config.get(name).map(|value| *value == true);
-    let (add_bos, add_eos) = (flag("add_bos_token"), flag("add_eos_token"));
-    if add_bos.is_none() && add_eos.is_none() && !class.always {
-        return Ok(());
-    }
+    let flag = |name: &str| config[name].as_bool();
+    let (Some(add_bos), Some(add_eos)) = (flag("add_bos_token"), flag("add_eos_token")) else { return Ok(()) };
     let (mut before, mut after, mut special) = (Vec::new(), Vec::new(), serde_json::Map::new());
-    let parts = [
-        (&mut before, "bos_token", add_bos.unwrap_or(class.add_bos)),
-        (&mut after, "eos_token", add_eos.unwrap_or(false)),
-    ];
+    let parts = [(&mut before, "bos_token", add_bos), (&mut after, "eos_token", add_eos)];
     for (part, field, added) in parts {
         let Some(token) = content_of(&config[field]).filter(|_| added) else { continue };
         let id = inner.token_to_id(token).ok_or_else(|| format!("{field} {token:?} is not in the vocabulary"))?;
