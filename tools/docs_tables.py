@@ -29,12 +29,13 @@ def subcommands(program, *command):
 
 def commands_page(program):
     page = ["# Commands and their flags", "",
-            "Written by `tools/docs_tables.py` from each command's `--help`. Flags of `octavo serve` that come from vLLM, with",
+            "Written by `tools/docs_tables.py` from each command's `--help-all`. Flags of `octavo serve` that come from vLLM, with",
             "those that are refused or have no effect: [flags of vllm serve](flags.md).", ""]
     for name in subcommands(program):
         below = subcommands(program, name) if name in NESTED else []
         for command in [(name,), *((name, last) for last in below)]:
-            page += [f"## octavo {' '.join(command)}", "", "```text", text_of(program, *command, "--help-all" if command == ("serve",) else "--help").strip(), "```", ""]
+            flag = "--help" if command in {(one,) for one in NESTED} else "--help-all"
+            page += [f"## octavo {' '.join(command)}", "", "```text", text_of(program, *command, flag).strip(), "```", ""]
     return "\n".join(page)
 
 

@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", std::string(octavo::kVersion));
   program.require_subcommand(1);
   program.formatter(std::make_shared<octavo::HelpFormatter>());
+  program.set_help_all_flag("--help-all", "Print all flags and exit");  // subcommands inherit it
   octavo::add_serve(program, outcome);
   octavo::add_chat(program, outcome);
   octavo::add_generate(program, outcome);

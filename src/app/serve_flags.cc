@@ -258,7 +258,6 @@ constexpr ServeFlag kOtherFlags[] = {
 void add_serve_flags(CLI::App& app, ServeCommand& command) {
   command.runtime.tool_call_parser = command.runtime.reasoning_parser = "auto";
   app.formatter(std::make_shared<ShortHelpFormatter>(kCommonFlags));
-  app.set_help_all_flag("--help-all", "Print all flags and exit");
   add_engine_flags(app, command.runtime.engine);
   add_hub_flags(app, command.runtime.hub, environment);
   add_flags(app, command, "Tools and reasoning", kToolFlags);

@@ -249,6 +249,14 @@ def test_help_breaks_no_words():
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_every_command_takes_help_all():
+    names = re.findall(r"(?m)^  ([a-z][a-z-]*) ", run("--help").stdout.split("Subcommands:")[1])
+    assert {"serve", "route", "bench"} <= set(names)
+    for command in [(), *((name,) for name in names), ("bench", "serve")]:
+        result = run(*command, "--help-all")
+        assert result.returncode == 0 and "--help" in result.stdout, (command, result.stderr)
+
+
 def test_a_start_script_of_vllm_starts(tmp_path):
     config = tmp_path / "serve.yaml"
     config.write_text("max-num-seqs: 8\nserved-model-name: [from-file]\nenable-chunked-prefill: true\n"
