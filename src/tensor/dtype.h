@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/error.h"
-
 namespace octavo {
 
 enum class DType : std::uint8_t { f32, f16, bf16, f8_e4m3, i8, u8, i32, i64 };

@@ -37,8 +37,8 @@ struct View {
               {static_cast<std::int64_t>(items.size())});
   }
 
-  explicit operator bool() const { return data != nullptr; }
-  std::int64_t size(int axis) const { return shape[static_cast<std::size_t>(axis)]; }
+  constexpr explicit operator bool() const { return data != nullptr; }
+  constexpr std::int64_t size(int axis) const { return shape[static_cast<std::size_t>(axis)]; }
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= size(i);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/backends.h"
-#include "kernels/cuda/params.h"
+#include "kernels/cuda/device.h"
 #include "kernels/kv_exchange.h"
 
 namespace octavo {

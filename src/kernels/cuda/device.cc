@@ -46,6 +46,28 @@ Format format_of(DType type) {
   }
 }
 
+KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes) {
+  return {stride_bytes,
+          spec.kv_heads,
+          spec.head_dim,
+          spec.block_size,
+          static_cast<int>(size_of(spec.dtype)),
+          spec.values_in_keys,
+          spec.index_dim,
+          spec.dtype == DType::i8};
+}
+KvCache cache_of(const KvLayer& cache) {
+  return {cache.data, layout_of(cache.spec, cache.stride_bytes), format_of(cache.spec.dtype)};
+}
+
+StreamHandle handle_of(Stream& stream) { return cuda_stream(stream).handle(); }
+float* scratch_of(Stream& stream, std::int64_t count) {
+  return static_cast<float*>(cuda_stream(stream).scratch(static_cast<std::size_t>(count) * sizeof(float)));
+}
+const WeightRows& numbers_of(const Weight& weight) {
+  return static_cast<const CudaWeight&>(weight).numbers();
+}
+
 CudaStream::CudaStream(const runtime::DeviceInfo& info)
     : handle_(runtime::make_stream()), hopper_{.processors = info.wgmma ? info.processors : 0} {
   for (runtime::EventHandle& event : events_) event = runtime::make_event();

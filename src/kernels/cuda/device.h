@@ -58,7 +58,8 @@ class CudaStream final : public Stream {
 
 // The stream is always a CudaStream in operators of this backend.
 inline CudaStream& cuda_stream(Stream& stream) { return static_cast<CudaStream&>(stream); }
-inline StreamHandle handle_of(Stream& stream) { return cuda_stream(stream).handle(); }
+
+KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes);
 
 class CudaDevice final : public Device {
  public:
@@ -141,7 +142,5 @@ class CudaAttentionPlan final : public AttentionPlan {
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_starts_;
 };
-
-Format format_of(DType type);
 
 }  // namespace octavo::cuda

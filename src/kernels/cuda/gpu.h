@@ -1,8 +1,7 @@
 // Base of all kernels: CUDA's language under nvcc, or its emulation on the host (for tests without a device),
 // and a few helper functions.
 //
-// nvcc compiles this header as C++20. It must not include other headers of the project, except the small ones
-// below.
+// nvcc compiles this header as C++20, and those of views.h.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,9 @@
-// Declarations of the kernels, with plain arguments: device addresses, sizes and formats. So nvcc does not
+// Declarations of the code that nvcc compiles, and of the host's functions that it calls. So nvcc does not
 // include ops.h, and host code does not include CUDA's headers.
+//
+// An operator with plain arguments (views and numbers) is a run_NAME in a .cu file, and its kernels have
+// these arguments as their parameters (views.h). Others have Params with device addresses, sizes and formats;
+// run.cc makes them.
 //
 // Sizes are 64-bit; addresses.h computes addresses.
 #pragma once
@@ -7,14 +11,28 @@
 #include <cstdint>
 
 #include "kernels/cuda/addresses.h"
-#include "kernels/draw_rule.h"
-#include "kernels/kinds.h"
+#include "kernels/operators/list.h"
 
 struct CUstream_st;
 
-namespace octavo::cuda {
+namespace octavo {
+
+enum class DType : std::uint8_t;
+struct KvLayer;
+class Stream;
+class Weight;
+#define OCTAVO_DECLARE_ARGS(name, Args, backends) struct Args;
+OCTAVO_OPERATORS(OCTAVO_DECLARE_ARGS)
+#undef OCTAVO_DECLARE_ARGS
+
+namespace cuda {
 
 using StreamHandle = CUstream_st*;
+
+// Declares run_NAME for each row of operators/list.h. Operators that this backend lacks are not defined.
+#define OCTAVO_DECLARE_RUN(name, Args, backends) void run_##name(Stream& stream, const Args& args);
+OCTAVO_OPERATORS(OCTAVO_DECLARE_RUN)
+#undef OCTAVO_DECLARE_RUN
 
 // f8: e4m3. q4: unsigned codes, two in a byte, the first one in the lower half. e2m1: packed as q4; the codes
 // are doubled numbers (sign, two bits of exponent, one bit of fraction). q8: signed codes.
@@ -55,6 +73,12 @@ struct WeightRows {
                           // mins
 };
 
+Format format_of(DType type);
+StreamHandle handle_of(Stream& stream);
+const WeightRows& numbers_of(const Weight& weight);
+// Returns memory for `count` numbers, which one operator at a time uses.
+float* scratch_of(Stream& stream, std::int64_t count);
+
 // Returns the position of a column's code in its row. by_lanes: within 128 columns (64 for 8 bits), lane t of
 // four has the columns 2t and 2t + 1 of every eight columns, as wgmma requires, in 16 bytes. The two codes
 // are half a register apart, so that one instruction extracts both.
@@ -65,206 +89,6 @@ OCTAVO_HOST_DEVICE constexpr std::int64_t place_of(const WeightRows& w, std::int
     return column / 128 * 128 + 32 * t + eight % 16 / 4 * 8 + eight % 4 + 4 * second;
   return column / 64 * 64 + 16 * t + eight % 8 / 2 * 4 + eight % 2 + 2 * second;
 }
-
-struct NormParams {
-  NormKind kind = NormKind::none;
-  float eps = 0;
-  const float* weight = nullptr;
-  const float* bias = nullptr;  // null: no bias
-};
-
-struct EmbedParams {
-  std::int64_t n, dim;
-  const std::int32_t* ids;
-  WeightRows table;
-  float scale;
-  const std::int32_t* positions;  // only with position_table
-  WeightRows position_table;      // optional
-  const std::int32_t* types;      // only with type_table
-  WeightRows type_table;          // optional
-  Rows out;
-};
-void embed(StreamHandle stream, const EmbedParams& p);
-
-struct AddNormParams {
-  std::int64_t n, dim;
-  Rows residual;
-  Rows delta;  // may be null
-  float delta_scale;
-  NormParams delta_norm, norm;
-  bool replace;
-  Rows out;  // may be null, as residual_scale
-  const float* residual_scale = nullptr;
-};
-void add_norm(StreamHandle stream, const AddNormParams& p);
-
-struct ActivateParams {
-  std::int64_t n, hidden;
-  Rows x, y;  // both in the same format
-  Activation activation;
-  bool gated;
-  float alpha, limit;   // parameters of swigluoai
-  const float* slopes;  // slopes of xielu
-};
-void activate(StreamHandle stream, const ActivateParams& p);
-
-struct KeepTailParams {
-  std::int64_t n, dim;
-  Rows x;
-  float deviations;
-};
-void keep_tail(StreamHandle stream, const KeepTailParams& p);
-
-struct ScaleRowsParams {
-  std::int64_t n, dim;
-  Rows x, y;  // both in the same format
-  const float* factors;
-  const std::int32_t* rows;  // may be null
-};
-void scale_rows(StreamHandle stream, const ScaleRowsParams& p);
-
-struct ClampParams {
-  std::int64_t n, dim;
-  Rows x, y;  // both in the same format
-  const float *least, *most;
-};
-void clamp(StreamHandle stream, const ClampParams& p);
-
-struct GateParams {
-  std::int64_t n, heads, dim;
-  Rows x, gate, y;             // all in the same format
-  NormParams norm;             // with kind none, heads may have any size
-  std::int64_t weight_stride;  // distance between the norm weights of two heads, in elements
-  bool gate_first;
-  Activation activation;
-  float gate_scale;
-};
-void gate(StreamHandle stream, const GateParams& p);
-
-struct StateParams {
-  std::int64_t sequences;
-  const std::int32_t *slots, *starts, *positions;
-  const std::int32_t* copies;  // null: no copies
-  float* data;
-  std::int64_t stride;  // distance between slots, in floats
-};
-
-struct ConvParams {
-  std::int64_t inputs, channels;
-  int width;
-  Rows x, y;            // x, y, x_gate and y_gate have the same format
-  Rows x_gate, y_gate;  // may be null
-  Rows weight;
-  const float* bias;  // null: no bias
-  bool silu;
-  StateParams state;  // [width - 1, inputs] per slot
-};
-void causal_conv(StreamHandle stream, const ConvParams& p);
-
-struct GatedDeltaParams {
-  int key_heads, value_heads, key_dim, value_dim;
-  bool tiled;
-  Rows qkv, out;  // both in the same format
-  Rows ba;
-  const float *a_log, *dt_bias;
-  bool by_row;  // true: a and dt_bias have one number for each row of a state
-  float beta_scale;
-  StateParams state;  // [value_heads, key_dim, value_dim] per slot
-};
-void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
-
-struct WkvParams {
-  int heads, head_dim;
-  Rows r, k, v, rate, gate, out;  // all in the same format
-  Rows mix, first;                // in the same format as above; may be null
-  Rows decay;
-  const float *k_k, *k_a, *r_k;
-  float eps;
-  const float *norm_weight, *norm_bias;
-  float norm_eps;
-  StateParams state;  // [heads, head_dim, head_dim] per slot
-};
-void wkv(StreamHandle stream, const WkvParams& p);
-
-struct TimeStepParams {
-  float scale;
-  const float* bias;
-  float least, most;
-};
-
-struct ScanParams {
-  int heads, groups, state_dim, head_dim;
-  Rows xbc, dt, out;  // all in the same format; dt may be null
-  TimeStepParams time_step;
-  const float *a_log, *d;
-  StateParams state;  // [heads, state_dim, head_dim] per slot
-};
-void scan(StreamHandle stream, const ScanParams& p);
-
-struct StreamsParams {
-  std::int64_t n, streams, dim;
-  float* x;  // [n, streams, dim]
-  std::int64_t token_stride, stream_stride;
-  Rows router, coefs;
-};
-void predict_streams(StreamHandle stream, const StreamsParams& p);
-
-struct CorrectStreamsParams {
-  StreamsParams streams;
-  Rows before, out;
-  const float* scale;  // may be null
-};
-void correct_streams(StreamHandle stream, const CorrectStreamsParams& p);
-
-struct MatchSizeParams {
-  std::int64_t n, dim;
-  Rows x, like;
-};
-void match_size(StreamHandle stream, const MatchSizeParams& p);
-
-struct ChannelScanParams {
-  std::int64_t channels;
-  int state_dim;
-  Rows x, bc, dt, out;  // all in the same format
-  TimeStepParams time_step;
-  Rows a_log;
-  const float* d;
-  StateParams state;  // [state_dim, channels] per slot
-};
-void channel_scan(StreamHandle stream, const ChannelScanParams& p);
-
-struct GatherRowsParams {
-  std::int64_t n, dim;
-  Rows x;
-  const std::int32_t* rows;
-  Rows out;
-};
-void gather_rows(StreamHandle stream, const GatherRowsParams& p);
-
-struct PoolParams {
-  std::int64_t sequences, dim;
-  Rows x;
-  const std::int32_t* starts;
-  Pool pool;
-  Rows out;
-};
-void pool(StreamHandle stream, const PoolParams& p);
-
-struct PutSampledParams {
-  std::int64_t n;
-  std::int32_t* ids;
-  const std::int32_t* tokens;
-  const std::int32_t* sampled;
-  const std::int32_t* rows;
-};
-void put_sampled(StreamHandle stream, const PutSampledParams& p);
-
-struct ScaleLogitsParams {
-  std::int64_t n, vocab;
-  Rows logits;
-  float scale, soft_cap;
-};
-void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
 // Properties of a Hopper device, and memory for thread blocks that share a tile.
 struct Hopper {
@@ -298,21 +122,6 @@ struct MatmulParams {
 };
 void matmul(StreamHandle stream, const MatmulParams& p);
 
-struct RouteParams {
-  std::int64_t n, experts;
-  int chosen;
-  bool renormalise;
-  RouterScores scores;
-  float scale;
-  int groups, groups_kept, group_best;
-  float jitter;
-  const float* bias;    // null: no bias
-  const float* scales;  // null: no scales
-  Rows logits, weights;
-  std::int32_t *places, *tokens, *starts;
-};
-void route(StreamHandle stream, const RouteParams& p);
-
 struct GroupedMatmulParams {
   MatmulParams product;       // sizes of the product of each expert; w has no data
   const std::byte* const* w;  // host memory: address of each expert's matrix
@@ -321,74 +130,12 @@ struct GroupedMatmulParams {
 };
 void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p);
 
-struct CombineParams {
-  std::int64_t n, dim, chosen;
-  Rows y, weights;  // weights may be null
-  const std::int32_t* places;
-  Rows shared;               // may be null
-  const float* shared_gate;  // may be null
-  Rows out;
-};
-void combine(StreamHandle stream, const CombineParams& p);
-
-struct AddRowsParams {
-  std::int64_t places, dim;
-  Rows x;
-  const std::int32_t* rows;
-  Rows y;
-};
-void add_rows(StreamHandle stream, const AddRowsParams& p);
-
 struct KvCache {
   std::byte* data;
   KvLayout layout;
   Format format;
 };
-
-struct AnglesParams {
-  std::int64_t n, pairs;
-  const std::int32_t* positions;
-  const float* frequencies;
-  float scale;
-  Rows cos, sin;
-};
-void angles(StreamHandle stream, const AnglesParams& p);
-
-struct QkvStoreParams {
-  std::int64_t n;
-  Rows qkv;
-  int q_heads;
-  NormParams q_norm, k_norm;
-  std::int64_t q_weight_stride, k_weight_stride;  // distance between the norm weights of two heads, in
-                                                  // elements; 0: all heads share them
-  bool norm_whole_row, norm_turned;
-  NormParams v_norm = {};
-  bool stores = true;  // whether keys and values are written; false: qkv contains only queries
-  Rows cos, sin;  // [n, rotary_dim / 2]
-  int rotary_dim;
-  bool interleaved;
-  const std::int64_t* slots;
-  KvCache cache;
-  Rows q_out;
-};
-void qkv_store(StreamHandle stream, const QkvStoreParams& p);
-
-// see LatentStoreArgs
-struct LatentStoreParams {
-  std::int64_t n;
-  int heads;  // number of query heads
-  Rows kv;
-  Rows index_keys;  // in the format of q; may be null
-  NormParams norm;
-  Rows cos, sin;
-  bool interleaved;
-  const std::int64_t* slots;
-  KvCache cache;
-  Rows q, q_out;                    // both in the same format; may be the same memory
-  std::int64_t q_dim;               // number of elements of a head of q
-  std::int64_t q_head, q_out_head;  // distance between heads, in elements
-};
-void latent_store(StreamHandle stream, const LatentStoreParams& p);
+KvCache cache_of(const KvLayer& cache);
 
 // Work of one thread block, for every KV head (attention_plan.h). A unit without rows is empty.
 struct AttentionUnit {
@@ -461,27 +208,5 @@ struct ChooseParams {
 };
 void choose_tokens(StreamHandle stream, const ChooseParams& p);
 
-struct ListParams {
-  const std::int32_t* starts = nullptr;  // null: every list is empty
-  const std::int32_t* ids = nullptr;
-};
-// see SampleArgs
-struct SampleParams {
-  std::int64_t rows, vocab;
-  Rows logits;
-  float* raw;  // [rows, vocab]: buffer for the unprocessed logits; null is allowed if nothing changes the
-               // logits
-  const DrawRule* rules;
-  ListParams history, bias, reported;
-  const std::int32_t* history_counts;
-  const float* bias_values;
-  const std::int32_t* mask;
-  std::int64_t mask_stride;
-  bool processed;
-  std::int32_t *out_id, *out_rank, *out_top_ids;
-  float *out_logprob, *out_top_logprobs;
-  std::int64_t top_stride;  // distance between rows of both `top` arrays, in elements
-};
-void sample(StreamHandle stream, const SampleParams& p);
-
-}  // namespace octavo::cuda
+}  // namespace cuda
+}  // namespace octavo

@@ -5,10 +5,11 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/runtime.h"
-#include "tensor/dtype.h"
 
 namespace octavo::cuda {
 namespace {
@@ -38,17 +39,16 @@ class Memory {
 };
 
 template <class T>
-constexpr Format format_of_type = std::is_same_v<T, float> ? Format::f32 : Format::bf16;
+constexpr DType dtype_of_type = std::is_same_v<T, float> ? DType::f32 : DType::bf16;
 
 class CudaLargeStrides : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto opened = runtime::open(); !opened) GTEST_SKIP() << opened.error().message;
+    const auto opened = runtime::open();
+    if (!opened) GTEST_SKIP() << opened.error().message;
     Memory::there_is_room = true;
-    stream_ = runtime::make_stream();
-  }
-  void TearDown() override {
-    if (stream_ != nullptr) runtime::destroy_stream(stream_);
+    own_.emplace(*opened);
+    stream_ = own_->handle();
   }
 
   template <class T>
@@ -87,13 +87,22 @@ class CudaLargeStrides : public testing::Test {
           rows(r),
           columns(c),
           stride(apart) {}
-    Rows view() const { return {memory.at<T>(0), format_of_type<T>, stride}; }
+    View view() const { return {memory.at<T>(0), dtype_of_type<T>, 2, {rows, columns}, {stride, 1}}; }
+    Rows plain() const { return {memory.at<T>(0), format_of(dtype_of_type<T>), stride}; }
     WeightRows weights() const {
       return {.data = memory.at<std::byte>(0),
-              .format = format_of_type<T>,
+              .format = format_of(dtype_of_type<T>),
               .stride = stride * static_cast<std::int64_t>(sizeof(T))};
     }
+    // Refers to the memory of this object.
+    CudaWeight weight() const {
+      const auto keep = [](void*, std::size_t) {};
+      return {rows, columns, dtype_of_type<T>, weights(), Buffer(memory.at<T>(0), 1, keep)};
+    }
   };
+  static View indices(const Memory& memory, std::int64_t count) {
+    return View::of(memory.at<std::int32_t>(0), DType::i32, {count});
+  }
   template <class T>
   void fill(const Matrix<T>& matrix, int seed) {
     for (std::int64_t row = 0; row < matrix.rows && Memory::there_is_room; ++row)
@@ -122,6 +131,7 @@ class CudaLargeStrides : public testing::Test {
   }
 
   using Half = std::uint16_t;  // bf16
+  std::optional<CudaStream> own_;
   StreamHandle stream_ = nullptr;
 };
 
@@ -135,8 +145,13 @@ TEST_F(CudaLargeStrides, Embed) {
     fill(positions, 2);
     put(ids.at<std::int32_t>(0), {1, 0});
     put(places.at<std::int32_t>(0), {1, 1});
-    embed(stream_, {2, 40, ids.at<std::int32_t>(0), table.weights(), 2, places.at<std::int32_t>(0),
-                    positions.weights(), nullptr, {}, out.view()});
+    const CudaWeight words = table.weight(), learned = positions.weight();
+    run_embed(*own_, {.ids = indices(ids, 2),
+                      .table = words,
+                      .scale = 2,
+                      .position_table = &learned,
+                      .positions = indices(places, 2),
+                      .out = out.view()});
     return contents(out);
   });
 }
@@ -149,8 +164,13 @@ TEST_F(CudaLargeStrides, AddNorm) {
     fill(residual, 1);
     fill(delta, 2);
     fill(weight, 3);
-    const NormParams norm{NormKind::layer, 1e-5f, weight.memory.at<float>(0), nullptr};
-    add_norm(stream_, {2, 48, residual.view(), delta.view(), 0.5f, norm, norm, false, out.view()});
+    const Norm norm{NormKind::layer, 1e-5f, weight.view()};
+    run_add_norm(*own_, {.residual = residual.view(),
+                         .delta = delta.view(),
+                         .delta_scale = 0.5f,
+                         .delta_norm = norm,
+                         .norm = norm,
+                         .out = out.view()});
     return contents(out);
   });
 }
@@ -160,7 +180,7 @@ TEST_F(CudaLargeStrides, Activate) {
     const Matrix<Half> x(2, 80, stride(80)), y(2, 40, stride(40));
     if (!Memory::there_is_room) return std::vector<Half>();
     fill(x, 1);
-    activate(stream_, {2, 40, x.view(), y.view(), Activation::silu, true, 0, 0, nullptr});
+    run_activate(*own_, {.x = x.view(), .y = y.view()});
     return contents(y);
   });
 }
@@ -172,8 +192,8 @@ TEST_F(CudaLargeStrides, GatherRowsAndScaleLogits) {
     if (!Memory::there_is_room) return std::vector<float>();
     fill(x, 1);
     put(rows.at<std::int32_t>(0), {1, 0});
-    gather_rows(stream_, {2, 40, x.view(), rows.at<std::int32_t>(0), out.view()});
-    scale_logits(stream_, {2, 40, out.view(), 0.5f, 30});
+    run_gather_rows(*own_, {.x = x.view(), .rows = indices(rows, 2), .out = out.view()});
+    run_scale_logits(*own_, {.logits = out.view(), .scale = 0.5f, .soft_cap = 30});
     return contents(out);
   });
 }
@@ -185,8 +205,10 @@ TEST_F(CudaLargeStrides, PutSampled) {
   put(sampled.at<std::int32_t>(kLast), {77});
   put(tokens.at<std::int32_t>(0), {static_cast<std::int32_t>(kLast)});
   put(rows.at<std::int32_t>(0), {static_cast<std::int32_t>(kLast)});
-  put_sampled(stream_, {1, ids.at<std::int32_t>(0), tokens.at<std::int32_t>(0), sampled.at<std::int32_t>(0),
-                        rows.at<std::int32_t>(0)});
+  run_put_sampled(*own_, {.ids = indices(ids, kLast + 1),
+                          .tokens = indices(tokens, 1),
+                          .sampled = indices(sampled, kLast + 1),
+                          .rows = indices(rows, 1)});
   EXPECT_EQ(get(ids.at<std::int32_t>(kLast), 1)[0], 77);
 }
 
@@ -200,7 +222,7 @@ TEST_F(CudaLargeStrides, Matmul) {
       if (!Memory::there_is_room) return std::vector<Half>();
       fill(x, 1);
       fill(w, 2);
-      matmul(stream_, {m, 2, 96, x.view(), w.weights(), nullptr, y.view()});
+      matmul(stream_, {m, 2, 96, x.plain(), w.weights(), nullptr, y.plain()});
       return contents(y);
     });
 }
@@ -211,7 +233,7 @@ TEST_F(CudaLargeStrides, MatmulInSinglePrecision) {
     if (!Memory::there_is_room) return std::vector<float>();
     fill(x, 1);
     fill(w, 2);
-    matmul(stream_, {2, 2, 50, x.view(), w.weights(), nullptr, y.view()});
+    matmul(stream_, {2, 2, 50, x.plain(), w.weights(), nullptr, y.plain()});
     return contents(y);
   });
 }
@@ -241,22 +263,15 @@ TEST_F(CudaLargeStrides, QkvStore) {
     fill(sin, 2);
     fill(qkv, 3);
     put<std::int64_t>(slots.at<std::int64_t>(0), {16 + 3, 5});
-    qkv_store(stream_, {.n = 2,
-                        .qkv = qkv.view(),
-                        .q_heads = 4,
-                        .q_norm = {},
-                        .k_norm = {},
-                        .q_weight_stride = 0,
-                        .k_weight_stride = 0,
-                        .norm_whole_row = false,
-                        .norm_turned = false,
-                        .cos = cos.view(),
-                        .sin = sin.view(),
-                        .rotary_dim = 32,
-                        .interleaved = false,
-                        .slots = slots.at<std::int64_t>(0),
-                        .cache = {cache.at<std::byte>(0), layout, Format::bf16},
-                        .q_out = q.view()});
+    run_qkv_store(*own_, {.qkv = qkv.view(),
+                          .q_heads = 4,
+                          .rope = {.cos = cos.view(), .sin = sin.view(), .rotary_dim = 32},
+                          .slots = View::of(slots.at<std::int64_t>(0), DType::i64, {2}),
+                          .cache = {.data = cache.at<std::byte>(0),
+                                    .blocks = 2,
+                                    .stride_bytes = layout.stride_bytes,
+                                    .spec = {.kv_heads = 2, .head_dim = 32, .dtype = DType::bf16}},
+                          .q_out = q.view()});
     std::vector<Half> all = contents(q);
     for (const std::int64_t vector : {layout.vector(1, 0, 1, 3), layout.vector(1, 1, 1, 3)}) {
       const auto stored = get(reinterpret_cast<const Half*>(cache.at<std::byte>(vector)), 32);
@@ -318,11 +333,11 @@ class CudaLargeAttention : public CudaLargeStrides {
     put(table_starts.at<std::int64_t>(0), {0});
     put(units.at<AttentionUnit>(0), schedule.units());
     if (!merges.empty()) put(merge_memory.at<AttentionMerge>(0), merges);
-    attention(stream_, {.q = q.view(),
-                        .out = out.view(),
+    attention(stream_, {.q = q.plain(),
+                        .out = out.plain(),
                         .q_heads = 4,
                         .group = 4 / layout.kv_heads,
-                        .cache = {cache.at<std::byte>(0), layout, format_of_type<T>},
+                        .cache = {cache.at<std::byte>(0), layout, format_of(dtype_of_type<T>)},
                         .sequences = {.query_starts = starts.at<std::int32_t>(0),
                                       .lengths = lengths.at<std::int32_t>(0),
                                       .tables = table.at<std::int32_t>(0),
@@ -366,7 +381,7 @@ TEST_F(CudaLargeStrides, Sample) {
   compare([&](auto stride) {
     const Matrix<float> logits(2, kVocab, stride(kVocab)), logprobs(2, 3, stride(3));
     const std::int64_t mask_stride = stride(4), top_stride = stride(3);
-    const Memory mask((mask_stride + 4) * 4), top_ids((top_stride + 3) * 4), raw(2 * kVocab * 4);
+    const Memory mask((mask_stride + 4) * 4), top_ids((top_stride + 3) * 4);
     const Memory floats(1000), ints(1000), rules(2 * sizeof(DrawRule));
     if (!Memory::there_is_room) return std::vector<float>();
     fill(logits, 1);
@@ -374,21 +389,25 @@ TEST_F(CudaLargeStrides, Sample) {
     const DrawRule first{.random = 0x123456789abcdef, .top_p = 0.9f, .top_count = 3};
     const DrawRule second{.random = 0x76543210fedcba9, .top_p = 0.9f, .mask_row = 1, .top_count = 3};
     put<DrawRule>(rules.at<DrawRule>(0), {first, second});
-    SampleParams p{};
-    p.rows = 2;
-    p.vocab = kVocab;
-    p.logits = logits.view();
-    p.raw = raw.at<float>(0);
-    p.rules = rules.at<DrawRule>(0);
-    p.mask = mask.at<std::int32_t>(0);
-    p.mask_stride = mask_stride;
-    p.out_id = ints.at<std::int32_t>(20);
-    p.out_rank = ints.at<std::int32_t>(22);
-    p.out_top_ids = top_ids.at<std::int32_t>(0);
-    p.out_logprob = floats.at<float>(20);
-    p.out_top_logprobs = logprobs.memory.at<float>(0);
-    p.top_stride = top_stride;
-    sample(stream_, p);
+    const auto vector = [](const Memory& memory, DType type, std::int64_t at) {
+      return View::of(memory.at<std::int32_t>(at), type, {2});
+    };
+    const SampleArgs args{
+        .logits = logits.view(),
+        .rules = View::of(rules.at<DrawRule>(0), DType::u8, {2, sizeof(DrawRule)}),
+        .history = {},
+        .history_counts = {},
+        .bias = {},
+        .bias_values = {},
+        .mask = {mask.at<std::int32_t>(0), DType::i32, 2, {2, 4}, {mask_stride, 1}},
+        .reported = {},
+        .out_id = vector(ints, DType::i32, 20),
+        .out_logprob = vector(floats, DType::f32, 20),
+        .out_rank = vector(ints, DType::i32, 22),
+        .out_top_ids = {top_ids.at<std::int32_t>(0), DType::i32, 2, {2, 3}, {top_stride, 1}},
+        .out_top_logprobs = logprobs.view()};
+    if (!own_->reserve_scratch(2 * kVocab * sizeof(float))) return std::vector<float>();
+    run_sample(*own_, args);
     std::vector<float> all = contents(logits);
     const auto add = [&](const auto& items) { all.insert(all.end(), items.begin(), items.end()); };
     add(contents(logprobs));

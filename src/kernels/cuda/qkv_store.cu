@@ -1,7 +1,8 @@
 // Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
 // and values to the KV blocks. A warp processes one head of one token. In latent attention, a thread block
 // processes one token.
-#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/views.h"
+#include "kernels/operators/attention.h"
 
 namespace octavo::cuda {
 namespace {
@@ -18,19 +19,24 @@ struct Head {
   std::int64_t first;  // column of the first head of this type
 };
 
-__device__ Head head_of(const QkvStoreParams& p, int head) {
-  const int kv_heads = p.cache.layout.kv_heads;
-  const std::int64_t dim = p.cache.layout.head_dim;
+__device__ Head head_of(const QkvStoreArgs& p, int head) {
+  const int kv_heads = p.cache.spec.kv_heads;
+  const std::int64_t dim = p.cache.spec.head_dim;
   if (head < p.q_heads) return {kQuery, head, p.q_heads, 0};
   if (head < p.q_heads + kv_heads) return {kKey, head - p.q_heads, kv_heads, p.q_heads * dim};
   return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
 }
 
+// Returns the distance between the weights of two heads; 0: all heads have the same.
+__device__ std::int64_t weight_stride(const Norm& norm) {
+  return norm.weight.rank == 2 ? norm.weight.stride[0] : 0;
+}
+
 // Normalises a head; x[j] is its element lane + 32j, and 0 after its end. row: address of the first head of
 // this type.
 template <class T>
-__device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t weight_stride, const T* row,
-                          const Head& head, int dim, float (&x)[kPerLane]) {
+__device__ void normalize(const Norm& norm, bool whole_row, const T* row, const Head& head, int dim,
+                          float (&x)[kPerLane]) {
   if (norm.kind == NormKind::none) return;
   const std::int64_t count = whole_row ? std::int64_t{head.heads} * dim : dim;
   const T* values = whole_row ? row : row + element_at(head.index, dim, 0);
@@ -47,36 +53,35 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
   const float scale = norm.kind == NormKind::affine
                           ? 1.0f
                           : 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(count) + norm.eps);
-  const std::int64_t first = element_at(head.index, whole_row ? dim : weight_stride, 0);
+  const std::int64_t first = element_at(head.index, whole_row ? dim : weight_stride(norm), 0);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) {
     const int i = lane() + j * kWarp;
     if (i >= dim) break;
-    x[j] = (x[j] - mean) * scale * norm.weight[first + i];
-    if (norm.bias != nullptr) x[j] += norm.bias[first + i];
+    x[j] = (x[j] - mean) * scale * items<float>(norm.weight)[first + i];
+    if (norm.bias) x[j] += items<float>(norm.bias)[first + i];
   }
 }
 
 // Returns element i of the rotated head. head: all elements before the rotation.
-__device__ float rotated(const QkvStoreParams& p, std::int64_t token, const float* head, int i) {
-  const int half = p.rotary_dim / 2;
-  if (i >= p.rotary_dim) return head[i];
-  const int pair = p.interleaved ? i / 2 : i % half;
-  const bool second = p.interleaved ? i % 2 == 1 : i >= half;
-  const float a = head[p.interleaved ? 2 * pair : pair];
-  const float b = head[p.interleaved ? 2 * pair + 1 : pair + half];
-  const float c = static_cast<const float*>(p.cos.data)[element_at(token, p.cos.stride, pair)];
-  const float s = static_cast<const float*>(p.sin.data)[element_at(token, p.sin.stride, pair)];
+__device__ float rotated(const Rope& rope, std::int64_t token, const float* head, int i) {
+  const int half = rope.rotary_dim / 2;
+  if (i >= rope.rotary_dim) return head[i];
+  const int pair = rope.interleaved ? i / 2 : i % half;
+  const bool second = rope.interleaved ? i % 2 == 1 : i >= half;
+  const float a = head[rope.interleaved ? 2 * pair : pair];
+  const float b = head[rope.interleaved ? 2 * pair + 1 : pair + half];
+  const float c = element<float>(rope.cos, token, pair), s = element<float>(rope.sin, token, pair);
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
 // Returns the factor of an rms norm that follows the rotation. Some rotary embeddings scale, so the rotation
 // may change the length of a head.
-__device__ float turned_scale(const QkvStoreParams& p, const NormParams& norm, std::int64_t token,
-                              const float* head, int dim) {
+__device__ float turned_scale(const Rope& rope, const Norm& norm, std::int64_t token, const float* head,
+                              int dim) {
   float squares = 0;
   for (int i = lane(); i < dim; i += kWarp) {
-    const float value = rotated(p, token, head, i);
+    const float value = rotated(rope, token, head, i);
     squares = fmaf(value, value, squares);
   }
   return 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(dim) + norm.eps);
@@ -112,59 +117,59 @@ __device__ void put(Format format, std::byte* vector, std::int64_t i, float valu
 }
 
 template <class T>
-__global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
+__global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCache cache) {
   wait_for_kernels();
   OCTAVO_SHARED(float, whole, [kMaxHeadDim]);
-  const KvLayout& layout = p.cache.layout;
+  const KvLayout& layout = cache.layout;
   const int dim = layout.head_dim;
   const std::int64_t token = block_x();
   const Head head = head_of(p, static_cast<int>(block_y()));
-  const T* row = static_cast<const T*>(p.qkv.data) + element_at(token, p.qkv.stride, head.first);
+  const T* row = &element<T>(p.qkv, token, head.first);
   float x[kPerLane];
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) {
     const int i = lane() + j * kWarp;
     x[j] = i < dim ? to_float(row[element_at(head.index, dim, i)]) : 0;
   }
-  const NormParams& norm = head.part == kQuery ? p.q_norm : p.k_norm;
-  const std::int64_t weight_stride = head.part == kQuery ? p.q_weight_stride : p.k_weight_stride;
-  if (head.part != kValue && !p.norm_turned)
-    normalize(norm, p.norm_whole_row, weight_stride, row, head, dim, x);
-  if (head.part == kValue) normalize(p.v_norm, false, 0, row, head, dim, x);
+  const Norm& norm = head.part == kQuery ? p.q_norm : p.k_norm;
+  if (head.part != kValue && !p.norm_turned) normalize(norm, p.norm_whole_row, row, head, dim, x);
+  if (head.part == kValue) normalize(p.v_norm, false, row, head, dim, x);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
   __syncwarp();
   const bool norm_turned = head.part != kValue && p.norm_turned;
-  const float scale = norm_turned ? turned_scale(p, norm, token, whole, dim) : 1;
+  const float scale = norm_turned ? turned_scale(p.rope, norm, token, whole, dim) : 1;
 
   float largest = 0;
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) {
     const int i = lane() + j * kWarp;
     if (i >= dim) break;
-    x[j] = head.part == kValue ? whole[i] : rotated(p, token, whole, i);
-    if (norm_turned) x[j] *= scale * norm.weight[element_at(head.index, weight_stride, i)];
+    x[j] = head.part == kValue ? whole[i] : rotated(p.rope, token, whole, i);
+    if (norm_turned)
+      x[j] *= scale * items<float>(norm.weight)[element_at(head.index, weight_stride(norm), i)];
     largest = fmaxf(largest, magnitude(x[j]));
   }
   if (head.part == kQuery) {
-    T* out = static_cast<T*>(p.q_out.data) + element_at(token, p.q_out.stride, element_at(head.index, dim, 0));
+    T* out = &element<T>(p.q_out, token, element_at(head.index, dim, 0));
 #pragma unroll
     for (int j = 0; j < kPerLane; ++j)
       if (const int i = lane() + j * kWarp; i < dim) out[i] = from_float<T>(x[j]);
     return;
   }
   const int which = head.part == kValue ? 1 : 0;
-  const std::int64_t slot = p.slots[token], block = slot / layout.block_size, place = slot % layout.block_size;
-  std::byte* vector = p.cache.data + layout.vector(block, which, head.index, place);
+  const std::int64_t slot = items<std::int64_t>(p.slots)[token], block = slot / layout.block_size,
+                     place = slot % layout.block_size;
+  std::byte* vector = cache.data + layout.vector(block, which, head.index, place);
   float vector_scale = 1;
   if (layout.scaled) {
     vector_scale = scale_of(warp_max(largest));
     if (lane() == 0)
-      *reinterpret_cast<float*>(p.cache.data + layout.scale(block, which, head.index, place)) = vector_scale;
+      *reinterpret_cast<float*>(cache.data + layout.scale(block, which, head.index, place)) = vector_scale;
   }
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j)
-    if (const int i = lane() + j * kWarp; i < dim) put(p.cache.format, vector, i, x[j], vector_scale);
+    if (const int i = lane() + j * kWarp; i < dim) put(cache.format, vector, i, x[j], vector_scale);
 }
 
 constexpr int kLatentThreads = 256;
@@ -173,60 +178,65 @@ constexpr int kLatentThreads = 256;
 struct Pair {
   std::int64_t first, second;  // indices of the two elements
   float c, s;
-  __device__ Pair(const LatentStoreParams& p, std::int64_t token, std::int64_t pair, std::int64_t turning, std::int64_t dim)
-      : first(dim - turning + (p.interleaved ? 2 * pair : pair)),
-        second(p.interleaved ? first + 1 : first + turning / 2),
-        c(static_cast<const float*>(p.cos.data)[element_at(token, p.cos.stride, pair)]),
-        s(static_cast<const float*>(p.sin.data)[element_at(token, p.sin.stride, pair)]) {}
+  __device__ Pair(const Rope& rope, std::int64_t token, std::int64_t pair, std::int64_t turning,
+                  std::int64_t dim)
+      : first(dim - turning + (rope.interleaved ? 2 * pair : pair)),
+        second(rope.interleaved ? first + 1 : first + turning / 2),
+        c(element<float>(rope.cos, token, pair)),
+        s(element<float>(rope.sin, token, pair)) {}
 };
 
 // key and partials must be in shared memory.
-__device__ void store_key(const LatentStoreParams& p, std::int64_t token, const float* key, float* partials) {
-  const KvLayout& layout = p.cache.layout;
-  const std::int64_t slot = p.slots[token], block = slot / layout.block_size, place = slot % layout.block_size;
+__device__ void store_key(const LatentStoreArgs& p, const KvCache& cache, std::int64_t token,
+                          const float* key, float* partials) {
+  const KvLayout& layout = cache.layout;
+  const std::int64_t slot = items<std::int64_t>(p.slots)[token], block = slot / layout.block_size,
+                     place = slot % layout.block_size;
   __syncthreads();
   float scale = 1;
   if (layout.scaled) {
     float largest = 0;
     for (int i = thread(); i < layout.head_dim; i += kLatentThreads) largest = fmaxf(largest, magnitude(key[i]));
     scale = scale_of(block_max(largest, partials));
-    if (thread() == 0) *reinterpret_cast<float*>(p.cache.data + layout.scale(block, 0, 0, place)) = scale;
+    if (thread() == 0) *reinterpret_cast<float*>(cache.data + layout.scale(block, 0, 0, place)) = scale;
   }
-  std::byte* vector = p.cache.data + layout.vector(block, 0, 0, place);
-  for (int i = thread(); i < layout.head_dim; i += kLatentThreads) put(p.cache.format, vector, i, key[i], scale);
+  std::byte* vector = cache.data + layout.vector(block, 0, 0, place);
+  for (int i = thread(); i < layout.head_dim; i += kLatentThreads)
+    put(cache.format, vector, i, key[i], scale);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStoreParams p) {
+__global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStoreArgs p, KvCache cache) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   OCTAVO_SHARED(float, key, [kMaxLatentKey]);
-  const KvLayout& layout = p.cache.layout;
+  const KvLayout& layout = cache.layout;
   const std::int64_t token = block_x(), dim = layout.score_dim(), latent = layout.values_in_keys;
   const std::int64_t turning = dim - latent, pairs = turning / 2;
 
-  const auto* kv = static_cast<const float*>(p.kv.data) + element_at(token, p.kv.stride, 0);
+  const float* kv = &element<float>(p.kv, token, 0);
   float squares = 0;
   for (std::int64_t i = thread(); i < latent; i += kLatentThreads) squares = fmaf(kv[i], kv[i], squares);
   squares = block_sum(squares, partials);
   const float scale = 1.0f / sqrtf(squares / static_cast<float>(latent) + p.norm.eps);
-  for (std::int64_t i = thread(); i < latent; i += kLatentThreads) key[i] = kv[i] * scale * p.norm.weight[i];
+  for (std::int64_t i = thread(); i < latent; i += kLatentThreads)
+    key[i] = kv[i] * scale * items<float>(p.norm.weight)[i];
   for (std::int64_t i = thread(); i < layout.index_dim; i += kLatentThreads)
-    key[dim + i] = to_float(
-        static_cast<const T*>(p.index_keys.data)[element_at(token, p.index_keys.stride, i)]);
+    key[dim + i] = to_float(element<T>(p.index_keys, token, i));
   for (std::int64_t i = thread(); i < pairs; i += kLatentThreads) {
-    const Pair pair(p, token, i, turning, dim);
+    const Pair pair(p.rope, token, i, turning, dim);
     const float a = kv[pair.first], b = kv[pair.second];
     key[pair.first] = fmaf(a, pair.c, -(b * pair.s));
     key[pair.second] = fmaf(b, pair.c, a * pair.s);
   }
-  store_key(p, token, key, partials);
+  store_key(p, cache, token, key, partials);
 
-  for (std::int64_t i = thread(); i < p.heads * pairs; i += kLatentThreads) {
+  for (std::int64_t i = thread(); i < p.q.size(1) * pairs; i += kLatentThreads) {
     const std::int64_t head = i / pairs;
-    const Pair from(p, token, i % pairs, turning, p.q_dim), to(p, token, i % pairs, turning, dim);
-    const T* q = static_cast<const T*>(p.q.data) + element_at(token, p.q.stride, head * p.q_head);
-    T* out = static_cast<T*>(p.q_out.data) + element_at(token, p.q_out.stride, head * p.q_out_head);
+    const Pair from(p.rope, token, i % pairs, turning, p.q.size(2)),
+        to(p.rope, token, i % pairs, turning, dim);
+    const T* q = &element<T>(p.q, token, head * p.q.stride[1]);
+    T* out = &element<T>(p.q_out, token, head * p.q_out.stride[1]);
     const float a = to_float(q[from.first]), b = to_float(q[from.second]);
     out[to.first] = from_float<T>(fmaf(a, to.c, -(b * to.s)));
     out[to.second] = from_float<T>(fmaf(b, to.c, a * to.s));
@@ -235,17 +245,19 @@ __global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStor
 
 }  // namespace
 
-void latent_store(StreamHandle stream, const LatentStoreParams& p) {
-  const dim3 grid(static_cast<unsigned>(p.n));
-  for_activation(p.q.format,
-                 [&](auto t) { launch(stream, grid, kLatentThreads, 0, latent_store_kernel<decltype(t)>, p); });
+void run_latent_store(Stream& stream, const LatentStoreArgs& args) {
+  for_activation(args.q.dtype, [&](auto t) {
+    launch(handle_of(stream), row_grid(args.kv.size(0)), kLatentThreads, 0, latent_store_kernel<decltype(t)>,
+           args, cache_of(args.cache));
+  });
 }
 
-void qkv_store(StreamHandle stream, const QkvStoreParams& p) {
-  const int heads = p.q_heads + (p.stores ? 2 * p.cache.layout.kv_heads : 0);
-  const dim3 grid(static_cast<unsigned>(p.n), static_cast<unsigned>(heads));
-  for_activation(p.qkv.format,
-                 [&](auto t) { launch(stream, grid, kWarp, 0, qkv_store_kernel<decltype(t)>, p); });
+void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
+  const int heads = args.q_heads + (args.stores ? 2 * args.cache.spec.kv_heads : 0);
+  const dim3 grid(static_cast<unsigned>(args.q_out.size(0)), static_cast<unsigned>(heads));
+  for_activation(args.qkv.dtype, [&](auto t) {
+    launch(handle_of(stream), grid, kWarp, 0, qkv_store_kernel<decltype(t)>, args, cache_of(args.cache));
+  });
 }
 
 }  // namespace octavo::cuda

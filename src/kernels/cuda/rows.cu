@@ -1,5 +1,10 @@
 // Operators that process each row separately.
+#include "kernels/cuda/views.h"
 #include "kernels/cuda/weight_rows.h"
+#include "kernels/operators/attention.h"
+#include "kernels/operators/experts.h"
+#include "kernels/operators/rows.h"
+#include "kernels/operators/states.h"
 
 namespace octavo::cuda {
 namespace {
@@ -8,11 +13,6 @@ constexpr int kThreads = 256;
 constexpr int kLongThreads = 1024, kLong = 2048;  // long rows get more threads, because a single row waits
                                                   // for memory
 
-template <class T>
-__device__ T& element(const Rows& rows, std::int64_t row, std::int64_t column) {
-  return static_cast<T*>(rows.data)[element_at(row, rows.stride, column)];
-}
-
 // Statistics of a row; the normalised row, before weight and bias, is (x - mean) * scale.
 struct Moments {
   float mean, scale;
@@ -20,11 +20,11 @@ struct Moments {
 
 // value(i): element i of the row. Every thread of the thread block must call it.
 template <int kCount = kThreads, class Value>
-__device__ Moments moments_of(const NormParams& norm, std::int64_t dim, float* partials, Value value) {
-  if (norm.kind == NormKind::affine) return {0, 1};
+__device__ Moments moments_of(NormKind kind, float eps, std::int64_t dim, float* partials, Value value) {
+  if (kind == NormKind::affine) return {0, 1};
   const auto count = static_cast<float>(dim);
   float mean = 0;
-  if (norm.kind == NormKind::layer) {
+  if (kind == NormKind::layer) {
     for (std::int64_t i = thread(); i < dim; i += kCount) mean += value(i);
     mean = block_sum(mean, partials) / count;
   }
@@ -32,52 +32,58 @@ __device__ Moments moments_of(const NormParams& norm, std::int64_t dim, float* p
   for (std::int64_t i = thread(); i < dim; i += kCount)
     squares = fmaf(value(i) - mean, value(i) - mean, squares);
   squares = block_sum(squares, partials);
-  return {mean, 1.0f / sqrtf(squares / count + norm.eps)};
+  return {mean, 1.0f / sqrtf(squares / count + eps)};
 }
 
-__device__ float normalized(const NormParams& norm, const Moments& m, float x, std::int64_t i) {
-  const float y = (x - m.mean) * m.scale * norm.weight[i];
-  return norm.bias != nullptr ? y + norm.bias[i] : y;
+// i: index of the element's weight.
+__device__ float normalized(const Norm& norm, const Moments& m, float x, std::int64_t i) {
+  const float y = (x - m.mean) * m.scale * items<float>(norm.weight)[i];
+  return norm.bias ? y + items<float>(norm.bias)[i] : y;
 }
 
-__global__ void embed_kernel(EmbedParams p) {
+// The tables of `p` are objects of the host.
+__global__ void embed_kernel(EmbedArgs p, WeightRows table, WeightRows position_table,
+                             WeightRows type_table) {
   wait_for_kernels();
   const std::int64_t row = block_x();
-  for (std::int64_t k = thread(); k < p.dim; k += kThreads) {
-    float value = weight_at(p.table, p.ids[row], k) * p.scale;
-    if (p.position_table.data != nullptr) value += weight_at(p.position_table, p.positions[row], k);
-    if (p.type_table.data != nullptr) value += weight_at(p.type_table, p.types[row], k);
+  for (std::int64_t k = thread(); k < p.out.size(1); k += kThreads) {
+    float value = weight_at(table, items<std::int32_t>(p.ids)[row], k) * p.scale;
+    if (position_table.data != nullptr)
+      value += weight_at(position_table, items<std::int32_t>(p.positions)[row], k);
+    if (type_table.data != nullptr) value += weight_at(type_table, items<std::int32_t>(p.types)[row], k);
     element<float>(p.out, row, k) = value;
   }
 }
 
 template <class Delta, class Out, int kCount>
-__global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormParams p) {
+__global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormArgs p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
-  const std::int64_t row = block_x();
+  const std::int64_t row = block_x(), dim = p.residual.size(1);
   // needs no barrier: each thread reads only elements that it has written itself
-  if (p.delta.data != nullptr) {
+  if (p.delta) {
     const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
+    const bool normed = p.delta_norm.kind != NormKind::none;
     Moments m{0, 1};
-    if (p.delta_norm.kind != NormKind::none) m = moments_of<kCount>(p.delta_norm, p.dim, partials, delta);
-    for (std::int64_t i = thread(); i < p.dim; i += kCount) {
-      const float x =
-          p.delta_norm.kind == NormKind::none ? delta(i) : normalized(p.delta_norm, m, delta(i), i);
+    if (normed) m = moments_of<kCount>(p.delta_norm.kind, p.delta_norm.eps, dim, partials, delta);
+    for (std::int64_t i = thread(); i < dim; i += kCount) {
+      const float x = normed ? normalized(p.delta_norm, m, delta(i), i) : delta(i);
       float& residual = element<float>(p.residual, row, i);
       residual = fmaf(p.delta_scale, x, residual);
     }
   }
-  if (p.residual_scale != nullptr)
-    for (std::int64_t i = thread(); i < p.dim; i += kCount) element<float>(p.residual, row, i) *= *p.residual_scale;
-  if (p.out.data == nullptr && !p.replace) return;
+  if (p.residual_scale)
+    for (std::int64_t i = thread(); i < dim; i += kCount)
+      element<float>(p.residual, row, i) *= *items<float>(p.residual_scale);
+  if (!p.out && !p.replace) return;
   const auto residual = [&](std::int64_t i) { return element<float>(p.residual, row, i); };
+  const bool normed = p.norm.kind != NormKind::none;
   Moments m{0, 1};
-  if (p.norm.kind != NormKind::none) m = moments_of<kCount>(p.norm, p.dim, partials, residual);
-  for (std::int64_t i = thread(); i < p.dim; i += kCount) {
-    const float x = p.norm.kind == NormKind::none ? residual(i) : normalized(p.norm, m, residual(i), i);
+  if (normed) m = moments_of<kCount>(p.norm.kind, p.norm.eps, dim, partials, residual);
+  for (std::int64_t i = thread(); i < dim; i += kCount) {
+    const float x = normed ? normalized(p.norm, m, residual(i), i) : residual(i);
     if (p.replace) element<float>(p.residual, row, i) = x;
-    if (p.out.data != nullptr) element<Out>(p.out, row, i) = from_float<Out>(x);
+    if (p.out) element<Out>(p.out, row, i) = from_float<Out>(x);
   }
 }
 
@@ -111,19 +117,19 @@ __device__ float xielu(float x, const float* slopes) {
 }
 
 template <class T>
-__global__ void activate_kernel(ActivateParams p) {
+__global__ void activate_kernel(ActivateArgs p) {
   wait_for_kernels();
-  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
-  if (k >= p.hidden) return;
+  const std::int64_t row = block_x(), k = column_of_thread(), hidden = p.y.size(1);
+  if (k >= hidden) return;
   const float x = to_float(element<T>(p.x, row, k));
-  const float up = p.gated ? to_float(element<T>(p.x, row, p.hidden + k)) : 1;
+  const float up = p.gated ? to_float(element<T>(p.x, row, hidden + k)) : 1;
   float y;
   if (p.activation == Activation::swigluoai) {
     const float gate = x > p.limit ? p.limit : x;
     const float clamped = up > p.limit ? p.limit : up < -p.limit ? -p.limit : up;
     y = gate / (1 + expf(-p.alpha * gate)) * (clamped + 1);
   } else if (p.activation == Activation::xielu) {
-    y = xielu(x, p.slopes);
+    y = xielu(x, items<float>(p.slopes));
   } else {
     y = activation(p.activation, x) * up;
   }
@@ -132,70 +138,78 @@ __global__ void activate_kernel(ActivateParams p) {
 
 // A thread block processes one row.
 template <class T>
-__global__ void __launch_bounds__(kThreads) keep_tail_kernel(KeepTailParams p) {
+__global__ void __launch_bounds__(kThreads) keep_tail_kernel(KeepTailArgs p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
-  const std::int64_t row = block_x();
+  const std::int64_t row = block_x(), dim = p.x.size(1);
   const auto x = [&](std::int64_t i) { return to_float(element<T>(p.x, row, i)); };
-  const Moments m = moments_of({.kind = NormKind::layer}, p.dim, partials, x);
+  const Moments m = moments_of(NormKind::layer, 0, dim, partials, x);
   const float cut = m.mean + p.deviations / m.scale;
-  for (std::int64_t i = thread(); i < p.dim; i += kThreads)
+  for (std::int64_t i = thread(); i < dim; i += kThreads)
     element<T>(p.x, row, i) = from_float<T>(activation(Activation::relu, x(i) - cut));
 }
 
 template <class T>
-__global__ void scale_rows_kernel(ScaleRowsParams p) {
+__global__ void scale_rows_kernel(ScaleRowsArgs p) {
   wait_for_kernels();
-  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
-  if (k >= p.dim) return;
-  const float factor = p.factors[p.rows != nullptr ? p.rows[row] : row];
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k >= p.y.size(1)) return;
+  const float factor = items<float>(p.factors)[p.rows ? items<std::int32_t>(p.rows)[row] : row];
   element<T>(p.y, row, k) = from_float<T>(to_float(element<T>(p.x, row, k)) * factor);
 }
 
 template <class T>
-__global__ void clamp_kernel(ClampParams p) {
+__global__ void clamp_kernel(ClampArgs p) {
   wait_for_kernels();
-  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
-  if (k >= p.dim) return;
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k >= p.y.size(1)) return;
   const float x = to_float(element<T>(p.x, row, k));
-  element<T>(p.y, row, k) = from_float<T>(x < p.least[k] ? p.least[k] : x > p.most[k] ? p.most[k] : x);
+  const float least = items<float>(p.least)[k], most = items<float>(p.most)[k];
+  element<T>(p.y, row, k) = from_float<T>(x < least ? least : x > most ? most : x);
 }
 
-// A thread block processes one head, or one row if nothing is normalised.
+// Returns the size of a head; without a norm, a row is one head.
+OCTAVO_HOST_DEVICE std::int64_t head_dim(const GateArgs& p) {
+  if (p.norm.kind == NormKind::none) return p.y.size(1);
+  return p.norm.weight.rank == 2 ? p.norm.weight.size(1) : p.norm.weight.size(0);
+}
+
+// A thread block processes one head.
 template <class T>
-__global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
+__global__ void __launch_bounds__(kThreads) gate_kernel(GateArgs p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
-  const std::int64_t row = block_x() / p.heads, first = block_x() % p.heads * p.dim;
+  const std::int64_t row = block_x(), dim = head_dim(p), first = block_y() * dim;
   const auto open = [&](std::int64_t i) {
     return activation(p.activation, to_float(element<T>(p.gate, row, first + i)) * p.gate_scale);
   };
   const auto x = [&](std::int64_t i) {
     return to_float(element<T>(p.x, row, first + i)) * (p.gate_first ? open(i) : 1);
   };
-  if (p.weight_stride > 0) p.norm.weight += block_x() % p.heads * p.weight_stride;
+  const std::int64_t first_weight = p.norm.weight.rank == 2 ? first : 0;
   const bool normed = p.norm.kind != NormKind::none;
   Moments m{0, 1};
-  if (normed) m = moments_of(p.norm, p.dim, partials, x);
-  for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
-    const float value = normed ? normalized(p.norm, m, x(i), i) : x(i);
+  if (normed) m = moments_of(p.norm.kind, p.norm.eps, dim, partials, x);
+  for (std::int64_t i = thread(); i < dim; i += kThreads) {
+    const float value = normed ? normalized(p.norm, m, x(i), first_weight + i) : x(i);
     element<T>(p.y, row, first + i) = from_float<T>(p.gate_first ? value : value * open(i));
   }
 }
 
 template <class T>
-__global__ void gather_kernel(GatherRowsParams p) {
+__global__ void gather_kernel(GatherRowsArgs p) {
   wait_for_kernels();
-  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
-  if (k < p.dim) element<T>(p.out, row, k) = element<T>(p.x, p.rows[row], k);
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k < p.out.size(1)) element<T>(p.out, row, k) = element<T>(p.x, items<std::int32_t>(p.rows)[row], k);
 }
 
-__global__ void pool_kernel(PoolParams p) {
+__global__ void pool_kernel(PoolArgs p) {
   wait_for_kernels();
-  const std::int64_t s = block_x(), k = block_y() * kThreads + thread();
-  if (k >= p.dim) return;
-  const std::int64_t first = p.pool == Pool::last ? p.starts[s + 1] - 1 : p.starts[s];
-  const std::int64_t past = p.pool == Pool::first ? first + 1 : p.starts[s + 1];
+  const std::int64_t s = block_x(), k = column_of_thread();
+  if (k >= p.out.size(1)) return;
+  const std::int32_t* starts = items<std::int32_t>(p.starts);
+  const std::int64_t first = p.pool == Pool::last ? starts[s + 1] - 1 : starts[s];
+  const std::int64_t past = p.pool == Pool::first ? first + 1 : starts[s + 1];
   float sum = element<float>(p.x, first, k);
   for (std::int64_t i = first + 1; i < past; ++i) {
     const float x = element<float>(p.x, i, k);
@@ -212,120 +226,125 @@ __global__ void pool_kernel(PoolParams p) {
 }
 
 template <class X, class Y>
-__global__ void add_rows_kernel(AddRowsParams p) {
+__global__ void add_rows_kernel(AddRowsArgs p) {
   wait_for_kernels();
-  const std::int64_t place = block_x(), k = block_y() * kThreads + thread();
-  if (k >= p.dim) return;
-  Y& sum = element<Y>(p.y, p.rows[place], k);
+  const std::int64_t place = block_x(), k = column_of_thread();
+  if (k >= p.y.size(1)) return;
+  Y& sum = element<Y>(p.y, items<std::int32_t>(p.rows)[place], k);
   sum = from_float<Y>(to_float(sum) + to_float(element<X>(p.x, place, k)));
 }
 
-__global__ void angles_kernel(AnglesParams p) {
+__global__ void angles_kernel(AnglesArgs p) {
   wait_for_kernels();
-  const std::int64_t row = block_x(), pair = block_y() * kThreads + thread();
-  if (pair >= p.pairs) return;
-  const float angle = static_cast<float>(p.positions[row]) * p.frequencies[pair];
+  const std::int64_t row = block_x(), pair = column_of_thread();
+  if (pair >= p.cos.size(1)) return;
+  const float position = static_cast<float>(items<std::int32_t>(p.positions)[row]);
+  const float angle = position * items<float>(p.frequencies)[pair];
   element<float>(p.cos, row, pair) = cosf(angle) * p.scale;
   element<float>(p.sin, row, pair) = sinf(angle) * p.scale;
 }
 
 // A row without a token (-1) counts as token 0: its sequence ends before the token is used.
-__global__ void put_sampled_kernel(PutSampledParams p) {
+__global__ void put_sampled_kernel(PutSampledArgs p) {
   wait_for_kernels();
   const std::int64_t i = block_x() * kThreads + thread();
-  if (i >= p.n) return;
-  const std::int32_t id = p.sampled[p.rows[i]];
-  p.ids[p.tokens[i]] = id < 0 ? 0 : id;
+  if (i >= p.tokens.size(0)) return;
+  const std::int32_t id = items<std::int32_t>(p.sampled)[items<std::int32_t>(p.rows)[i]];
+  items<std::int32_t>(p.ids)[items<std::int32_t>(p.tokens)[i]] = id < 0 ? 0 : id;
 }
 
-__global__ void scale_logits_kernel(ScaleLogitsParams p) {
+__global__ void scale_logits_kernel(ScaleLogitsArgs p) {
   wait_for_kernels();
-  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
-  if (k >= p.vocab) return;
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k >= p.logits.size(1)) return;
   float& logit = element<float>(p.logits, row, k);
   const float x = logit * p.scale;
   logit = p.soft_cap > 0 ? p.soft_cap * tanhf(x / p.soft_cap) : x;
 }
 
-dim3 row_grid(std::int64_t rows) { return {static_cast<unsigned>(rows)}; }
-dim3 element_grid(std::int64_t rows, std::int64_t columns) {
-  return {static_cast<unsigned>(rows), static_cast<unsigned>((columns + kThreads - 1) / kThreads)};
+// Launches a kernel with a thread for each element of `out`.
+template <class Args>
+void launch_columns(Stream& stream, const View& out, void (*kernel)(Args), const Args& args) {
+  launch(handle_of(stream), column_grid(out.size(0), out.size(1)), kColumnThreads, 0, kernel, args);
 }
 
 }  // namespace
 
-void embed(StreamHandle stream, const EmbedParams& p) {
-  launch(stream, row_grid(p.n), kThreads, 0, embed_kernel, p);
+void run_embed(Stream& stream, const EmbedArgs& args) {
+  const auto rows = [](const Weight* table) { return table != nullptr ? numbers_of(*table) : WeightRows{}; };
+  launch(handle_of(stream), row_grid(args.out.size(0)), kThreads, 0, embed_kernel, args, rows(&args.table),
+         rows(args.position_table), rows(args.type_table));
 }
 
-void add_norm(StreamHandle stream, const AddNormParams& p) {
-  for_activation(p.delta.format, [&](auto delta) {
-    for_activation(p.out.format, [&](auto out) {
+void run_add_norm(Stream& stream, const AddNormArgs& args) {
+  for_activation(args.delta.dtype, [&](auto delta) {
+    for_activation(args.out.dtype, [&](auto out) {
       using Delta = decltype(delta);
       using Out = decltype(out);
-      p.dim > kLong ? launch(stream, row_grid(p.n), kLongThreads, 0, add_norm_kernel<Delta, Out, kLongThreads>, p)
-                    : launch(stream, row_grid(p.n), kThreads, 0, add_norm_kernel<Delta, Out, kThreads>, p);
+      const bool is_long = args.residual.size(1) > kLong;
+      launch(handle_of(stream), row_grid(args.residual.size(0)), is_long ? kLongThreads : kThreads, 0,
+             is_long ? add_norm_kernel<Delta, Out, kLongThreads> : add_norm_kernel<Delta, Out, kThreads>,
+             args);
     });
   });
 }
 
-void activate(StreamHandle stream, const ActivateParams& p) {
-  for_activation(p.x.format, [&](auto t) {
-    launch(stream, element_grid(p.n, p.hidden), kThreads, 0, activate_kernel<decltype(t)>, p);
+void run_activate(Stream& stream, const ActivateArgs& args) {
+  for_activation(args.x.dtype,
+                 [&](auto t) { launch_columns(stream, args.y, activate_kernel<decltype(t)>, args); });
+}
+
+void run_keep_tail(Stream& stream, const KeepTailArgs& args) {
+  for_activation(args.x.dtype, [&](auto t) {
+    launch(handle_of(stream), row_grid(args.x.size(0)), kThreads, 0, keep_tail_kernel<decltype(t)>, args);
   });
 }
 
-void keep_tail(StreamHandle stream, const KeepTailParams& p) {
-  for_activation(p.x.format,
-                 [&](auto t) { launch(stream, row_grid(p.n), kThreads, 0, keep_tail_kernel<decltype(t)>, p); });
+void run_scale_rows(Stream& stream, const ScaleRowsArgs& args) {
+  for_activation(args.x.dtype,
+                 [&](auto t) { launch_columns(stream, args.y, scale_rows_kernel<decltype(t)>, args); });
 }
 
-void scale_rows(StreamHandle stream, const ScaleRowsParams& p) {
-  for_activation(p.x.format, [&](auto t) {
-    launch(stream, element_grid(p.n, p.dim), kThreads, 0, scale_rows_kernel<decltype(t)>, p);
+void run_clamp(Stream& stream, const ClampArgs& args) {
+  for_activation(args.x.dtype,
+                 [&](auto t) { launch_columns(stream, args.y, clamp_kernel<decltype(t)>, args); });
+}
+
+void run_gate(Stream& stream, const GateArgs& args) {
+  const dim3 grid(static_cast<unsigned>(args.y.size(0)),
+                  static_cast<unsigned>(args.y.size(1) / head_dim(args)));
+  for_activation(args.y.dtype, [&](auto t) {
+    launch(handle_of(stream), grid, kThreads, 0, gate_kernel<decltype(t)>, args);
   });
 }
 
-void clamp(StreamHandle stream, const ClampParams& p) {
-  for_activation(p.x.format, [&](auto t) {
-    launch(stream, element_grid(p.n, p.dim), kThreads, 0, clamp_kernel<decltype(t)>, p);
-  });
+void run_gather_rows(Stream& stream, const GatherRowsArgs& args) {
+  for_activation(args.x.dtype,
+                 [&](auto t) { launch_columns(stream, args.out, gather_kernel<decltype(t)>, args); });
 }
 
-void gate(StreamHandle stream, const GateParams& p) {
-  for_activation(p.y.format, [&](auto t) {
-    launch(stream, row_grid(p.n * p.heads), kThreads, 0, gate_kernel<decltype(t)>, p);
-  });
-}
+void run_pool(Stream& stream, const PoolArgs& args) { launch_columns(stream, args.out, pool_kernel, args); }
 
-void gather_rows(StreamHandle stream, const GatherRowsParams& p) {
-  for_activation(p.x.format, [&](auto t) {
-    launch(stream, element_grid(p.n, p.dim), kThreads, 0, gather_kernel<decltype(t)>, p);
-  });
-}
-
-void pool(StreamHandle stream, const PoolParams& p) {
-  launch(stream, element_grid(p.sequences, p.dim), kThreads, 0, pool_kernel, p);
-}
-
-void add_rows(StreamHandle stream, const AddRowsParams& p) {
-  for_activation(p.x.format, [&](auto x) {
-    for_activation(p.y.format, [&](auto y) {
-      launch(stream, element_grid(p.places, p.dim), kThreads, 0, add_rows_kernel<decltype(x), decltype(y)>, p);
+void run_add_rows(Stream& stream, const AddRowsArgs& args) {
+  for_activation(args.x.dtype, [&](auto x) {
+    for_activation(args.y.dtype, [&](auto y) {
+      launch(handle_of(stream), column_grid(args.rows.size(0), args.y.size(1)), kColumnThreads, 0,
+             add_rows_kernel<decltype(x), decltype(y)>, args);
     });
   });
 }
 
-void angles(StreamHandle stream, const AnglesParams& p) {
-  launch(stream, element_grid(p.n, p.pairs), kThreads, 0, angles_kernel, p);
+void run_angles(Stream& stream, const AnglesArgs& args) {
+  launch_columns(stream, args.cos, angles_kernel, args);
 }
 
-void put_sampled(StreamHandle stream, const PutSampledParams& p) {
-  launch(stream, row_grid((p.n + kThreads - 1) / kThreads), kThreads, 0, put_sampled_kernel, p);
+void run_put_sampled(Stream& stream, const PutSampledArgs& args) {
+  launch(handle_of(stream), row_grid((args.tokens.size(0) + kThreads - 1) / kThreads), kThreads, 0,
+         put_sampled_kernel, args);
 }
 
-void scale_logits(StreamHandle stream, const ScaleLogitsParams& p) {
-  launch(stream, element_grid(p.n, p.vocab), kThreads, 0, scale_logits_kernel, p);
+void run_scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
+  launch_columns(stream, args.logits, scale_logits_kernel, args);
 }
 
 }  // namespace octavo::cuda

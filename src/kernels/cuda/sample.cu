@@ -7,8 +7,8 @@
 // on the order, so every backend keeps the same tokens.
 //
 // This file is compiled without fused multiply-adds (sampling_math.h).
-#include "kernels/cuda/gpu.h"
-#include "kernels/sampling_math.h"
+#include "kernels/cuda/views.h"
+#include "kernels/operators/sample.h"
 
 namespace octavo::cuda {
 namespace {
@@ -51,10 +51,12 @@ struct Shared {
 struct List {
   const std::int32_t* ids;
   std::int64_t begin, count;
-  __device__ List(const ListParams& lists, std::int64_t row) : ids(lists.ids), begin(0), count(0) {
-    if (lists.starts == nullptr) return;
-    begin = lists.starts[row];
-    count = lists.starts[row + 1] - begin;
+  __device__ List(const RowLists& lists, std::int64_t row)
+      : ids(items<std::int32_t>(lists.ids)), begin(0), count(0) {
+    if (!lists.starts) return;
+    const std::int32_t* starts = items<std::int32_t>(lists.starts);
+    begin = starts[row];
+    count = starts[row + 1] - begin;
   }
   __device__ std::int64_t id(std::int64_t i) const { return ids[begin + i]; }
 };
@@ -62,15 +64,17 @@ struct List {
 // Samples one row in one thread block. All threads of the block must call every function.
 class RowSampler {
  public:
-  __device__ RowSampler(const SampleParams& p, std::int64_t row, Shared& shared)
+  __device__ RowSampler(const SampleArgs& p, float* raw, std::int64_t row, Shared& shared)
       : p_(p),
+        raw_(raw),
         row_(row),
+        vocab_(p.logits.size(1)),
         shared_(shared),
-        logits_(static_cast<float*>(p.logits.data) + element_at(row, p.logits.stride, 0)),
+        logits_(&element<float>(p.logits, row, 0)),
         bias_(p.bias, row),
         history_(p.history, row),
         reported_(p.reported, row),
-        rule_(p.rules[row]) {}
+        rule_(items<DrawRule>(p.rules)[row]) {}
 
   __device__ void run() {
     if (!find_max(logits_)) return reject();
@@ -83,10 +87,10 @@ class RowSampler {
       if (!find_max(logits_)) return reject();
     }
     softmax_ = {max_, rule_.greedy() ? 1.0f : 1.0f / rule_.temperature, 0};
-    Bound kept{0, p_.vocab};
+    Bound kept{0, vocab_};
     std::int64_t id = 0;
     if (rule_.greedy()) {
-      id = next_in_order(logits_, {~Key{0}, p_.vocab}).id;
+      id = next_in_order(logits_, {~Key{0}, vocab_}).id;
       softmax_.total = rule_.reports() && p_.processed ? total_mass(logits_, kept) : 0;
     } else {
       kept = last_kept();
@@ -103,15 +107,14 @@ class RowSampler {
     return bias_.count > 0 || history_.count > 0 || rule_.mask_row >= 0;
   }
   __device__ bool allowed(std::int64_t id) const {
-    const auto word =
-        static_cast<std::uint32_t>(p_.mask[element_at(rule_.mask_row, p_.mask_stride, id / 32)]);
+    const auto word = static_cast<std::uint32_t>(element<std::int32_t>(p_.mask, rule_.mask_row, id / 32));
     return (word >> (id % 32) & 1) != 0;
   }
 
   template <class Body>
   __device__ void for_tokens(Body body) const {
 #pragma unroll 8  // unrolled, so that logits are read early
-    for (std::int64_t id = thread(); id < p_.vocab; id += kThreads) body(id);
+    for (std::int64_t id = thread(); id < vocab_; id += kThreads) body(id);
   }
   __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }
   __device__ Mass most(Mass mine) { return block_max(mine, shared_.masses); }
@@ -134,7 +137,7 @@ class RowSampler {
   }
 
   __device__ const float* keep_raw() {
-    float* raw = p_.raw + element_at(row_, p_.vocab, 0);
+    float* raw = raw_ + element_at(row_, vocab_, 0);
     for_tokens([&](std::int64_t id) { raw[id] = logits_[id]; });
     return raw;
   }
@@ -147,11 +150,11 @@ class RowSampler {
       });
     __syncthreads();
     for (std::int64_t i = thread(); i < bias_.count; i += kThreads)
-      logits_[bias_.id(i)] += p_.bias_values[bias_.begin + i];
+      logits_[bias_.id(i)] += items<float>(p_.bias_values)[bias_.begin + i];
     __syncthreads();
     for (std::int64_t i = thread(); i < history_.count; i += kThreads) {
       float& logit = logits_[history_.id(i)];
-      logit = rule_.penalised(logit, p_.history_counts[history_.begin + i]);
+      logit = rule_.penalised(logit, items<std::int32_t>(p_.history_counts)[history_.begin + i]);
     }
     __syncthreads();
   }
@@ -161,7 +164,7 @@ class RowSampler {
     Mass best = 0;  // greatest key; of equal keys, the lowest id
     for_tokens([&](std::int64_t id) {
       const Key key = key_of(logits[id]);
-      if (last.id < p_.vocab && last.keeps(key, id)) return;
+      if (last.id < vocab_ && last.keeps(key, id)) return;
       const Mass rank = Mass{key} << 32 | (0xffffffff - static_cast<Mass>(id));
       best = rank > best ? rank : best;
     });
@@ -170,7 +173,7 @@ class RowSampler {
   }
 
   __device__ Bound last_kept() {
-    Bound kept{0, p_.vocab};
+    Bound kept{0, vocab_};
     const float least = rule_.least_exponent();
     if (least > -INFINITY) {
       Key lowest = ~Key{0};
@@ -182,7 +185,7 @@ class RowSampler {
     }
     const std::int64_t top_k = rule_.top_k;
     const auto one = [](float) { return Mass{1}; };
-    if (top_k > 0 && top_k < p_.vocab) kept = shortened(kept, static_cast<Mass>(top_k), one);
+    if (top_k > 0 && top_k < vocab_) kept = shortened(kept, static_cast<Mass>(top_k), one);
     const float top_p = rule_.top_p;
     if (top_p >= 1) return kept;
     const auto mass = [&](float logit) { return softmax_.mass(logit); };
@@ -277,7 +280,7 @@ class RowSampler {
 
   // Returns the id of the n-th kept token with this key. few: the tokens are in shared memory.
   __device__ std::int64_t nth_of_key(const Bound& kept, Key key, Mass n, bool few) {
-    std::int64_t low = 0, high = p_.vocab - 1;
+    std::int64_t low = 0, high = vocab_ - 1;
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;
       Mass found = 0;
@@ -314,9 +317,9 @@ class RowSampler {
   }
   __device__ std::int64_t draw(const Bound& kept) {
     Mass point = sampling::drawn_point(rule_.random, softmax_.total);
-    const std::int64_t stretch = (p_.vocab + kThreads - 1) / kThreads * kWarp;
+    const std::int64_t stretch = (vocab_ + kThreads - 1) / kThreads * kWarp;
     const std::int64_t begin = warp() * stretch;
-    const std::int64_t end = begin + stretch < p_.vocab ? begin + stretch : p_.vocab;
+    const std::int64_t end = begin + stretch < vocab_ ? begin + stretch : vocab_;
     Mass mine = 0;
     for (std::int64_t id = begin + lane(); id < end; id += kWarp) mine += kept_mass(kept, id);
     mine = warp_sum(mine);
@@ -347,14 +350,14 @@ class RowSampler {
   }
 
   __device__ void put(std::int64_t id) const {
-    if (thread() == 0) p_.out_id[row_] = static_cast<std::int32_t>(id);
+    if (thread() == 0) items<std::int32_t>(p_.out_id)[row_] = static_cast<std::int32_t>(id);
   }
 
   // Writes the logprobs, which are those of the unprocessed distribution.
   __device__ void finish(const float* raw, float raw_max, std::int64_t id) {
     put(id);
     if (!rule_.reports()) return;
-    const Bound all{0, p_.vocab};
+    const Bound all{0, vocab_};
     softmax_ = {raw_max, 1, 0};
     softmax_.total = total_mass(raw, all);
     report(raw, all, id);
@@ -364,7 +367,6 @@ class RowSampler {
     const float logit = logits[id];
     return kept.keeps(key_of(logit), id) ? softmax_.logprob(logit) : kLogprobFloor;
   }
-  __device__ std::int64_t top(std::int64_t i) const { return element_at(row_, p_.top_stride, i); }
 
   __device__ void report(const float* logits, const Bound& kept, std::int64_t id) {
     Mass greater = 0;
@@ -372,21 +374,21 @@ class RowSampler {
     for_tokens([&](std::int64_t other) { greater += logits[other] > chosen ? 1 : 0; });
     greater = sum(greater);
     if (thread() == 0) {
-      p_.out_rank[row_] = static_cast<std::int32_t>(greater) + 1;
-      p_.out_logprob[row_] = logprob(logits, kept, id);
+      items<std::int32_t>(p_.out_rank)[row_] = static_cast<std::int32_t>(greater) + 1;
+      items<float>(p_.out_logprob)[row_] = logprob(logits, kept, id);
     }
     for (std::int64_t i = thread(); i < reported_.count; i += kThreads)
       report_one(i, logits, kept, reported_.id(i));
     if (reported_.count > 0) return;
-    Bound last{~Key{0}, p_.vocab};
+    Bound last{~Key{0}, vocab_};
     for (std::int64_t i = 0; i < rule_.top_count; ++i) {
       last = next_in_order(logits, last);
       if (thread() == 0) report_one(i, logits, kept, last.id);
     }
   }
   __device__ void report_one(std::int64_t i, const float* logits, const Bound& kept, std::int64_t id) const {
-    p_.out_top_ids[top(i)] = static_cast<std::int32_t>(id);
-    p_.out_top_logprobs[top(i)] = logprob(logits, kept, id);
+    element<std::int32_t>(p_.out_top_ids, row_, i) = static_cast<std::int32_t>(id);
+    element<float>(p_.out_top_logprobs, row_, i) = logprob(logits, kept, id);
   }
 
   // Writes the outputs of a row without a token.
@@ -394,18 +396,19 @@ class RowSampler {
     put(-1);
     if (!rule_.reports()) return;
     if (thread() == 0) {
-      p_.out_logprob[row_] = kLogprobFloor;
-      p_.out_rank[row_] = 0;
+      items<float>(p_.out_logprob)[row_] = kLogprobFloor;
+      items<std::int32_t>(p_.out_rank)[row_] = 0;
     }
     const std::int64_t count = reported_.count > 0 ? reported_.count : rule_.top_count;
     for (std::int64_t i = thread(); i < count; i += kThreads) {
-      p_.out_top_ids[top(i)] = -1;
-      p_.out_top_logprobs[top(i)] = kLogprobFloor;
+      element<std::int32_t>(p_.out_top_ids, row_, i) = -1;
+      element<float>(p_.out_top_logprobs, row_, i) = kLogprobFloor;
     }
   }
 
-  const SampleParams& p_;
-  const std::int64_t row_;
+  const SampleArgs& p_;
+  float* const raw_;  // [rows, vocab]: buffer for the unprocessed logits; null if nothing changes the logits
+  const std::int64_t row_, vocab_;
   Shared& shared_;
   float* const logits_;
   const List bias_, history_, reported_;
@@ -415,16 +418,20 @@ class RowSampler {
   Softmax softmax_;
 };
 
-__global__ void __launch_bounds__(kThreads) sample_kernel(SampleParams p) {
+__global__ void __launch_bounds__(kThreads) sample_kernel(SampleArgs p, float* raw) {
   wait_for_kernels();
   OCTAVO_SHARED(Shared, shared, );
-  RowSampler(p, block_x(), shared).run();
+  RowSampler(p, raw, block_x(), shared).run();
 }
 
 }  // namespace
 
-void sample(StreamHandle stream, const SampleParams& p) {
-  launch(stream, {static_cast<unsigned>(p.rows)}, kThreads, 0, sample_kernel, p);
+void run_sample(Stream& stream, const SampleArgs& args) {
+  const std::int64_t rows = args.logits.size(0), vocab = args.logits.size(1);
+  const bool changed = args.history.starts || args.bias.starts || args.mask;
+  float* raw = nullptr;
+  if (changed && !args.processed) raw = scratch_of(stream, rows * vocab);
+  launch(handle_of(stream), row_grid(rows), kThreads, 0, sample_kernel, args, raw);
 }
 
 }  // namespace octavo::cuda

@@ -47,7 +47,7 @@ struct ConvArgs {
   bool silu = true;
   View y_gate = {};  // act [n, channels]; optional
   View state;  // f32 [slots, width - 1, inputs], in place: last width - 1 values of `in` of each sequence
-  const StatePlan& plan;
+  StatePlan plan;
   View y;  // act [n, channels]
 };
 
@@ -66,12 +66,12 @@ struct GatedDeltaArgs {
   View dt_bias;        // f32 [value_heads] or [value_heads * key_dim]
   float beta_scale = 1;
   View state;  // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
-  const StatePlan& plan;
+  StatePlan plan;
   View out;  // act [n, value_heads * value_dim]
 
   // Returns the key head of a value head. Consecutive value heads share a key head; with `tiled`, value head
   // h uses key head h modulo key_heads.
-  std::int64_t key_head_of(std::int64_t value_head) const {
+  constexpr std::int64_t key_head_of(std::int64_t value_head) const {
     return tiled ? value_head % key_heads : value_head * key_heads / state.size(1);
   }
 };
@@ -96,7 +96,7 @@ struct ScanArgs {
   View a_log;               // f32 [heads]
   View d;                   // f32 [heads]
   View state;               // f32 [slots, heads, state_dim, head_dim], dims up to kMaxStateDim, in place: S
-  const StatePlan& plan;
+  StatePlan plan;
   View out;  // act [n, heads * head_dim]
 };
 
@@ -112,7 +112,7 @@ struct ChannelScanArgs {
   View a_log;  // f32 [channels, state_dim]
   View d;      // f32 [channels]
   View state;  // f32 [slots, state_dim, channels], state_dim up to kMaxStateDim, in place: s
-  const StatePlan& plan;
+  StatePlan plan;
   View out;  // act [n, channels]
 };
 
@@ -133,7 +133,7 @@ struct WkvArgs {
   float eps = 0;       // added to the square of the norm in u
   Norm norm;           // kind layer, separately for each head; weight and bias [heads * head_dim]
   View state;          // f32 [slots, heads, head_dim, head_dim], head_dim up to kMaxStateDim, in place: S
-  const StatePlan& plan;
+  StatePlan plan;
   View out;  // act [n, heads * head_dim]
 };
 
@@ -148,7 +148,7 @@ struct CompressArgs {
   // f32 [slots, sets, 3, dim], in place: greatest weight, sum of weights and sum of values, for the current
   // and the next entry
   View state;
-  const StatePlan& plan;
+  StatePlan plan;
   View means;  // f32 [n, dim]: row t is written if token t is the last token of an entry; other rows do not
                // change
 };

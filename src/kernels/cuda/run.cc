@@ -1,0 +1,110 @@
+#include "kernels/cuda/device.h"
+
+namespace octavo::cuda {
+
+static Rows rows_of(const View& view) {
+  if (!view) return {};
+  return {view.data, format_of(view.dtype), view.stride[0]};
+}
+template <class T>
+T* data_of(const View& view) {
+  return view ? view.as<T>() : nullptr;
+}
+
+void run_matmul(Stream& stream, const MatmulArgs& args) {
+  matmul(handle_of(stream), {.m = args.y.size(0),
+                             .rows = args.w.rows(),
+                             .cols = args.w.cols(),
+                             .x = rows_of(args.x),
+                             .w = numbers_of(args.w),
+                             .bias = data_of<float>(args.bias),
+                             .y = rows_of(args.y),
+                             .hopper = cuda_stream(stream).hopper()});
+}
+
+void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
+  constexpr std::size_t kMost = 1024;
+  CHECK(args.w.size() <= kMost, "{} experts", args.w.size());
+  const std::byte* addresses[kMost];
+  WeightRows w = numbers_of(*args.w[0]);
+  for (std::size_t e = 0; e < args.w.size(); ++e) {
+    const WeightRows& own = numbers_of(*args.w[e]);
+    CHECK(own.format == w.format && own.group == w.group && own.stride == w.stride, "experts of two formats");
+    addresses[e] = own.data;
+  }
+  w.data = nullptr;
+  grouped_matmul(handle_of(stream), {.product = {.m = args.y.size(0),
+                                                 .rows = args.w[0]->rows(),
+                                                 .cols = args.w[0]->cols(),
+                                                 .x = rows_of(args.x),
+                                                 .w = w,
+                                                 .bias = data_of<float>(args.bias),
+                                                 .y = rows_of(args.y),
+                                                 .x_rows = data_of<std::int32_t>(args.rows),
+                                                 .hopper = cuda_stream(stream).hopper()},
+                                     .w = addresses,
+                                     .experts = std::ssize(args.w),
+                                     .starts = args.starts.as<std::int32_t>()});
+}
+
+void run_head_matmul(Stream& stream, const HeadMatmulArgs& args) {
+  matmul(handle_of(stream), {.m = args.y.size(0),
+                             .rows = args.y.size(2),
+                             .cols = args.w.cols(),
+                             .x = rows_of(args.x),
+                             .w = numbers_of(args.w),
+                             .bias = nullptr,
+                             .y = rows_of(args.y),
+                             .heads = static_cast<int>(args.y.size(1)),
+                             .x_head = args.x.stride[1],
+                             .y_head = args.y.stride[1],
+                             .hopper = cuda_stream(stream).hopper()});
+}
+
+void run_attention(Stream& stream, const AttentionArgs& args) {
+  AttentionParams params{};
+  const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
+  CHECK(plan.window() == 0 || plan.window() == args.window, "a plan for a window of {}, a layer of {}",
+        plan.window(), args.window);
+  CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
+  CHECK(!args.distance_bias, "a form of attention that this backend lacks");
+  params.sequences = plan.tables();
+  params.work = plan.work();
+  params.q = rows_of(args.q);
+  params.out = rows_of(args.out);
+  params.q_heads = static_cast<int>(args.q.size(1));
+  params.group = params.q_heads / args.cache.spec.kv_heads;
+  params.cache = cache_of(args.cache);
+  params.scale = args.scale;
+  params.window = args.window;
+  params.chunk = args.chunk;
+  params.causal = args.causal;
+  params.soft_cap = args.soft_cap;
+  params.slopes = data_of<float>(args.slopes);
+  params.sinks = data_of<float>(args.sinks);
+  if (args.chosen) {
+    params.chosen = args.chosen.as<std::int32_t>();
+    params.chosen_stride = args.chosen.stride[0];
+    params.chosen_most = args.chosen.size(1);
+  }
+  attention(handle_of(stream), params);
+}
+
+void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
+  const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
+  ChooseParams params{.q = rows_of(args.q),
+                      .n = args.q.size(0),
+                      .heads = args.q.size(1),
+                      .q_head = args.q.stride[1],
+                      .weights = rows_of(args.weights),
+                      .cache = cache_of(args.cache),
+                      .sequence_count = plan.sequences(),
+                      .sequences = plan.tables(),
+                      .chosen = args.chosen.as<std::int32_t>(),
+                      .chosen_stride = args.chosen.stride[0],
+                      .most = args.chosen.size(1)};
+  plan.describe_scores(params);
+  choose_tokens(handle_of(stream), params);
+}
+
+}  // namespace octavo::cuda
