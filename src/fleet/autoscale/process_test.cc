@@ -73,13 +73,10 @@ struct Listed {
   });
 };
 
-// Starts a server at the port that the connector gave to the process. It counts the requests.
-std::unique_ptr<http::Server> server_at(int port, std::atomic<int>* requests = nullptr) {
+// Starts a server at the port that the connector gave to the process.
+std::unique_ptr<http::Server> server_at(int port) {
   return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
-                              [requests](std::shared_ptr<http::Exchange> e) {
-                                if (requests != nullptr) ++*requests;
-                                e->respond({.body = "{}"});
-                              });
+                              [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });
 }
 
 TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
@@ -120,11 +117,9 @@ TEST(ProcessConnector, OneUnansweredRequestEndsNoServer) {
   connector.tick(1, 1 * kSecond);
   server.reset();
   connector.tick(1, 30 * kSecond);
-  std::atomic<int> requests = 0;
-  server = server_at(options.first_port, &requests);
+  server = server_at(options.first_port);
   for (int i = 1; i <= 60; ++i) connector.tick(1, (30 + i) * kSecond);
-  EXPECT_EQ(requests, 60) << "a server that has ended is not asked";
-  EXPECT_EQ(started.count(), 1);
+  EXPECT_EQ(started.count(), 1) << "a server that was killed is started again";
 }
 
 TEST(ProcessConnector, NothingIsLeftAtTheEnd) {
