@@ -62,6 +62,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   EngineInfo info;
   info.index = options.first_index + options.index;
   info.architecture = spec.architecture;
+  info.device = "simulated " + by;
   info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
   info.vocab_size = spec.vocab;
   info.max_queued = options.schedule.max_queued;
