@@ -11,6 +11,7 @@
 #include "fleet/route/route_metrics.h"
 #include "record/record_counters.h"
 #include "request/engine_stats.h"
+#include "serve/accounts.h"
 #include "serve/http_metrics.h"
 #include "serve/metrics.h"
 #include "serve/process_metrics.h"
@@ -67,9 +68,11 @@ std::string metrics_page() {
       "## octavo pick\n\n"
       "llm-d's names.\n\n"
       "{}",
-      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics() +
-            record_metrics()),
-      table(fleet::RouteMetrics().text()), table(fleet::PickMetrics().text(fleet::FleetView{})));
+      table(Metrics("model", 1).text(engines, info) +
+            Accounts({.prices = Prices{.currency = "EUR"}}).metrics() + compute_metrics(engines) + HttpMetrics().text() +
+            process_metrics() + record_metrics()),
+      table(fleet::RouteMetrics().text() +
+            Accounts({.prices = Prices{.currency = "EUR"}}, "octavo_route").metrics()), table(fleet::PickMetrics().text(fleet::FleetView{})));
 }
 
 }  // namespace octavo

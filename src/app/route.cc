@@ -41,6 +41,7 @@ struct PodFlags {
 struct RouteCommand {
   std::string tokenizer_path;
   std::string tenants;
+  std::string prices;
   std::string warm_from;
   RouterOptions options;
   fleet::BatchOptions batches;
@@ -225,6 +226,10 @@ constexpr RouteFlag kClientFlags[] = {
     {"--tenants", flag::to<&RouteCommand::tenants>,
      "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
      "maxConcurrentRequests of each"},
+    {"--access-log", flag::to<&RouteCommand::options, &RouterOptions::accounts, &AccountOptions::access_log>,
+     "File to which a line of JSON is appended for each request with a cost: tenant, time, tokens and cost"},
+    {"--prices", flag::to<&RouteCommand::prices>,
+     "File of prices per unit of cost, YAML or JSON: costs are also reported as money"},
     {"--batch-dir", flag::to<&RouteCommand::batches, &fleet::BatchOptions::folder>,
      "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
      "missing, for one router. Their requests are last in the queue (--queue-size), at most 16 run for each "
@@ -326,6 +331,9 @@ Result<> route(RouteCommand& c) {
   }
   if (!c.tenants.empty()) {
     TRY(o.tenants, fleet::read_tenants_file(c.tenants));
+  }
+  if (!c.prices.empty()) {
+    TRY(o.accounts.prices, read_prices_file(c.prices));
   }
   if (!c.warm_from.empty()) {
     auto url = http::parse_url(c.warm_from);

@@ -74,7 +74,7 @@ std::string cost_text(const AnswerCost& cost);
 std::optional<AnswerCost> parse_cost_text(std::string_view text);
 
 // Request header with which gateways and routers ask for the cost ("1"), and response header with the cost.
-// In a stream of server-sent events the cost is a comment before the last event.
+// In a stream of server-sent events the cost is a comment after the last event: ": X-Octavo-Cost: ..".
 inline constexpr std::string_view kCostHeader = "X-Octavo-Cost";
 
 }  // namespace octavo

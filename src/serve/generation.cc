@@ -66,6 +66,7 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
       submission_(service_->engine),
       exchange_(std::move(exchange)),
       unfinished_runs_(plan_.prompts.size()),
+      unfinished_answers_(static_cast<int>(plan_.prompts.size()) * plan_.request.sampling.n),
       written_us_(now_us()) {
   const int n = plan_.request.sampling.n;
   if (streaming() && plan_.request.stream.include_progress)
@@ -315,7 +316,12 @@ void Generation::take(Mail&& mail, std::string& out) {
       last = *done;
   }
   const bool refused = error && error->code == ErrorCode::invalid_argument;
-  if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
+  const bool all_ended = ended && --unfinished_answers_ == 0;
+  if (ended && !refused) {
+    service_->accounts.charge(plan_.account.tenant, choice.cost, all_ended ? 1 : 0);
+    record_end(engine, run, choice, *ended, times, mail.at_us);
+  }
+  if (all_ended) log_end(*ended, mail.at_us);
   if (!last) return;
   // Recorded before the answer is sent, so that a client with a complete answer finds it in the metrics.
   const auto concluded = within_memory([&]() -> Result<> {
@@ -354,6 +360,7 @@ void Generation::measure(Run& run, Choice& choice, Mail& mail) {
   Output& output = mail.output;
   run.cached_tokens = std::max(run.cached_tokens, output.cached_tokens);
   choice.preemptions = output.preemptions;
+  if (output.finished || !output.token_ids.empty()) choice.cost = output.cost;
   if (!output.prompt_logprobs.empty()) run.echoed.logprobs = std::move(output.prompt_logprobs);
   if (output.token_ids.empty()) return;
   if (choice.last_output_us == 0)
@@ -383,6 +390,31 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
     service_->options.observe.tracer->record(to_span(span_of(run, choice, reason, times, at_us)));
 }
 
+AnswerCost Generation::cost() const {
+  AnswerCost sum;
+  for (const Run& run : runs_)
+    for (const Choice& choice : run.choices) sum += choice.cost;
+  return sum;
+}
+
+void Generation::log_end(FinishReason reason, std::int64_t at_us) const {
+  std::int64_t prompt_tokens = 0;
+  for (const Run& run : runs_) prompt_tokens += run.echoed.tokens;
+  service_->accounts.log({.id = plan_.request.request_id,
+                          .tenant = plan_.account.tenant,
+                          .path = plan_.account.path,
+                          .model = plan_.request.model,
+                          .finish = name(runs_.front().choices.front().told.value_or(reason)),
+                          .prompt_tokens = prompt_tokens,
+                          .answers = static_cast<int>(runs_.size()) * plan_.request.sampling.n,
+                          .seconds = seconds(at_us - plan_.arrived_us),
+                          .cost = cost()});
+}
+
+void Generation::add_cost_header(http::Response& response) const {
+  if (plan_.account.in_header) response.headers.set(std::string(kCostHeader), cost_text(cost()));
+}
+
 AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,
                                const RequestTimes& times, std::int64_t at_us) const {
   const SamplingParams& sampling = plan_.request.sampling;
@@ -397,6 +429,7 @@ AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReaso
           .generation_tokens = choice.processor.tokens(),
           .finish_reason = name(reason),
           .times = times,
+          .cost = choice.cost,
           .arrived_us = plan_.arrived_us,
           .finished_us = at_us};
 }
@@ -444,6 +477,8 @@ void Generation::conclude(std::string& out) {
   concluded_ = true;
   if (streaming()) {
     out += plan_.reply->close(usage());
+    if (plan_.account.in_header && plan_.reply->stream_type().starts_with("text/event-stream"))
+      out += fmt::format(": {}: {}\n\n", kCostHeader, cost_text(cost()));
     return;
   }
   std::vector<AnswerPart> parts;
@@ -456,6 +491,7 @@ void Generation::conclude(std::string& out) {
   http::Response response{.content_type = std::string(plan_.reply->content_type()),
                           .body = plan_.reply->whole(parts, prompts, total)};
   if (total.times) response.headers.add("Server-Timing", openai::server_timing(*total.times));
+  add_cost_header(response);
   respond(std::move(response));
 }
 
@@ -468,7 +504,11 @@ void Generation::fail(const Error& error, std::string& out) {
       for (Choice& choice : run.choices)
         if (choice.opened) send_kept(choice, out);
   const std::string events = plan_.reply->failed(error);
-  if (!stream_open_) return respond(plan_.error_response(error));
+  if (!stream_open_) {
+    http::Response response = plan_.error_response(error);
+    add_cost_header(response);
+    return respond(std::move(response));
+  }
   out += events;
 }
 
@@ -494,6 +534,10 @@ openai::Usage Generation::usage() const {
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
   const bool shown = service_->options.features.request_metrics || plan_.reply->shows_times();
   if (shown && single) usage.times = runs_.front().choices.front().times;
+  if (plan_.request.report.cost) {
+    usage.cost = cost();
+    usage.prices = service_->accounts.prices();
+  }
   return usage;
 }
 

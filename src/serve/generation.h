@@ -54,6 +54,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     std::int64_t last_output_us = 0;
     RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
+    AnswerCost cost{};
     bool opened = false;
   };
   struct Run {  // state of one prompt
@@ -85,6 +86,9 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void measure(Run& run, Choice& choice, Mail& mail);
   void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                   const RequestTimes& times, std::int64_t at_us);
+  AnswerCost cost() const;
+  void log_end(FinishReason reason, std::int64_t at_us) const;
+  void add_cost_header(http::Response& response) const;
   AnswerSpan span_of(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,
                      std::int64_t at_us) const;
   void emit(Run& run, Choice& choice, openai::AnswerPart&& part, std::string& out);
@@ -109,6 +113,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   std::vector<Mail> batch_;                   // outputs taken from the mailbox
   std::size_t next_ = 0;                      // index of the next output in batch_
   std::size_t unfinished_runs_;
+  int unfinished_answers_;  // number of answers that the engine has not ended
   bool concluded_ = false;
   bool stream_open_ = false;
   std::int64_t written_us_;  // time when the stream last sent bytes

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "media/processor_config.h"
+#include "serve/accounts.h"
 #include "serve/admission.h"
 #include "serve/mcp/options.h"
 #include "serve/media_fetch.h"
@@ -92,6 +93,7 @@ struct ServeOptions {
   ServeFeatures features{};
   AccessOptions access{};
   ObserveOptions observe{};
+  AccountOptions accounts{};
 
   std::vector<TokenId> eos_ids{};      // tokens that end an answer unless ignore_eos is set; sorted
   std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect

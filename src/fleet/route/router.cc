@@ -168,6 +168,7 @@ struct Router::State {
         tokens(std::move(t)),
         keys(all_keys(options)),
         tenants(options.tenants),
+        accounts(options.accounts, "octavo_route"),
         client(std::make_unique<http::AsyncClient>(
             http::AsyncClientOptions{.threads = options.http.threads, .tls = std::move(tls)})),
         monitor(*balancer, options, client->next_loop()),
@@ -185,7 +186,8 @@ struct Router::State {
         queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue)
                                      : nullptr),
         context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
-                retries, stored,    admission, queue.get(), readers} {}
+                retries, stored,    admission, queue.get(), accounts,
+                readers} {}
   ~State() {
     // Stops new requests, then running calls, before the members that they use end.
     server.reset();
@@ -206,6 +208,7 @@ struct Router::State {
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
   Tenants tenants;
+  Accounts accounts;
   std::unique_ptr<http::AsyncClient> client;
   Monitor monitor;
   WarmStart warm_start;
@@ -247,7 +250,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (tenant && !is_public(request) && !is_for_tenants(request))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
   if (auto answer = admin_answer(context, request)) {
-    if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
+    if (request.path == "/metrics")
+      answer->body += tenants.metrics() + accounts.metrics() + (queue ? queue->metrics() : "");
     return exchange->respond(*std::move(answer));
   }
   if (asks_for_websocket(request)) return exchange->respond(no_websocket());
@@ -291,6 +295,7 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const Batch
   http.admit = [state = state.get()](const http::Request& request) {
     return unauthorized(state->keys, request);
   };
+  TRY_VOID(state->accounts.open());
   state->monitor.start();
   if (store)
     state->batches =

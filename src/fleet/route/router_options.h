@@ -17,6 +17,7 @@
 #include "http/server.h"
 #include "http/tls.h"
 #include "http/url.h"
+#include "serve/accounts.h"
 #include "trace/tracer.h"
 
 namespace octavo {
@@ -109,6 +110,7 @@ struct RouterOptions {
   TraceOptions trace = {};
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // clients with separate keys and limits
+  AccountOptions accounts = {};
   http::ServerOptions http = {};
 };
 
