@@ -137,12 +137,8 @@ class Replay {
     const auto found = jobs_.find(arrival.job);
     Job& job = found->second;
     const Output& output = arrival.output;
-    auto answer = std::ranges::find(job.answers, output.index, &RecordedAnswer::index);
-    if (answer == job.answers.end()) answer = job.answers.insert(answer, {.index = output.index});
-    answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
-    if (!output.pooled.empty()) answer->hash = hash_of(output.pooled);
+    add_output(output, job.answers);
     if (!output.finished) return;
-    answer->finish = name(*output.finished);
     if (output.error) job.error = output.error;
     if (--job.unfinished > 0) return;
     job.error ? refuse(job.place, *job.error) : judge(job);

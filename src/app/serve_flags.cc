@@ -239,6 +239,9 @@ constexpr ServeFlag kRecordFlags[] = {
     {"--record-bytes", flag::to<record_of, &RecordOptions::bytes_max>,
      "Maximum bytes of all files in --record; the oldest are deleted",
      flag::range(RecordOptions::kBytesMin, std::int64_t{1} << 50)},
+    {"--record-media", flag::to<record_of, &RecordOptions::media>,
+     "Record images, videos, sounds and embeddings of prompts, so that `octavo replay` can compute these "
+     "requests: a record has the decoded pixels or numbers"},
     {"--record-hashes-only", flag::to<record_of, &RecordOptions::hashes_only>,
      "Record hashes instead of token ids, parameters and grammars; such records cannot be replayed"},
 };

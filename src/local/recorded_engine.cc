@@ -74,6 +74,7 @@ Result<std::unique_ptr<EngineClient>> record_requests(std::unique_ptr<EngineClie
                                                       const EngineOptions& options,
                                                       const RecordOptions& record) {
   TRY(RecordedEngine recorded, recorded_engine(options, engine->info()));
+  recorded.media = record.media && !record.hashes_only;
   TRY(auto log, RecordLog::open(record));
   log_info("recording requests in {}, weights {}", record.dir, recorded.identity.weights);
   return std::make_unique<RecordingEngine>(std::move(engine), std::move(log), std::move(recorded));
