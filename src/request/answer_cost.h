@@ -33,7 +33,7 @@ inline constexpr std::size_t kCostUnits = 14;
 struct CostField {
   std::string_view name;    // in JSON, headers, logs, traces and price files
   std::string_view metric;  // in names of metrics, in Prometheus' base units
-  double scale;             // of one unit in the metric's base unit
+  double per_base;          // number of units in a base unit
   std::string_view help;    // for metrics
 };
 inline constexpr std::array<CostField, kCostUnits> kCostFields{{
@@ -48,10 +48,10 @@ inline constexpr std::array<CostField, kCostUnits> kCostFields{{
     {"draft_tokens", "draft_tokens", 1, "Draft tokens verified"},
     {"draft_tokens_accepted", "draft_tokens_accepted", 1, "Draft tokens accepted"},
     {"kv_bytes_loaded", "kv_bytes_loaded", 1, "Bytes of KV blocks loaded from another engine or a tier"},
-    {"kv_block_nanoseconds", "kv_block_seconds", 1e-9, "KV blocks held, times seconds"},
-    {"compute_nanoseconds", "compute_seconds", 1e-9, "Share of the time of the engine's steps"},
-    {"encode_nanoseconds", "encode_seconds", 1e-9, "Time to encode images, sounds and source texts"},
-    {"energy_microjoules", "energy_joules", 1e-6, "Share of the processors' energy (RAPL)"},
+    {"kv_block_nanoseconds", "kv_block_seconds", 1e9, "KV blocks held, times seconds"},
+    {"compute_nanoseconds", "compute_seconds", 1e9, "Share of the time of the engine's steps"},
+    {"encode_nanoseconds", "encode_seconds", 1e9, "Time to encode images, sounds and source texts"},
+    {"energy_microjoules", "energy_joules", 1e6, "Share of the processors' energy (RAPL)"},
 }};
 
 struct AnswerCost {

@@ -46,9 +46,10 @@ Result<Prices> read_prices(const json::value& file) {
   if (units == nullptr || units->empty()) return invalid("prices", "must name the price of a unit");
   openai::Fields of_units(*units, "prices.");
   for (std::size_t i = 0; i < kCostUnits; ++i) {
-    const std::string name(kCostFields[i].name);
+    const std::string_view name = kCostFields[i].name;
     TRY_VOID(of_units.number(name, prices.per_unit[i]));
-    if (prices.per_unit[i] < 0) return invalid("prices." + name, "is {}: must be at least 0", prices.per_unit[i]);
+    if (prices.per_unit[i] < 0)
+      return invalid(of_units.full_name(name), "is {}: must be at least 0", prices.per_unit[i]);
   }
   for (const openai::Fields* each : {&fields, &of_units})
     if (const auto unknown = each->unread(); !unknown.empty())
@@ -115,7 +116,7 @@ std::string TenantCosts::metrics(const std::optional<Prices>& prices) const {
           [](const Sum& sum) { return sum.requests; });
   for (std::size_t i = 0; i < kCostUnits; ++i)
     counter(kCostFields[i].metric, kCostFields[i].help, "", [i](const Sum& sum) {
-      return static_cast<double>(sum.cost.units[i]) * kCostFields[i].scale;
+      return static_cast<double>(sum.cost.units[i]) / kCostFields[i].per_base;
     });
   if (prices)
     counter("money", "Cost at the prices of --prices",
@@ -164,7 +165,7 @@ std::string compute_metrics(std::span<const EngineStats> engines) {
     fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} counter\n", name, help, name);
     for (const EngineStats& engine : engines)
       fmt::format_to(std::back_inserter(out), "{}{{engine=\"{}\"}} {}\n", name, engine.engine,
-                     static_cast<double>(engine.costs.*value) * 1e-9);
+                     static_cast<double>(engine.costs.*value) / 1e9);
   };
   counter("octavo_engine_compute_seconds_total", "Time of the engine's steps.", &CostStats::compute_ns);
   counter("octavo_engine_unassigned_seconds_total",

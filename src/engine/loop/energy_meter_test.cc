@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text << '\n'; }
+void write_line(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text << '\n'; }
 
 void add_domain(const std::filesystem::path& folder, const std::string& domain, const std::string& name,
                 std::int64_t microjoules) {
   std::filesystem::create_directories(folder / domain);
-  write(folder / domain / "name", name);
-  write(folder / domain / "energy_uj", std::to_string(microjoules));
-  write(folder / domain / "max_energy_range_uj", "1000000000");
+  write_line(folder / domain / "name", name);
+  write_line(folder / domain / "energy_uj", std::to_string(microjoules));
+  write_line(folder / domain / "max_energy_range_uj", "1000000000");
 }
 
 TEST(EnergyMeter, WithoutCountersThePowerIsUnknown) {
@@ -36,9 +36,9 @@ TEST(EnergyMeter, SumsThePackagesAndFollowsACounterThatStartsAgain) {
   EnergyMeter meter(folder.path());
   ASSERT_TRUE(meter.readable());
   EXPECT_EQ(meter.microjoules_per_ns(kSecond), 0);
-  write(folder.path() / "intel-rapl:0/energy_uj", "40000100");  // 40 J
-  write(folder.path() / "intel-rapl:1/energy_uj", "1000000");   // 2 J
-  write(folder.path() / "intel-rapl:0:0/energy_uj", "40000000");
+  write_line(folder.path() / "intel-rapl:0/energy_uj", "40000100");  // 40 J
+  write_line(folder.path() / "intel-rapl:1/energy_uj", "1000000");   // 2 J
+  write_line(folder.path() / "intel-rapl:0:0/energy_uj", "40000000");
   EXPECT_EQ(meter.microjoules_per_ns(kSecond + EnergyMeter::kSampleNs - 1), 0);
   EXPECT_DOUBLE_EQ(meter.microjoules_per_ns(2 * kSecond), 42e6 / 1e9);
 }

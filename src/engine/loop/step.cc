@@ -26,7 +26,7 @@ Result<bool> StepLoop::run_one() {
   if (!plan_.empty()) {
     TRY(launched, launch());
     if (executor_.pools()) {
-      TRY_VOID(commit_pooled(*std::move(launched)));
+      TRY_VOID(commit_pooled(*launched));
       return true;
     }
   }
@@ -124,7 +124,7 @@ Result<> StepLoop::commit() {
   CHECK(results.size() == rows_.size(), "{} results for {} rows", results.size(), rows_.size());
   const std::int64_t computed_ns = now_ns();
   const std::int64_t now = computed_ns / 1000;
-  note_computed(std::move(*flying_), computed_ns);
+  note_computed(*flying_, computed_ns);
   drafting_.drop_rejected(rows_, results);
   drafting_.note_texts(plan_, batch_, rows_, results);
   // Non-finite logits end their request before collect(), so that other requests do not share its blocks.
@@ -142,16 +142,16 @@ Result<> StepLoop::commit() {
   return drafting_.propose(static_cast<int>(plan_.sequences.size()));
 }
 
-Result<> StepLoop::commit_pooled(Flight&& flight) {
+Result<> StepLoop::commit_pooled(Flight& flight) {
   TRY(const std::span<const float> numbers, pooling_.compute(plan_));
   const std::int64_t computed_ns = now_ns();
   const std::int64_t now = computed_ns / 1000;
-  note_computed(std::move(flight), computed_ns);
+  note_computed(flight, computed_ns);
   pooling_.commit(plan_, numbers, now);
   return {};
 }
 
-void StepLoop::note_computed(Flight&& flight, std::int64_t now_ns) {
+void StepLoop::note_computed(Flight& flight, std::int64_t now_ns) {
   drafting_.note_computed(records_.computed(flight.step, flight.record, flight.began_us, now_ns / 1000));
   costs_.computed(std::move(flight.parts), now_ns);
 }

@@ -91,8 +91,8 @@ class StepLoop {
   Result<> sample(Flight&& flight);
   void choose_rows();
   Result<> commit();
-  Result<> commit_pooled(Flight&& flight);
-  void note_computed(Flight&& flight, std::int64_t now_ns);
+  Result<> commit_pooled(Flight& flight);
+  void note_computed(Flight& flight, std::int64_t now_ns);
   void commit_result(std::size_t row, SampledToken&& result, std::int64_t now_us);
   bool commit_token(std::size_t row, SampledToken&& result, std::int64_t now_us);
   bool reports(const RowOwner& owner) const;

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-constexpr double kNewest = 0.1;                // weight of the last step in a running mean
+constexpr double kLatestShare = 0.1;             // weight of the last step in a running mean
 constexpr double kOperationsPerByte = 16;      // before steps of both kinds are measured
 constexpr int kFewTokens = 8, kManyTokens = 64;  // steps with fewer wait for memory, with more for arithmetic
 
@@ -25,7 +25,7 @@ StepWork work_of(std::span<const StepPart> parts) {
   return work;
 }
 
-void mix(double& mean, double value) { mean = mean == 0 ? value : mean + kNewest * (value - mean); }
+void add_to_mean(double& mean, double value) { mean = mean == 0 ? value : mean + kLatestShare * (value - mean); }
 
 }  // namespace
 
@@ -87,8 +87,8 @@ void StepWeights::note(std::span<const StepPart> parts, std::int64_t nanoseconds
   const auto tokens = static_cast<double>(all.tokens);
   const auto ns = static_cast<double>(nanoseconds);
   if (figures_.operations_per_token <= 0 || figures_.weight_bytes <= 0) return;
-  if (all.tokens <= kFewTokens) mix(ns_per_byte_, ns / bytes(tokens, static_cast<double>(all.kv_tokens)));
-  if (all.tokens >= kManyTokens) mix(ns_per_operation_, ns / operations(tokens, static_cast<double>(all.pairs)));
+  if (all.tokens <= kFewTokens) add_to_mean(ns_per_byte_, ns / bytes(tokens, static_cast<double>(all.kv_tokens)));
+  if (all.tokens >= kManyTokens) add_to_mean(ns_per_operation_, ns / operations(tokens, static_cast<double>(all.pairs)));
 }
 
 std::vector<StepPart> StepCosts::parts_of(const StepPlan& plan, std::int64_t now_ns) {

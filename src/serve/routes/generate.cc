@@ -124,9 +124,11 @@ RequestAccount account_of(const Service& service, const http::Request& request) 
       access.client_header.empty() ? std::nullopt : request.headers.find(access.client_header);
   RequestAccount account{.path = request.path,
                          .in_header = request.headers.find(kCostHeader) == std::string_view("1")};
-  if (request.origin != http::Request::Origin::client)
-    account.tenant = client.size() > kLine.size() ? "tenant-" + client.substr(kLine.size(), 12) : kAnonymous;
-  else if (named && http::equal_ignoring_case(access.client_header, kTenantHeader))
+  if (request.origin != http::Request::Origin::client) {
+    if (client.size() > kLine.size()) account.tenant = "tenant-" + client.substr(kLine.size(), 12);
+    return account;
+  }
+  if (named && http::equal_ignoring_case(access.client_header, kTenantHeader))
     account.tenant = tenant_label(*named);
   else if (named || !access.api_keys.empty())
     account.tenant = hashed_tenant(client);
