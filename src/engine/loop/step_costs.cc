@@ -38,10 +38,9 @@ void divide(std::int64_t amount, std::span<const double> weights, std::span<std:
   for (std::size_t i = 0; i < weights.size(); ++i) {
     sum += weights[i];
     const bool last = i + 1 == weights.size();
-    const std::int64_t until =
-        last       ? amount
-        : all <= 0 ? 0
-                   : std::clamp(std::llround(static_cast<double>(amount) * (sum / all)), given, amount);
+    std::int64_t until = last ? amount : 0;
+    if (!last && all > 0) until = std::llround(static_cast<double>(amount) * (sum / all));
+    until = std::clamp(until, given, amount);
     shares[i] = until - given;
     given = until;
   }
