@@ -47,8 +47,7 @@ Result<fleet::Trace> read_recorded_traffic(const std::string& path, int block_to
   while (auto line = reader.next()) {
     if (!line->record) return invalid("trace", "{}: {}", line->place, line->record.error().message);
     const Record& record = *line->record;
-    if (!record.request)
-      return invalid("trace", "{}: has only hashes (--record-hashes-only)", line->place);
+    if (!record.request) return invalid("trace", "{}: has only hashes (--record-hashes-only)", line->place);
     const auto first_block = static_cast<std::uint32_t>(trace.blocks.size());
     numbers.append(record.request->prompt, trace.blocks);
     for (const RecordedAnswer& answer : record.answers)

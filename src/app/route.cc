@@ -26,6 +26,7 @@ namespace {
 
 using fleet::DisaggregationOptions;
 using fleet::HealthOptions;
+using fleet::ObserveOptions;
 using fleet::PeerOptions;
 using fleet::RetryOptions;
 using fleet::RouterOptions;
@@ -226,7 +227,9 @@ constexpr RouteFlag kClientFlags[] = {
     {"--tenants", flag::to<&RouteCommand::tenants>,
      "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
      "maxConcurrentRequests of each"},
-    {"--access-log", flag::to<&RouteCommand::options, &RouterOptions::accounts, &AccountOptions::access_log>,
+    {"--access-log",
+     flag::to<&RouteCommand::options, &RouterOptions::observe, &ObserveOptions::accounts,
+              &AccountOptions::access_log>,
      "File to which a line of JSON is appended for each request with a cost: tenant, time, tokens and cost"},
     {"--prices", flag::to<&RouteCommand::prices>,
      "File of prices per unit of cost, YAML or JSON: costs are also reported as money"},
@@ -333,7 +336,7 @@ Result<> route(RouteCommand& c) {
     TRY(o.tenants, fleet::read_tenants_file(c.tenants));
   }
   if (!c.prices.empty()) {
-    TRY(o.accounts.prices, read_prices_file(c.prices));
+    TRY(o.observe.accounts.prices, read_prices_file(c.prices));
   }
   if (!c.warm_from.empty()) {
     auto url = http::parse_url(c.warm_from);
@@ -343,7 +346,7 @@ Result<> route(RouteCommand& c) {
     o.warm_from = *std::move(url);
   }
   TRY_VOID(read_discovery(c));
-  TRY(o.trace.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
+  TRY(o.observe.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
   const std::string policy = o.policy;
   const std::size_t named = o.workers.urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers = o.workers.discovered.empty()

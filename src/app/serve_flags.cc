@@ -66,7 +66,7 @@ Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
 }
 
 Result<> take_prices(const std::string& path, ServeCommand& c) {
-  TRY(c.runtime.serve.accounts.prices, read_prices_file(path));
+  TRY(c.runtime.serve.observe.accounts.prices, read_prices_file(path));
   return {};
 }
 
@@ -77,7 +77,7 @@ openai::RequestRules& rules_of(ServeCommand& c) { return c.runtime.serve.rules; 
 ServeFeatures& features_of(ServeCommand& c) { return c.runtime.serve.features; }
 AccessOptions& access_of(ServeCommand& c) { return c.runtime.serve.access; }
 ObserveOptions& observe_of(ServeCommand& c) { return c.runtime.serve.observe; }
-AccountOptions& accounts_of(ServeCommand& c) { return c.runtime.serve.accounts; }
+AccountOptions& accounts_of(ServeCommand& c) { return c.runtime.serve.observe.accounts; }
 RecordOptions& record_of(ServeCommand& c) { return c.runtime.record; }
 http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 

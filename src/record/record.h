@@ -41,8 +41,7 @@ struct Record {
   std::string adapter{};  // hash of the adapter's files; "": no adapter
   std::int64_t prompt_tokens = 0;
   std::string request_hash{};  // SHA-256 of the JSON text of `request`
-  std::optional<Request>
-      request{};  // `entropy` is set. nullopt if only hashes are recorded
+  std::optional<Request> request{};  // `entropy` is set. nullopt if only hashes are recorded
   std::vector<RecordedAnswer> answers{};
 };
 

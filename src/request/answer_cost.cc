@@ -39,7 +39,8 @@ std::optional<AnswerCost> parse_cost_text(std::string_view text) {
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
     if (error != std::errc() || end != number.data() + number.size() || value < 0) return std::nullopt;
     const auto field = std::ranges::find(kCostFields, entry.substr(0, equals), &CostField::name);
-    if (field != kCostFields.end()) cost.units[static_cast<std::size_t>(field - kCostFields.begin())] += value;
+    if (field != kCostFields.end())
+      cost.units[static_cast<std::size_t>(field - kCostFields.begin())] += value;
   }
   return cost;
 }

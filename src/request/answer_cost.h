@@ -1,4 +1,4 @@
-// What an answer has cost: one integer for each unit. The engine counts them (engine/loop/step_costs.h);
+// The cost of an answer: one integer for each unit. The engine counts them (engine/loop/step_costs.h);
 // servers and routers add and report them.
 #pragma once
 
@@ -42,8 +42,7 @@ inline constexpr std::array<CostField, kCostUnits> kCostFields{{
     {"prompt_tokens_from_peer", "prompt_tokens_from_peer", 1, "Prompt tokens loaded from another engine"},
     {"prompt_tokens_from_host", "prompt_tokens_from_host", 1, "Prompt tokens loaded from host memory"},
     {"prompt_tokens_from_disk", "prompt_tokens_from_disk", 1, "Prompt tokens loaded from a disk or store"},
-    {"tokens_recomputed", "tokens_recomputed", 1,
-     "Tokens computed again after a preemption or a restart"},
+    {"tokens_recomputed", "tokens_recomputed", 1, "Tokens computed again after a preemption or a restart"},
     {"output_tokens", "output_tokens", 1, "Output tokens"},
     {"draft_tokens", "draft_tokens", 1, "Draft tokens verified"},
     {"draft_tokens_accepted", "draft_tokens_accepted", 1, "Draft tokens accepted"},

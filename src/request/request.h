@@ -13,8 +13,8 @@
 #include "grammar/grammar_source.h"
 #include "request/answer_cost.h"
 #include "request/cache_identity.h"
-#include "request/media_part.h"
 #include "request/kv_transfer.h"
+#include "request/media_part.h"
 #include "request/pooling.h"
 #include "request/sampling_params.h"
 

@@ -115,9 +115,8 @@ std::string TenantCosts::metrics(const std::optional<Prices>& prices) const {
   counter("finished_requests", "Requests whose answers have all ended", "",
           [](const Sum& sum) { return sum.requests; });
   for (std::size_t i = 0; i < kCostUnits; ++i)
-    counter(kCostFields[i].metric, kCostFields[i].help, "", [i](const Sum& sum) {
-      return static_cast<double>(sum.cost.units[i]) / kCostFields[i].per_base;
-    });
+    counter(kCostFields[i].metric, kCostFields[i].help, "",
+            [i](const Sum& sum) { return static_cast<double>(sum.cost.units[i]) / kCostFields[i].per_base; });
   if (prices)
     counter("money", "Cost at the prices of --prices",
             fmt::format(",currency=\"{}\"", escaped_label(prices->currency)),

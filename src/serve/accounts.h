@@ -1,4 +1,4 @@
-// What requests have cost, by tenant: metrics, the access log, and money.
+// Costs of requests by tenant: metrics, the access log, and money.
 #pragma once
 
 #include <array>
@@ -70,7 +70,7 @@ class TenantCosts {
 };
 
 struct AccountOptions {
-  std::string access_log{};         // file; "": none
+  std::string access_log{};  // file; "": none
   std::optional<Prices> prices{};
 };
 
@@ -80,7 +80,7 @@ struct AccessEntry {
   std::string_view finish{};  // finish reason of the first answer; "": unknown
   int status = 0;             // HTTP status; 0: unknown
   std::int64_t prompt_tokens = 0;
-  int answers = 0;            // 0: unknown
+  int answers = 0;     // 0: unknown
   double seconds = 0;  // from the arrival to the end
   AnswerCost cost;
 };

@@ -66,7 +66,6 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
       submission_(service_->engine),
       exchange_(std::move(exchange)),
       unfinished_runs_(plan_.prompts.size()),
-      unfinished_answers_(static_cast<int>(plan_.prompts.size()) * plan_.request.sampling.n),
       written_us_(now_us()) {
   const int n = plan_.request.sampling.n;
   if (streaming() && plan_.request.stream.include_progress)
@@ -316,12 +315,9 @@ void Generation::take(Mail&& mail, std::string& out) {
       last = *done;
   }
   const bool refused = error && error->code == ErrorCode::invalid_argument;
-  const bool all_ended = ended && --unfinished_answers_ == 0;
-  if (ended && !refused) {
-    service_->accounts.charge(plan_.account.tenant, choice.cost, all_ended ? 1 : 0);
-    record_end(engine, run, choice, *ended, times, mail.at_us);
-  }
-  if (all_ended) log_end(*ended, mail.at_us);
+  choice.ended = ended.has_value();
+  if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
+  if (ended && all_ended()) log_end(*ended, mail.at_us);
   if (!last) return;
   // Recorded before the answer is sent, so that a client with a complete answer finds it in the metrics.
   const auto concluded = within_memory([&]() -> Result<> {
@@ -368,70 +364,6 @@ void Generation::measure(Run& run, Choice& choice, Mail& mail) {
   else
     service_->metrics.token_gap(output.engine, seconds(mail.at_us - choice.last_output_us));
   choice.last_output_us = mail.at_us;
-}
-
-void Generation::record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
-                            const RequestTimes& times, std::int64_t at_us) {
-  const SamplingParams& sampling = plan_.request.sampling;
-  // For an answer that ended at a stop string, the engine reports `abort`. The reason that the client got is
-  // recorded.
-  reason = choice.told.value_or(reason);
-  service_->metrics.answer_ended({.engine = engine,
-                                  .reason = reason,
-                                  .prompt_tokens = run.echoed.tokens,
-                                  .cached_tokens = run.cached_tokens,
-                                  .generation_tokens = choice.processor.tokens(),
-                                  .max_tokens = sampling.max_tokens.value_or(0),
-                                  .n = sampling.n,
-                                  .preemptions = choice.preemptions,
-                                  .times = times,
-                                  .finished_us = at_us});
-  if (service_->options.observe.tracer)
-    service_->options.observe.tracer->record(to_span(span_of(run, choice, reason, times, at_us)));
-}
-
-AnswerCost Generation::cost() const {
-  AnswerCost sum;
-  for (const Run& run : runs_)
-    for (const Choice& choice : run.choices) sum += choice.cost;
-  return sum;
-}
-
-void Generation::log_end(FinishReason reason, std::int64_t at_us) const {
-  std::int64_t prompt_tokens = 0;
-  for (const Run& run : runs_) prompt_tokens += run.echoed.tokens;
-  service_->accounts.log({.id = plan_.request.request_id,
-                          .tenant = plan_.account.tenant,
-                          .path = plan_.account.path,
-                          .model = plan_.request.model,
-                          .finish = name(runs_.front().choices.front().told.value_or(reason)),
-                          .prompt_tokens = prompt_tokens,
-                          .answers = static_cast<int>(runs_.size()) * plan_.request.sampling.n,
-                          .seconds = seconds(at_us - plan_.arrived_us),
-                          .cost = cost()});
-}
-
-void Generation::add_cost_header(http::Response& response) const {
-  if (plan_.account.in_header) response.headers.set(std::string(kCostHeader), cost_text(cost()));
-}
-
-AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,
-                               const RequestTimes& times, std::int64_t at_us) const {
-  const SamplingParams& sampling = plan_.request.sampling;
-  return {.context = plan_.trace,
-          .request_id = plan_.request.request_id,
-          .model = plan_.request.model,
-          .max_tokens = sampling.max_tokens.value_or(0),
-          .temperature = sampling.temperature,
-          .top_p = sampling.top_p,
-          .n = sampling.n,
-          .prompt_tokens = run.echoed.tokens,
-          .generation_tokens = choice.processor.tokens(),
-          .finish_reason = name(reason),
-          .times = times,
-          .cost = choice.cost,
-          .arrived_us = plan_.arrived_us,
-          .finished_us = at_us};
 }
 
 void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& out) {
@@ -536,7 +468,7 @@ openai::Usage Generation::usage() const {
   if (shown && single) usage.times = runs_.front().choices.front().times;
   if (plan_.request.report.cost) {
     usage.cost = cost();
-    usage.prices = service_->accounts.prices();
+    usage.prices = service_->metrics.accounts.prices();
   }
   return usage;
 }

@@ -55,6 +55,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
     AnswerCost cost{};
+    bool ended = false;  // the engine has ended the answer
     bool opened = false;
   };
   struct Run {  // state of one prompt
@@ -86,6 +87,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void measure(Run& run, Choice& choice, Mail& mail);
   void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                   const RequestTimes& times, std::int64_t at_us);
+  bool all_ended() const;
   AnswerCost cost() const;
   void log_end(FinishReason reason, std::int64_t at_us) const;
   void add_cost_header(http::Response& response) const;
@@ -113,7 +115,6 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   std::vector<Mail> batch_;                   // outputs taken from the mailbox
   std::size_t next_ = 0;                      // index of the next output in batch_
   std::size_t unfinished_runs_;
-  int unfinished_answers_;  // number of answers that the engine has not ended
   bool concluded_ = false;
   bool stream_open_ = false;
   std::int64_t written_us_;  // time when the stream last sent bytes

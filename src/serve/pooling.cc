@@ -41,15 +41,16 @@ Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::
       unfinished_(plan_.texts.size()) {}
 
 void Pooling::log_end(FinishReason reason) const {
-  service_->accounts.log({.id = plan_.request_id,
-                          .tenant = plan_.account.tenant,
-                          .path = plan_.account.path,
-                          .model = service_->options.rules.model_names.front(),
-                          .finish = name(reason),
-                          .prompt_tokens = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0}),
-                          .answers = static_cast<int>(lengths_.size()),
-                          .seconds = static_cast<double>(now_us() - arrived_us_) * 1e-6,
-                          .cost = cost_});
+  service_->metrics.accounts.log(
+      {.id = plan_.request_id,
+       .tenant = plan_.account.tenant,
+       .path = plan_.account.path,
+       .model = service_->options.rules.model_names.front(),
+       .finish = name(reason),
+       .prompt_tokens = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0}),
+       .answers = static_cast<int>(lengths_.size()),
+       .seconds = static_cast<double>(now_us() - arrived_us_) * 1e-6,
+       .cost = cost_});
 }
 
 Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
@@ -107,7 +108,7 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
     cost_ += cost;
     last = unfinished_ > 0 && --unfinished_ == 0;
   }
-  service_->accounts.charge(plan_.account.tenant, cost, last ? 1 : 0);
+  service_->metrics.accounts.charge(plan_.account.tenant, cost, last ? 1 : 0);
   if (last) log_end(reason);
   if (last) service_->delivery.post([self = shared_from_this()] { self->conclude(); });
 }

@@ -80,6 +80,7 @@ struct AccessOptions {
 struct ObserveOptions {
   std::shared_ptr<Tracer> tracer{};  // null: no spans
   StepTraceOptions step_trace{};
+  AccountOptions accounts{};
   bool log_requests = false;
   std::optional<int> max_log_len{};  // maximum bytes of a prompt in the log; nullopt: no limit
 };
@@ -93,7 +94,6 @@ struct ServeOptions {
   ServeFeatures features{};
   AccessOptions access{};
   ObserveOptions observe{};
-  AccountOptions accounts{};
 
   std::vector<TokenId> eos_ids{};      // tokens that end an answer unless ignore_eos is set; sorted
   std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect

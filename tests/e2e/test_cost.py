@@ -1,4 +1,4 @@
-"""What requests cost: usage.octavo, headers, metrics by tenant, the access log, and sums of `octavo route`."""
+"""Cost of requests: usage.octavo, headers, metrics by tenant, the access log, and sums of `octavo route`."""
 
 import concurrent.futures
 import json

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/draft/draft_policy.h"
+#include "engine/loop/answer_account.h"
 #include "engine/loop/guided_text.h"
 #include "request/engine_stats.h"
 #include "request/request.h"
@@ -24,34 +25,6 @@ namespace octavo {
 // An encoded image or sound. The answers that use it share it. It may be freed when no answer uses it.
 struct EncodedMedia {
   int place = -1;  // slot of MediaEncoder::begin_media
-};
-
-// Blocks that an answer holds, and the time for which they are counted.
-struct BlockTime {
-  int blocks = 0;
-  std::int64_t since_ns = 0;
-
-  // Adds the time up to now_ns to the cost.
-  void settle(std::int64_t now_ns, AnswerCost& cost) {
-    const std::int64_t passed = std::max<std::int64_t>(0, now_ns - since_ns);
-    if (blocks > 0) cost[CostUnit::kv_block_nanoseconds] += blocks * passed;
-    since_ns += passed;
-  }
-  void hold(int count, std::int64_t now_ns, AnswerCost& cost) {
-    settle(now_ns, cost);
-    blocks = count;
-  }
-};
-
-// Makes integers of a sum of fractions.
-struct WholeUnits {
-  double rest = 0;
-  std::int64_t take(double amount) {
-    rest += amount;
-    const auto whole = static_cast<std::int64_t>(rest);
-    rest -= static_cast<double>(whole);
-    return whole;
-  }
 };
 
 // State that the n answers of a request share.
@@ -81,7 +54,7 @@ struct Answer {
         sampling(params(), prompt_ids(), accepted->request.eos_ids, seed, vocab_size),
         thinking(accepted->request.thinking_budget),
         finish(accepted->request, context_tokens),
-        cost(begun.cost) {
+        account{.cost = begun.cost} {
     const std::span<const TokenId> tokens(so_far.tokens);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       sampling.append(tokens[i]);
@@ -90,7 +63,8 @@ struct Answer {
     }
     // The log-probabilities of the prompt were sent with the first token.
     if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
-    if (continues()) computed_until = static_cast<int>(accepted->request.prompt.size() + tokens.size());
+    if (continues())
+      account.computed_until = static_cast<int>(accepted->request.prompt.size() + tokens.size());
   }
 
   // Returns whether an engine that has died has counted the cost of the prompt already.
@@ -132,10 +106,7 @@ struct Answer {
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
-  AnswerCost cost;
-  BlockTime blocks;
-  WholeUnits energy;
-  int computed_until = 0;                      // tokens before this position have been computed
+  AnswerAccount account;
   Output news;                                 // output of the current step, which has not been sent
   std::vector<TokenLogprobs> prompt_logprobs;  // log-probabilities that have not been sent, from prompt
                                                // position 1

@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-void write_line(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text << '\n'; }
+void write_line(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << text << '\n';
+}
 
 void add_domain(const std::filesystem::path& folder, const std::string& domain, const std::string& name,
                 std::int64_t microjoules) {

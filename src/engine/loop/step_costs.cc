@@ -10,7 +10,7 @@ namespace octavo {
 namespace {
 
 constexpr double kLatestShare = 0.1;             // weight of the last step in a running mean
-constexpr double kOperationsPerByte = 16;      // before steps of both kinds are measured
+constexpr double kOperationsPerByte = 16;        // before steps of both kinds are measured
 constexpr int kFewTokens = 8, kManyTokens = 64;  // steps with fewer wait for memory, with more for arithmetic
 
 StepWork work_of(const StepPart& part) {
@@ -25,7 +25,9 @@ StepWork work_of(std::span<const StepPart> parts) {
   return work;
 }
 
-void add_to_mean(double& mean, double value) { mean = mean == 0 ? value : mean + kLatestShare * (value - mean); }
+void add_to_mean(double& mean, double value) {
+  mean = mean == 0 ? value : mean + kLatestShare * (value - mean);
+}
 
 }  // namespace
 
@@ -67,8 +69,7 @@ void StepWeights::weigh(std::span<const StepPart> parts, std::span<double> weigh
     return;
   }
   const double per_byte = operations_per_byte();
-  const double matrices =
-      std::max(figures_.weight_bytes, tokens * figures_.operations_per_token / per_byte);
+  const double matrices = std::max(figures_.weight_bytes, tokens * figures_.operations_per_token / per_byte);
   const double read = static_cast<double>(all.kv_tokens) * figures_.kv_bytes_per_token;
   const double calculated = static_cast<double>(all.pairs) * figures_.operations_per_pair / per_byte;
   const double attention = std::max(read, calculated);
@@ -86,8 +87,10 @@ void StepWeights::note(std::span<const StepPart> parts, std::int64_t nanoseconds
   const auto tokens = static_cast<double>(all.tokens);
   const auto ns = static_cast<double>(nanoseconds);
   if (figures_.operations_per_token <= 0 || figures_.weight_bytes <= 0) return;
-  if (all.tokens <= kFewTokens) add_to_mean(ns_per_byte_, ns / bytes(tokens, static_cast<double>(all.kv_tokens)));
-  if (all.tokens >= kManyTokens) add_to_mean(ns_per_operation_, ns / operations(tokens, static_cast<double>(all.pairs)));
+  if (all.tokens <= kFewTokens)
+    add_to_mean(ns_per_byte_, ns / bytes(tokens, static_cast<double>(all.kv_tokens)));
+  if (all.tokens >= kManyTokens)
+    add_to_mean(ns_per_operation_, ns / operations(tokens, static_cast<double>(all.pairs)));
 }
 
 std::vector<StepPart> StepCosts::parts_of(const StepPlan& plan, std::int64_t now_ns) {
@@ -97,7 +100,7 @@ std::vector<StepPart> StepCosts::parts_of(const StepPlan& plan, std::int64_t now
   parts.clear();
   for (const PlannedSequence& s : plan.sequences) {
     Answer& answer = answers_[s.tag];
-    answer.blocks.hold(s.blocks->held(), now_ns, answer.cost);
+    answer.account.blocks.hold(s.blocks->held(), now_ns, answer.account.cost);
     parts.push_back({.sequence = s.sequence,
                      .answer = s.tag,
                      .first = s.first,
@@ -109,7 +112,7 @@ std::vector<StepPart> StepCosts::parts_of(const StepPlan& plan, std::int64_t now
 
 void StepCosts::lost_blocks(AnswerIndex index, std::int64_t now_ns) const {
   Answer& answer = answers_[index];
-  answer.blocks.hold(0, now_ns, answer.cost);
+  answer.account.blocks.hold(0, now_ns, answer.account.cost);
 }
 
 void StepCosts::computed(std::vector<StepPart>&& parts, std::int64_t now_ns) {
@@ -128,25 +131,27 @@ void StepCosts::computed(std::vector<StepPart>&& parts, std::int64_t now_ns) {
   const double microjoules_per_ns = energy_.microjoules_per_ns(now_ns);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Answer& answer = answers_[parts[i].answer];
-    answer.cost[CostUnit::compute_nanoseconds] += shares_[i];
+    answer.account.cost[CostUnit::compute_nanoseconds] += shares_[i];
     if (microjoules_per_ns > 0)
-      answer.cost[CostUnit::energy_microjoules] +=
-          answer.energy.take(static_cast<double>(shares_[i]) * microjoules_per_ns);
+      answer.account.cost[CostUnit::energy_microjoules] +=
+          answer.account.energy.take(static_cast<double>(shares_[i]) * microjoules_per_ns);
     count(answer, parts[i], now_ns);
   }
   spare_ = std::move(parts);
 }
 
 void StepCosts::count(Answer& answer, const StepPart& part, std::int64_t now_ns) const {
-  answer.blocks.settle(now_ns, answer.cost);
+  AnswerAccount& account = answer.account;
+  account.blocks.settle(now_ns, account.cost);
   const auto prompt = static_cast<int>(answer.accepted->request.prompt.size());
   const int known = prompt + static_cast<int>(answer.so_far.tokens.size());  // before this engine
   const int end = part.first + part.tokens;
-  const int fresh = std::max(part.first, answer.computed_until);
-  const int again = std::clamp(answer.computed_until - part.first, 0, part.tokens);
-  answer.cost[CostUnit::prompt_tokens_computed] += std::clamp(prompt - fresh, 0, std::max(0, end - fresh));
-  answer.cost[CostUnit::tokens_recomputed] += again + std::max(0, std::min(end, known) - std::max(fresh, prompt));
-  answer.computed_until = std::max(answer.computed_until, end);
+  const int fresh = std::max(part.first, account.computed_until);
+  const int again = std::clamp(account.computed_until - part.first, 0, part.tokens);
+  account.cost[CostUnit::prompt_tokens_computed] += std::clamp(prompt - fresh, 0, std::max(0, end - fresh));
+  account.cost[CostUnit::tokens_recomputed] +=
+      again + std::max(0, std::min(end, known) - std::max(fresh, prompt));
+  account.computed_until = std::max(account.computed_until, end);
 }
 
 }  // namespace octavo

@@ -1,8 +1,8 @@
-// Counts what each answer costs (request/answer_cost.h).
+// Counts the cost of each answer (request/answer_cost.h).
 //
-// The time of a step is the time that the engine's thread spends in StepLoop::run() until the step's tokens
-// are known, since the previous step's tokens were known: planning, the forward pass, sampling, and what was
-// left to do for the previous step (grammars, draft tokens). It is divided among the answers that the step
+// The time of a step begins when the tokens of the previous step are known, and ends when its own tokens are
+// known. Only time in StepLoop::run() counts: planning, the forward pass, sampling, and the rest of the
+// previous step (grammars, draft tokens). The time is divided among the answers that the step
 // computed and that have not ended, by the roofline model: matrix products by tokens, attention by cached
 // positions or by pairs, whichever takes longer. The shares are integers, and their sum is the step's time.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// What a step computes for one sequence.
+// The part of a step that belongs to one sequence.
 struct StepPart {
   SequenceId sequence{};
   AnswerIndex answer = 0;

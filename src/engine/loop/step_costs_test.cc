@@ -34,10 +34,8 @@ TEST(DivideTime, SharesAreWithinOneOfTheirExactValueAndSumToTheAmount) {
   }
 }
 
-constexpr WorkFigures kFigures{.operations_per_token = 2e9,
-                               .operations_per_pair = 4e5,
-                               .weight_bytes = 2e9,
-                               .kv_bytes_per_token = 1e5};
+constexpr WorkFigures kFigures{
+    .operations_per_token = 2e9, .operations_per_pair = 4e5, .weight_bytes = 2e9, .kv_bytes_per_token = 1e5};
 
 std::vector<double> shares_of(const StepWeights& rule, std::vector<StepPart> parts) {
   std::vector<double> weights(parts.size());
@@ -148,14 +146,16 @@ INSTANTIATE_TEST_SUITE_P(Modes, StepCostsTest, EngineModes::all(), EngineModes::
 
 TEST_P(StepCostsTest, TheAnswersPayForEverything) {
   for (const bool tight : {false, true}) {
-    const Load load =
-        run({.num_blocks = tight ? 24 : 200, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()}, true);
+    const Load load = run(
+        {.num_blocks = tight ? 24 : 200, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()}, true);
     const auto sum = [&](CostUnit unit) { return load.all[unit]; };
-    EXPECT_EQ(sum(CostUnit::compute_nanoseconds) + load.stats.costs.unassigned_ns, load.stats.costs.compute_ns);
+    EXPECT_EQ(sum(CostUnit::compute_nanoseconds) + load.stats.costs.unassigned_ns,
+              load.stats.costs.compute_ns);
     EXPECT_EQ(sum(CostUnit::output_tokens), load.output_tokens);
     EXPECT_EQ(sum(CostUnit::output_tokens), load.stats.tokens.generation);
     EXPECT_EQ(sum(CostUnit::prompt_tokens_cached), load.stats.tokens.prompt_cached);
-    EXPECT_EQ(sum(CostUnit::prompt_tokens_computed) + load.stats.tokens.prompt_cached, load.stats.tokens.prompt);
+    EXPECT_EQ(sum(CostUnit::prompt_tokens_computed) + load.stats.tokens.prompt_cached,
+              load.stats.tokens.prompt);
     EXPECT_EQ(sum(CostUnit::draft_tokens), load.stats.drafts.tokens);
     const auto& accepted = load.stats.drafts.accepted;
     EXPECT_EQ(sum(CostUnit::draft_tokens_accepted),
@@ -218,8 +218,7 @@ TEST(StepCosts, AnAnswerThatContinuesAfterADeadEnginePaysForThePromptOnce) {
   Rig rig;
   const auto cost_of = [&](const AnswerCost& before) {
     Request request = request_for(prompt, 20);
-    request.answers_so_far = {
-        {.index = 0, .tokens = {tokens.begin(), tokens.begin() + 5}, .cost = before}};
+    request.answers_so_far = {{.index = 0, .tokens = {tokens.begin(), tokens.begin() + 5}, .cost = before}};
     const auto sink = std::make_shared<Recorder>();
     EXPECT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
     sink->wait_ended(1);

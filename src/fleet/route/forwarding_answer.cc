@@ -124,14 +124,14 @@ void Forwarding::end(int status) {
 
 void Forwarding::account(int status) const {
   const std::string tenant = in_.account();
-  context_.accounts.charge(tenant, cost_.sum(), 1);
-  context_.accounts.log({.id = in_.id(),
-                         .tenant = tenant,
-                         .path = in_.request().path,
-                         .model = in_.route().model,
-                         .status = status,
-                         .seconds = in_.seconds(),
-                         .cost = cost_.sum()});
+  context_.metrics.accounts.charge(tenant, cost_.sum(), 1);
+  context_.metrics.accounts.log({.id = in_.id(),
+                                 .tenant = tenant,
+                                 .path = in_.request().path,
+                                 .model = in_.route().model,
+                                 .status = status,
+                                 .seconds = in_.seconds(),
+                                 .cost = cost_.sum()});
 }
 
 }  // namespace octavo::fleet

@@ -26,9 +26,8 @@ http::Headers headers_for_workers(const RouterOptions& options, const http::Head
   http::Headers headers;
   const bool own_key = !options.tenants.empty();
   for (const auto& [name, value] : passed_on(came))
-    if (!own_key || std::ranges::none_of(kOwn, [&](std::string_view own) {
-          return http::equal_ignoring_case(own, name);
-        }))
+    if (!own_key || std::ranges::none_of(
+                        kOwn, [&](std::string_view own) { return http::equal_ignoring_case(own, name); }))
       headers.add(name, value);
   if (!tenant.empty()) headers.add(std::string(kTenantHeader), tenant);
   headers.set(std::string(kCostHeader), "1");
@@ -48,7 +47,7 @@ http::Headers without(const http::Headers& headers, std::string_view left_out) {
 
 std::string request_id(const RouteContext& context, const http::Headers& headers) {
   std::string id = openai::request_id_of(headers);
-  for (const std::string& name : context.options.trace.request_id_headers)
+  for (const std::string& name : context.options.observe.request_id_headers)
     if (id.empty()) id = headers.find(name).value_or("");
   return id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : id;
 }

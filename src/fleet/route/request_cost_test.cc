@@ -24,8 +24,9 @@ TEST(RequestCost, SumsHeadersAndHidesThem) {
 }
 
 TEST(RequestCost, ReadsTheCommentOfAStreamThatIsCutAnywhere) {
-  const std::string stream =
-      std::string(3000, 'x') + "\n\ndata: {\"text\": \": X-Octavo\"}\n\ndata: [DONE]\n\n" + std::string(kComment);
+  const std::string stream = std::string(3000, 'x') +
+                             "\n\ndata: {\"text\": \": X-Octavo\"}\n\ndata: [DONE]\n\n" +
+                             std::string(kComment);
   for (std::size_t cut = 3000; cut <= stream.size(); ++cut) {
     RequestCost cost(true);
     std::string seen(cost.take_piece(std::string_view(stream).substr(0, cut)));

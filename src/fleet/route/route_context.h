@@ -12,7 +12,6 @@
 #include "fleet/route/route_queue.h"
 #include "fleet/route/router_options.h"
 #include "fleet/route/stored_responses.h"
-#include "serve/accounts.h"
 
 namespace octavo::fleet {
 
@@ -26,7 +25,6 @@ struct RouteContext {
   StoredResponses& stored;
   Admission& admission;
   RouteQueue* queue;                  // null: requests never wait
-  Accounts& accounts;
   boost::asio::thread_pool& readers;  // threads that scan long bodies
 };
 

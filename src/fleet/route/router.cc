@@ -168,7 +168,6 @@ struct Router::State {
         tokens(std::move(t)),
         keys(all_keys(options)),
         tenants(options.tenants),
-        accounts(options.accounts, "octavo_route"),
         client(std::make_unique<http::AsyncClient>(
             http::AsyncClientOptions{.threads = options.http.threads, .tls = std::move(tls)})),
         monitor(*balancer, options, client->next_loop()),
@@ -186,8 +185,7 @@ struct Router::State {
         queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue)
                                      : nullptr),
         context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
-                retries, stored,    admission, queue.get(), accounts,
-                readers} {}
+                retries, stored,    admission, queue.get(), readers} {}
   ~State() {
     // Stops new requests, then running calls, before the members that they use end.
     server.reset();
@@ -208,7 +206,6 @@ struct Router::State {
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
   Tenants tenants;
-  Accounts accounts;
   std::unique_ptr<http::AsyncClient> client;
   Monitor monitor;
   WarmStart warm_start;
@@ -250,8 +247,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (tenant && !is_public(request) && !is_for_tenants(request))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
   if (auto answer = admin_answer(context, request)) {
-    if (request.path == "/metrics")
-      answer->body += tenants.metrics() + accounts.metrics() + (queue ? queue->metrics() : "");
+    if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
     return exchange->respond(*std::move(answer));
   }
   if (asks_for_websocket(request)) return exchange->respond(no_websocket());
@@ -272,7 +268,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
 
 Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const BatchOptions& batch_options) {
   TRY_VOID(check_pools(options));
-  auto metrics = std::make_unique<RouteMetrics>();
+  auto metrics = std::make_unique<RouteMetrics>(options.observe.accounts);
   TRY(auto balancer, make_balancer(options, *metrics));
   TRY_VOID(add_workers(*balancer, options));
   std::optional<PromptTokens> tokens;
@@ -295,7 +291,7 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const Batch
   http.admit = [state = state.get()](const http::Request& request) {
     return unauthorized(state->keys, request);
   };
-  TRY_VOID(state->accounts.open());
+  TRY_VOID(state->metrics->accounts.open());
   state->monitor.start();
   if (store)
     state->batches =

@@ -120,8 +120,7 @@ RequestAccount account_of(const Service& service, const http::Request& request) 
   const AccessOptions& access = service.options.access;
   const std::string client = client_of(service, request);
   constexpr std::string_view kLine = "batch:";  // batches::line_peer
-  const auto named =
-      access.client_header.empty() ? std::nullopt : request.headers.find(access.client_header);
+  const auto named = access.client_header.empty() ? std::nullopt : request.headers.find(access.client_header);
   RequestAccount account{.path = request.path,
                          .in_header = request.headers.find(kCostHeader) == std::string_view("1")};
   if (request.origin != http::Request::Origin::client) {

@@ -55,9 +55,8 @@ http::Response load(Service& service, std::string_view) {
 }
 
 http::Response metrics(Service& service, std::string_view) {
-  const std::vector<EngineStats> engines = service.engine.stats();
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = service.metrics.text(engines, service.engine.info()) + service.accounts.metrics() + compute_metrics(engines) +
+          .body = service.metrics.text(service.engine.stats(), service.engine.info()) +
                   service.metrics.http.text() + process_metrics() + record_metrics()};
 }
 
