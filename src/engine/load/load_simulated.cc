@@ -82,6 +82,10 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
                         .seed = options.seed,
                         .after_step = hooks.after_step,
                         .kv_events = options.kv_events,
+                        .work_figures = {.operations_per_token = figures.operations_per_token,
+                                         .operations_per_pair = figures.operations_per_pair,
+                                         .weight_bytes = figures.weight_bytes,
+                                         .kv_bytes_per_token = figures.kv_bytes_per_token},
                         .kv_transfer = options.kv_transfer});
 }
 
