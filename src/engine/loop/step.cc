@@ -19,7 +19,7 @@ Result<bool> StepLoop::run() {
 }
 
 Result<bool> StepLoop::run_one() {
-  scheduler_.plan(plan_);
+  plan();
   if (plan_.empty() && !flying_) return false;
 
   std::optional<Flight> launched;
@@ -40,7 +40,7 @@ Result<bool> StepLoop::run_one() {
 // Launches steps until every stage has one, then completes the oldest step. A sequence is in at most one
 // launched step.
 Result<bool> StepLoop::run_in_stages() {
-  scheduler_.plan(plan_);
+  plan();
   if (!plan_.empty()) {
     TRY(Flight flight, launch());
     launched_.push_back({plan_, batch_, std::move(flight)});
@@ -54,6 +54,11 @@ Result<bool> StepLoop::run_in_stages() {
   TRY_VOID(sample(std::move(oldest.flight)));
   TRY_VOID(commit());
   return true;
+}
+
+void StepLoop::plan() {
+  scheduler_.plan(plan_);
+  if (!plan_.preempted.empty()) costs_.note_preempted(plan_, now_ns());
 }
 
 Result<StepLoop::Flight> StepLoop::launch() {

@@ -85,6 +85,7 @@ class StepLoop {
   };
 
   Result<bool> run_one();
+  void plan();
   Result<bool> run_in_stages();
   Result<Flight> launch();
   void note_scheduled();

@@ -94,8 +94,6 @@ void StepWeights::note(std::span<const StepPart> parts, std::int64_t nanoseconds
 }
 
 std::vector<StepPart> StepCosts::parts_of(const StepPlan& plan, std::int64_t now_ns) {
-  for (const SequenceId preempted : plan.preempted)
-    if (const Sequence* sequence = scheduler_.find(preempted)) lost_blocks(sequence->spec.tag, now_ns);
   std::vector<StepPart> parts = std::move(spare_);
   parts.clear();
   for (const PlannedSequence& s : plan.sequences) {
@@ -108,6 +106,11 @@ std::vector<StepPart> StepCosts::parts_of(const StepPlan& plan, std::int64_t now
                      .drafts = static_cast<int>(s.drafts.size())});
   }
   return parts;
+}
+
+void StepCosts::note_preempted(const StepPlan& plan, std::int64_t now_ns) const {
+  for (const SequenceId preempted : plan.preempted)
+    if (const Sequence* sequence = scheduler_.find(preempted)) lost_blocks(sequence->spec.tag, now_ns);
 }
 
 void StepCosts::lost_blocks(AnswerIndex index, std::int64_t now_ns) const {

@@ -65,6 +65,8 @@ class StepCosts {
   }
 
   std::vector<StepPart> parts_of(const StepPlan& plan, std::int64_t now_ns);
+  // Called after each plan, also after an empty one.
+  void note_preempted(const StepPlan& plan, std::int64_t now_ns) const;
   // Called when a sequence has lost its blocks without ending.
   void lost_blocks(AnswerIndex answer, std::int64_t now_ns) const;
   // Called when the tokens of a step are known.
