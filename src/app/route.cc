@@ -26,7 +26,7 @@ namespace {
 
 using fleet::DisaggregationOptions;
 using fleet::HealthOptions;
-using fleet::ObserveOptions;
+using fleet::TelemetryOptions;
 using fleet::PeerOptions;
 using fleet::RetryOptions;
 using fleet::RouterOptions;
@@ -228,7 +228,7 @@ constexpr RouteFlag kClientFlags[] = {
      "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
      "maxConcurrentRequests of each"},
     {"--access-log",
-     flag::to<&RouteCommand::options, &RouterOptions::observe, &ObserveOptions::accounts,
+     flag::to<&RouteCommand::options, &RouterOptions::telemetry, &TelemetryOptions::accounts,
               &AccountOptions::access_log>,
      "File to which a line of JSON is appended for each request with a cost: tenant, time, tokens and cost"},
     {"--prices", flag::to<&RouteCommand::prices>,
@@ -336,7 +336,7 @@ Result<> route(RouteCommand& c) {
     TRY(o.tenants, fleet::read_tenants_file(c.tenants));
   }
   if (!c.prices.empty()) {
-    TRY(o.observe.accounts.prices, read_prices_file(c.prices));
+    TRY(o.telemetry.accounts.prices, read_prices_file(c.prices));
   }
   if (!c.warm_from.empty()) {
     auto url = http::parse_url(c.warm_from);
@@ -346,7 +346,7 @@ Result<> route(RouteCommand& c) {
     o.warm_from = *std::move(url);
   }
   TRY_VOID(read_discovery(c));
-  TRY(o.observe.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
+  TRY(o.telemetry.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
   const std::string policy = o.policy;
   const std::size_t named = o.workers.urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers = o.workers.discovered.empty()

@@ -58,7 +58,7 @@ Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
       in_(context, exchange, std::move(tenant)),
       back_(std::move(exchange)),
       cost_(in_.wants_cost()),
-      trace_(context.options.observe.tracer, "route", in_.request()),
+      trace_(context.options.telemetry.tracer, "route", in_.request()),
       admitted_(!context.queue) {}
 
 Forwarding::~Forwarding() {

@@ -47,7 +47,7 @@ http::Headers without(const http::Headers& headers, std::string_view left_out) {
 
 std::string request_id(const RouteContext& context, const http::Headers& headers) {
   std::string id = openai::request_id_of(headers);
-  for (const std::string& name : context.options.observe.request_id_headers)
+  for (const std::string& name : context.options.telemetry.request_id_headers)
     if (id.empty()) id = headers.find(name).value_or("");
   return id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : id;
 }

@@ -69,7 +69,7 @@ struct DisaggregationOptions {
   bool enforced = false;     // refuse prompts that no prefill worker can compute
 };
 
-struct ObserveOptions {
+struct TelemetryOptions {
   // headers with a request's id, in addition to X-Request-Id
   std::vector<std::string> request_id_headers = {};
   std::shared_ptr<Tracer> tracer = {};               // null: no spans
@@ -108,7 +108,7 @@ struct RouterOptions {
   int max_concurrent_requests = -1;  // -1: no limit
   QueueOptions queue = {};
   bool page = true;  // serve the web page at `/`
-  ObserveOptions observe = {};
+  TelemetryOptions telemetry = {};
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // clients with separate keys and limits
   http::ServerOptions http = {};
