@@ -143,13 +143,13 @@ void Accounts::log(const AccessEntry& entry) const {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   json::object line{{"time", fmt::format("{:%FT%T}Z", now)},
                     {"id", tenant_label(entry.id)},
-                    {"tenant", entry.tenant},
-                    {"path", entry.path},
-                    {"model", entry.model},
+                    {"tenant", std::string(entry.tenant)},
+                    {"path", std::string(entry.path)},
+                    {"model", std::string(entry.model)},
                     {"seconds", entry.seconds},
                     {"cost", cost_json(entry.cost, prices())}};
   if (entry.status != 0) line["status"] = entry.status;
-  if (!entry.finish.empty()) line["finish_reason"] = entry.finish;
+  if (!entry.finish.empty()) line["finish_reason"] = std::string(entry.finish);
   if (entry.answers != 0) {
     line["prompt_tokens"] = entry.prompt_tokens;
     line["answers"] = entry.answers;
