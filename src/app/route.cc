@@ -26,10 +26,10 @@ namespace {
 
 using fleet::DisaggregationOptions;
 using fleet::HealthOptions;
-using fleet::TelemetryOptions;
 using fleet::PeerOptions;
 using fleet::RetryOptions;
 using fleet::RouterOptions;
+using fleet::TelemetryOptions;
 using fleet::WorkerOptions;
 
 struct PodFlags {
@@ -248,7 +248,7 @@ constexpr RouterFlag kLimitFlags[] = {
     {"!--no-page", flag::to<&RouterOptions::page>, "No web page at /"},
     {"--cors-allowed-origins", flag::to<origins_of>, "Origins whose pages may send requests (default: all)"},
     log_level_flag<RouterOptions>(),
-    {"--request-id-headers", flag::to<&RouterOptions::trace, &fleet::TraceOptions::request_id_headers>,
+    {"--request-id-headers", flag::to<&RouterOptions::telemetry, &TelemetryOptions::request_id_headers>,
      "Headers whose value is a request's id, where it has no X-Request-Id"},
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},

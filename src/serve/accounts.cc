@@ -141,12 +141,9 @@ Result<> Accounts::open() {
 void Accounts::log(const AccessEntry& entry) const {
   if (log_ < 0) return;
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  json::object line{{"time", fmt::format("{:%FT%T}Z", now)},
-                    {"id", tenant_label(entry.id)},
-                    {"tenant", std::string(entry.tenant)},
-                    {"path", std::string(entry.path)},
-                    {"model", std::string(entry.model)},
-                    {"seconds", entry.seconds},
+  json::object line{{"time", fmt::format("{:%FT%T}Z", now)},  {"id", tenant_label(entry.id)},
+                    {"tenant", std::string(entry.tenant)},    {"path", std::string(entry.path)},
+                    {"model", std::string(entry.model)},      {"seconds", entry.seconds},
                     {"cost", cost_json(entry.cost, prices())}};
   if (entry.status != 0) line["status"] = entry.status;
   if (!entry.finish.empty()) line["finish_reason"] = std::string(entry.finish);

@@ -42,14 +42,14 @@ void Generation::log_end(FinishReason reason, std::int64_t at_us) const {
   std::int64_t prompt_tokens = 0;
   for (const Run& run : runs_) prompt_tokens += run.echoed.tokens;
   service_->metrics.accounts.log({.id = plan_.request.request_id,
-                          .tenant = plan_.account.tenant,
-                          .path = plan_.account.path,
-                          .model = plan_.request.model,
-                          .finish = name(runs_.front().choices.front().told.value_or(reason)),
-                          .prompt_tokens = prompt_tokens,
-                          .answers = static_cast<int>(runs_.size()) * plan_.request.sampling.n,
-                          .seconds = static_cast<double>(at_us - plan_.arrived_us) * 1e-6,
-                          .cost = cost()});
+                                  .tenant = plan_.account.tenant,
+                                  .path = plan_.account.path,
+                                  .model = plan_.request.model,
+                                  .finish = name(runs_.front().choices.front().told.value_or(reason)),
+                                  .prompt_tokens = prompt_tokens,
+                                  .answers = static_cast<int>(runs_.size()) * plan_.request.sampling.n,
+                                  .seconds = static_cast<double>(at_us - plan_.arrived_us) * 1e-6,
+                                  .cost = cost()});
 }
 
 void Generation::add_cost_header(http::Response& response) const {

@@ -96,8 +96,8 @@ std::string RouteMetrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string out;
   write_counters(out, "smg_http_responses_total", "Answers by status.", "status_code", responses_);
-  write_histogram(out, "smg_http_request_seconds_.wholeseconds",
-                  "From a request's arrival to its answer's end.", seconds_.whole);
+  write_histogram(out, "smg_http_request_duration_seconds", "From a request's arrival to its answer's end.",
+                  seconds_.whole);
   write_histogram(out, "smg_router_ttft_seconds", "From a request's arrival to its answer's first byte.",
                   seconds_.first_byte);
   write_counter(out, "smg_http_rate_limit_total", "Requests refused because too many were in flight.",
@@ -135,8 +135,7 @@ std::string RouteMetrics::text() const {
                 "cached_tokens of the same prompts, as the replicas report them.", reported_cached_);
   write_counter(out, "octavo_route_prompt_length_mismatches_total",
                 "Prompts that a replica counts otherwise than --tokenizer-path.", mismatches_);
-  write_histogram(out, "octavo_route_seconds_.decisionseconds", "Time to choose a worker.",
-                  seconds_.decision);
+  write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", seconds_.decision);
   return out + accounts.metrics();
 }
 
