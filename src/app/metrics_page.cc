@@ -11,6 +11,7 @@
 #include "fleet/route/route_metrics.h"
 #include "record/record_counters.h"
 #include "request/engine_stats.h"
+#include "serve/accounts.h"
 #include "serve/http_metrics.h"
 #include "serve/metrics.h"
 #include "serve/process_metrics.h"
@@ -48,6 +49,7 @@ std::string metrics_page() {
   engines.front().kv_residency.enabled = engines.front().work.enabled = true;
   EngineInfo info;
   info.max_loras = 1;
+  const AccountOptions accounts{.access_log = {}, .prices = Prices{.currency = "EUR"}};
   return fmt::format(
       "# Metrics\n\n"
       "`octavo serve --list-metrics` prints this page. Each program answers `GET /metrics` in Prometheus' "
@@ -67,9 +69,9 @@ std::string metrics_page() {
       "## octavo pick\n\n"
       "llm-d's names.\n\n"
       "{}",
-      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics() +
+      table(Metrics("model", 1, accounts).text(engines, info) + HttpMetrics().text() + process_metrics() +
             record_metrics()),
-      table(fleet::RouteMetrics().text()), table(fleet::PickMetrics().text(fleet::FleetView{})));
+      table(fleet::RouteMetrics(accounts).text()), table(fleet::PickMetrics().text(fleet::FleetView{})));
 }
 
 }  // namespace octavo

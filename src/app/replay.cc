@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "local/recorded_engine.h"
 #include "local/runtime_flags.h"
 #include "record/compare.h"
+#include "record/record_reader.h"
 
 namespace octavo {
 namespace {
@@ -28,33 +28,6 @@ struct ReplayCommand {
   std::string path;
   std::string url;  // server to load; "": compute in this process
   double speed = 1;
-};
-
-// Reads records line by line, because they may exceed the memory.
-class RecordReader {
- public:
-  explicit RecordReader(std::vector<std::filesystem::path> files) : files_(std::move(files)) {}
-
-  struct Line {
-    std::string place;  // file and line number, for messages
-    Result<Record> record;
-  };
-  std::optional<Line> next() {
-    std::string text;
-    while (!std::getline(stream_, text)) {
-      if (file_ == files_.size()) return std::nullopt;
-      stream_ = std::ifstream(files_[file_++]);
-      number_ = 0;
-    }
-    ++number_;
-    return Line{fmt::format("{}:{}", files_[file_ - 1].filename().string(), number_), parse_record(text)};
-  }
-
- private:
-  std::vector<std::filesystem::path> files_;
-  std::ifstream stream_;
-  std::size_t file_ = 0;  // number of opened files
-  std::int64_t number_ = 0;
 };
 
 struct Counts {
@@ -137,12 +110,8 @@ class Replay {
     const auto found = jobs_.find(arrival.job);
     Job& job = found->second;
     const Output& output = arrival.output;
-    auto answer = std::ranges::find(job.answers, output.index, &RecordedAnswer::index);
-    if (answer == job.answers.end()) answer = job.answers.insert(answer, {.index = output.index});
-    answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
-    if (!output.pooled.empty()) answer->hash = hash_of(output.pooled);
+    add_output(output, job.answers);
     if (!output.finished) return;
-    answer->finish = name(*output.finished);
     if (output.error) job.error = output.error;
     if (--job.unfinished > 0) return;
     job.error ? refuse(job.place, *job.error) : judge(job);
@@ -228,8 +197,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
 }
 
 Result<> replay(ReplayCommand& c) {
-  TRY(std::vector<std::filesystem::path> files, record_files(c.path));
-  RecordReader reader(std::move(files));
+  TRY(RecordReader reader, RecordReader::open(c.path));
   return c.url.empty() ? replay_here(c, std::move(reader)) : replay_load(c, std::move(reader));
 }
 

@@ -29,6 +29,7 @@ using fleet::HealthOptions;
 using fleet::PeerOptions;
 using fleet::RetryOptions;
 using fleet::RouterOptions;
+using fleet::TelemetryOptions;
 using fleet::WorkerOptions;
 
 struct PodFlags {
@@ -41,6 +42,7 @@ struct PodFlags {
 struct RouteCommand {
   std::string tokenizer_path;
   std::string tenants;
+  std::string prices;
   std::string warm_from;
   RouterOptions options;
   fleet::BatchOptions batches;
@@ -225,6 +227,12 @@ constexpr RouteFlag kClientFlags[] = {
     {"--tenants", flag::to<&RouteCommand::tenants>,
      "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
      "maxConcurrentRequests of each"},
+    {"--access-log",
+     flag::to<&RouteCommand::options, &RouterOptions::telemetry, &TelemetryOptions::accounts,
+              &AccountOptions::access_log>,
+     "File to which a line of JSON is appended for each request with a cost: tenant, time, tokens and cost"},
+    {"--prices", flag::to<&RouteCommand::prices>,
+     "File of prices per unit of cost, YAML or JSON: costs are also reported as money"},
     {"--batch-dir", flag::to<&RouteCommand::batches, &fleet::BatchOptions::folder>,
      "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
      "missing, for one router. Their requests are last in the queue (--queue-size), at most 16 run for each "
@@ -240,7 +248,7 @@ constexpr RouterFlag kLimitFlags[] = {
     {"!--no-page", flag::to<&RouterOptions::page>, "No web page at /"},
     {"--cors-allowed-origins", flag::to<origins_of>, "Origins whose pages may send requests (default: all)"},
     log_level_flag<RouterOptions>(),
-    {"--request-id-headers", flag::to<&RouterOptions::trace, &fleet::TraceOptions::request_id_headers>,
+    {"--request-id-headers", flag::to<&RouterOptions::telemetry, &TelemetryOptions::request_id_headers>,
      "Headers whose value is a request's id, where it has no X-Request-Id"},
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
@@ -327,6 +335,9 @@ Result<> route(RouteCommand& c) {
   if (!c.tenants.empty()) {
     TRY(o.tenants, fleet::read_tenants_file(c.tenants));
   }
+  if (!c.prices.empty()) {
+    TRY(o.telemetry.accounts.prices, read_prices_file(c.prices));
+  }
   if (!c.warm_from.empty()) {
     auto url = http::parse_url(c.warm_from);
     if (!url || url->target != "/")
@@ -335,7 +346,7 @@ Result<> route(RouteCommand& c) {
     o.warm_from = *std::move(url);
   }
   TRY_VOID(read_discovery(c));
-  TRY(o.trace.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
+  TRY(o.telemetry.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
   const std::string policy = o.policy;
   const std::size_t named = o.workers.urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers = o.workers.discovered.empty()

@@ -65,6 +65,11 @@ Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
   return {};
 }
 
+Result<> take_prices(const std::string& path, ServeCommand& c) {
+  TRY(c.runtime.serve.observe.accounts.prices, read_prices_file(path));
+  return {};
+}
+
 using ServeFlag = FlagRow<ServeCommand>;
 RuntimeOptions& runtime_of(ServeCommand& c) { return c.runtime; }
 ServeOptions& serving_of(ServeCommand& c) { return c.runtime.serve; }
@@ -72,6 +77,7 @@ openai::RequestRules& rules_of(ServeCommand& c) { return c.runtime.serve.rules; 
 ServeFeatures& features_of(ServeCommand& c) { return c.runtime.serve.features; }
 AccessOptions& access_of(ServeCommand& c) { return c.runtime.serve.access; }
 ObserveOptions& observe_of(ServeCommand& c) { return c.runtime.serve.observe; }
+AccountOptions& accounts_of(ServeCommand& c) { return c.runtime.serve.observe.accounts; }
 RecordOptions& record_of(ServeCommand& c) { return c.runtime.record; }
 http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 
@@ -218,6 +224,13 @@ constexpr ServeFlag kLogFlags[] = {
      {.environment = "VLLM_SERVER_DEV_MODE"}},
 };
 
+constexpr ServeFlag kAccountFlags[] = {
+    {"--access-log", flag::to<accounts_of, &AccountOptions::access_log>,
+     "File to which a line of JSON is appended for each finished request: tenant, times, tokens and cost"},
+    {"--prices", flag::parsed<take_prices>,
+     "File of prices per unit of cost, YAML or JSON: costs are also reported as money"},
+};
+
 constexpr ServeFlag kRecordFlags[] = {
     {"--record", flag::to<record_of, &RecordOptions::dir>,
      "Folder for records of finished requests, which `octavo replay` computes again; created if missing. "
@@ -226,6 +239,9 @@ constexpr ServeFlag kRecordFlags[] = {
     {"--record-bytes", flag::to<record_of, &RecordOptions::bytes_max>,
      "Maximum bytes of all files in --record; the oldest are deleted",
      flag::range(RecordOptions::kBytesMin, std::int64_t{1} << 50)},
+    {"--record-media", flag::to<record_of, &RecordOptions::media>,
+     "Record images, videos, sounds and embeddings of prompts, so that `octavo replay` can compute these "
+     "requests: a record has the decoded pixels or numbers"},
     {"--record-hashes-only", flag::to<record_of, &RecordOptions::hashes_only>,
      "Record hashes instead of token ids, parameters and grammars; such records cannot be replayed"},
 };
@@ -273,6 +289,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   add_flags(app, command, "", kChildFlags);
   add_flags(app, command, kServer, kLogFlags);
   add_profiler_flag(app, command.runtime.serve, kServer);
+  add_flags(app, command, kServer, kAccountFlags);
   add_flags(app, command, kServer, kRecordFlags);
   add_flags(app, command, kServer, kOtherFlags);
   add_registration_flags(app, command.registration);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/policy_flags.h"
+#include "app/recorded_traffic.h"
 #include "engine/load/model_figures.h"
 #include "fleet/simulate/traffic_shape.h"
 #include "local/flag_table.h"
@@ -68,7 +69,8 @@ Result<fleet::Trace> read_traffic(SimulationFlags& c) {
   c.changes.seed = c.options.seed;
   fleet::Trace trace;
   if (c.traffic.empty()) {
-    TRY(trace, fleet::read_mooncake_trace(c.trace, c.trace_block_size));
+    TRY(trace, is_recorded_traffic(c.trace) ? read_recorded_traffic(c.trace, c.trace_block_size)
+                                            : fleet::read_mooncake_trace(c.trace, c.trace_block_size));
   } else {
     TRY(const fleet::TrafficShape shape, fleet::read_traffic_shape(c.traffic));
     TRY(trace, fleet::generate_traffic(shape, c.trace_block_size, c.options.seed));
@@ -100,7 +102,8 @@ SchedulerOptions& scheduler_of(SimulationFlags& c) { return c.options.scheduler;
 
 constexpr SimulationFlag kTrafficFlags[] = {
     {"--trace", flag::to<&SimulationFlags::trace>,
-     "Recorded requests in Mooncake's format, a JSON object a line"},
+     "Recorded requests: a file in Mooncake's format, a JSON object a line, or a folder of `octavo serve "
+     "--record`"},
     {"--traffic", flag::to<&SimulationFlags::traffic>,
      "Generate sessions instead of a trace: a JSON file with their rate, lengths and turns"},
     {"--trace-block-size", flag::to<&SimulationFlags::trace_block_size>,

@@ -58,7 +58,11 @@ class Packer {
   }
   template <class T, std::size_t N>
   void put(const std::array<T, N>& items) {
-    for (const T& item : items) put(item);
+    if constexpr (PackedScalar<T>) {
+      append(items.data(), sizeof items);
+    } else {
+      for (const T& item : items) put(item);
+    }
   }
   template <class A, class B>
   void put(const std::pair<A, B>& pair) {
@@ -130,7 +134,11 @@ class Unpacker {
   }
   template <class T, std::size_t N>
   void get(std::array<T, N>& items) {
-    for (T& item : items) get(item);
+    if constexpr (PackedScalar<T> && !std::same_as<T, bool>) {
+      take(items.data(), sizeof items);
+    } else {
+      for (T& item : items) get(item);
+    }
   }
   template <class A, class B>
   void get(std::pair<A, B>& pair) {

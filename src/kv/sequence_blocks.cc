@@ -20,6 +20,12 @@ SequenceBlocks::SequenceBlocks(KvCache& cache, int max_tokens)
   for (Group& group : groups_) group.table.reserve(static_cast<std::size_t>(cache.blocks_for(max_tokens)));
 }
 
+int SequenceBlocks::held() const {
+  int sum = 0;
+  for (const Group& group : groups_) sum += static_cast<int>(group.table.size()) - group.passed;
+  return sum;
+}
+
 std::size_t SequenceBlocks::bytes() const {
   std::size_t sum = 0;
   for (const Group& group : groups_) sum += sizeof(Group) + group.table.capacity() * sizeof(BlockId);

@@ -21,6 +21,8 @@ class SequenceBlocks {
   // positions do not attend to the block.
   std::span<const BlockId> table(int group) const { return groups_[static_cast<std::size_t>(group)].table; }
 
+  // Returns the number of blocks in the tables, over all groups.
+  int held() const;
   std::size_t bytes() const;  // returns the size of the tables in bytes
 
   // Starts an empty sequence with a prefix that find_prefix has just found.

@@ -7,8 +7,6 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "kernels/backends.h"
-#include "kernels/gpu_name.h"
 #include "local/version.h"
 #include "model/fingerprint.h"
 #include "tensor/mapped_file.h"
@@ -43,17 +41,6 @@ std::string adapter_hash(const std::string& folder) {
   return hash_of_files(files).value_or("");
 }
 
-// Returns the device that the engine chooses, without the number of threads, which does not affect answers.
-std::string device_of(const DeviceOptions& device) {
-  if (device.executor != "local" || device.type == "reference") return device.executor + " " + device.type;
-  if (device.type != "cpu")
-    if (std::string gpu = gpu_name(); !gpu.empty()) return gpu;
-  const auto cpu = make_cpu_backend({.threads = 1, .isa = {}});
-  if (!cpu) return cpu.error().message;
-  const std::string name = cpu->device->name();
-  return name.substr(0, name.find(", ")) + ")";
-}
-
 std::string layout_of(const ParallelOptions& parallel) {
   return fmt::format("tensor parallel {}, pipeline parallel {}{}", parallel.tensor_parallel_size,
                      parallel.pipeline_parallel_size,
@@ -71,7 +58,7 @@ std::string formats_of(const EngineOptions& options, const EngineInfo& info) {
 
 Result<RecordedEngine> recorded_engine(const EngineOptions& options, const EngineInfo& info) {
   EngineIdentity identity{.version = std::string(kVersion),
-                          .device = device_of(options.device),
+                          .device = info.device,
                           .layout = layout_of(options.parallel),
                           .settings = formats_of(options, info)};
   TRY(identity.binary, hash_of_files({kProgram}));
@@ -87,6 +74,7 @@ Result<std::unique_ptr<EngineClient>> record_requests(std::unique_ptr<EngineClie
                                                       const EngineOptions& options,
                                                       const RecordOptions& record) {
   TRY(RecordedEngine recorded, recorded_engine(options, engine->info()));
+  recorded.media = record.media && !record.hashes_only;
   TRY(auto log, RecordLog::open(record));
   log_info("recording requests in {}, weights {}", record.dir, recorded.identity.weights);
   return std::make_unique<RecordingEngine>(std::move(engine), std::move(log), std::move(recorded));

@@ -428,6 +428,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   runtime->service = std::make_shared<Service>(
       *runtime->engine, *runtime->tokenizer, runtime->chat_template ? &*runtime->chat_template : nullptr,
       runtime->tool_template ? &*runtime->tool_template : nullptr, std::move(serve));
+  TRY_VOID(runtime->service->metrics.accounts.open());
   TRY_VOID(load_adapters(options, *runtime->service));
   TRY_VOID(open_adapter_folder(options.lora_folder, named, dir, *runtime->service));
   return runtime;

@@ -39,8 +39,8 @@ std::string token_difference(const RecordedAnswer& before, const RecordedAnswer&
 Result<Request> replayed_request(const Record& record) {
   const auto impossible = [](std::string_view why) { return failure(ErrorCode::unsupported, "{}", why); };
   if (!record.request) return impossible("only hashes are recorded (--record-hashes-only)");
-  if (!record.request->media.empty())
-    return impossible("images, videos, sounds and embeddings are recorded as hashes");
+  if (std::ranges::any_of(record.request->media, [](const MediaPart& part) { return part.bytes.empty(); }))
+    return impossible("images, videos, sounds and embeddings are recorded as hashes (--record-media)");
   for (const RecordedAnswer& answer : record.answers)
     if (answer.finish == name(FinishReason::error)) return impossible("the engine reported an error");
   Request request = *record.request;

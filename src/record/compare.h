@@ -12,8 +12,8 @@ namespace octavo {
 // tokens. Errors: unsupported, with the reason why the record cannot be replayed.
 Result<Request> replayed_request(const Record& record);
 
-// Describes the first difference between the answers; returns "" if all are identical. `now` contains no
-// hashes, except for pooling tasks. An aborted answer is compared only up to its last token.
+// Describes the first difference between the answers; returns "" if all are identical. An aborted answer is
+// compared only up to its last token.
 std::string difference(const Record& record, const std::vector<RecordedAnswer>& now);
 
 // Lists the known reasons for a difference, in one line. engine, adapter: those of the replay.

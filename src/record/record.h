@@ -41,8 +41,7 @@ struct Record {
   std::string adapter{};  // hash of the adapter's files; "": no adapter
   std::int64_t prompt_tokens = 0;
   std::string request_hash{};  // SHA-256 of the JSON text of `request`
-  std::optional<Request>
-      request{};  // `entropy` is set; media have no bytes. nullopt if only hashes are recorded
+  std::optional<Request> request{};  // `entropy` is set. nullopt if only hashes are recorded
   std::vector<RecordedAnswer> answers{};
 };
 
@@ -53,8 +52,12 @@ std::string record_line(Record record, bool hashes_only);
 // Errors: the message names the field.
 Result<Record> parse_record(std::string_view line);
 
-// Copies a request for a record, without the bytes of media and without members that identify a client.
-Request recorded_request(const Request& request);
+// Copies a request for a record, without members that identify a client.
+// media: keeps the bytes of media.
+Request recorded_request(const Request& request, bool media);
+
+// Adds an output of the request to its answers. The finished output completes count, hash and finish.
+void add_output(const Output& output, std::vector<RecordedAnswer>& answers);
 
 std::string hash_of(const std::vector<TokenId>& tokens);
 std::string hash_of(const std::vector<float>& numbers);

@@ -32,7 +32,8 @@ std::int64_t bytes_of(const Record& record) {
       bytes += static_cast<std::int64_t>(sizeof word + word.size() * sizeof(TokenId));
     for (const auto* texts : {&sampling.stop, &sampling.tokens.bad_words})
       for (const std::string& text : *texts) bytes += static_cast<std::int64_t>(sizeof text + text.size());
-    bytes += static_cast<std::int64_t>(request.media.size() * sizeof(MediaPart));
+    for (const MediaPart& part : request.media)
+      bytes += static_cast<std::int64_t>(sizeof part + part.bytes.size());
     if (request.grammar) bytes += std::ssize(request.grammar->text);
   }
   for (const RecordedAnswer& answer : record.answers) tokens += std::ssize(answer.tokens);

@@ -24,6 +24,7 @@ struct RecordOptions {
   std::int64_t bytes_max = std::int64_t{1} << 30;  // maximum size of all files in bytes; the oldest files
                                                    // are deleted
   bool hashes_only = false;                        // records without token ids, parameters and grammars
+  bool media = false;                              // records with the bytes of images and sounds
 
   static constexpr std::int64_t kBytesMin = std::int64_t{1} << 20;
 };

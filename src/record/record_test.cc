@@ -22,7 +22,7 @@ Record example() {
           .arrived_us = 123,
           .engine = {.version = "1", .weights = "w"},
           .prompt_tokens = 3,
-          .request = recorded_request(request),
+          .request = recorded_request(request, false),
           .answers = {{.index = 1,
                        .count = 2,
                        .tokens = {8, 9},

@@ -32,7 +32,7 @@ class RecordingEngine::Sink final : public OutputSink {
 
   void deliver(Output&& output) noexcept override {
     const Result<> noted = within_memory([&]() -> Result<> {
-      note(output);
+      add_output(output, record_.answers);
       if (output.finished && --unfinished_ == 0 && !lost_) end();
       return {};
     });
@@ -41,17 +41,6 @@ class RecordingEngine::Sink final : public OutputSink {
   }
 
  private:
-  void note(const Output& output) {
-    auto answer = std::ranges::find(record_.answers, output.index, &RecordedAnswer::index);
-    if (answer == record_.answers.end()) answer = record_.answers.insert(answer, {.index = output.index});
-    answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
-    if (!output.pooled.empty()) answer->hash = hash_of(output.pooled);
-    if (!output.finished) return;
-    answer->count = std::ssize(answer->tokens);
-    answer->finish = name(*output.finished);
-    if (answer->hash.empty()) answer->hash = hash_of(answer->tokens);
-  }
-
   void end() {
     if (engine_.identity() != record_.engine) record_.engine.weights = "changed during the request";
     engine_.log_->add(std::move(record_));
@@ -89,7 +78,7 @@ Result<RequestId> RecordingEngine::submit(Request request, std::shared_ptr<Outpu
     const auto adapter = adapters_.find(request.identity.adapter);
     if (adapter != adapters_.end()) record.adapter = adapter->second;
   }
-  record.request = recorded_request(request);
+  record.request = recorded_request(request, recorded_.media);
   const int answers = request.answers();
   return engine_->submit(std::move(request),
                          std::make_shared<Sink>(*this, std::move(record), answers, std::move(sink)));

@@ -43,6 +43,7 @@ bool UnfinishedRequests::take(Output&& output, std::int64_t now_us) {
   output.times.scheduled_us = std::min(output.times.scheduled_us, output.times.first_token_us);
   if (!output.finished) {
     answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
+    if (has_tokens) answer->cost = output.cost;
     mine.sink->deliver(std::move(output));
     return has_tokens;
   }
@@ -93,6 +94,7 @@ void UnfinishedRequests::end(Requests::iterator request, FinishReason reason,
     output.index = answer.index;
     output.finished = reason;
     output.error = error;
+    output.cost = answer.cost;
     output.times = mine.times;
     output.times.last_token_us = now_us();
     mine.sink->deliver(std::move(output));

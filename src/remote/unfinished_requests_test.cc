@@ -71,6 +71,20 @@ TEST_F(UnfinishedRequestsTest, ANewEngineGetsTheTokensSoFarOfUnfinishedAnswers) 
   EXPECT_EQ(sink->all.back().times.arrived_us, 100);
 }
 
+TEST_F(UnfinishedRequestsTest, TheCostOfADeadEngineIsKept) {
+  (void)requests.add(7, two_answers(), sink, 100);
+  Output output = tokens(7, 1, {6});
+  output.cost[CostUnit::compute_nanoseconds] = 500;
+  const AnswerCost cost = output.cost;
+  (void)requests.take(std::move(output), 200);
+  (void)requests.take(tokens(7, 1, {}), 210);  // progress of a prompt has no cost
+  const std::vector<Submit> sent = messages(requests);
+  EXPECT_EQ(sent[0].request.answers_so_far[0].cost, AnswerCost());
+  EXPECT_EQ(sent[0].request.answers_so_far[1].cost, cost);
+  requests.end_all({ErrorCode::internal, "gone", {}});
+  EXPECT_EQ(sink->all.back().cost, cost);
+}
+
 TEST_F(UnfinishedRequestsTest, AbortedOnesEndWithTheEngine) {
   requests.add(1, two_answers(), sink, 0);
   EXPECT_FALSE(requests.mark_aborted(2));

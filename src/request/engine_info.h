@@ -58,6 +58,7 @@ struct EngineInfo {
   int index = 0;               // index of the engine, or of the client's first engine; a label of metrics
   int engines = 1;             // number of engines of the client; their indices are consecutive
   std::string architecture{};
+  std::string device{};  // name of the device, with its instruction set; "" if it is unknown
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
   int num_blocks = 0;

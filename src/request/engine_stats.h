@@ -198,6 +198,13 @@ struct DraftStats {
   std::array<std::int64_t, kDraftTokensMax> accepted = {};
 };
 
+// Time of the engine's thread in steps, which AnswerCost divides among the answers.
+struct CostStats {
+  std::int64_t compute_ns = 0;
+  std::int64_t unassigned_ns = 0;  // part of it: steps whose answers had all ended before the step did
+  bool energy = false;             // whether the processors' energy can be read
+};
+
 struct EngineStats {
   int engine = 0;  // EngineInfo::index
   RequestStats requests{};
@@ -218,6 +225,7 @@ struct EngineStats {
   KvTierStats kv_tier{};  // the tier on a disk or in a store
   KvResidencyStats kv_residency{};
   WorkStats work{};
+  CostStats costs{};
   MediaCacheStats media_cache{};
 };
 

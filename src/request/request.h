@@ -11,9 +11,10 @@
 
 #include "base/error.h"
 #include "grammar/grammar_source.h"
+#include "request/answer_cost.h"
 #include "request/cache_identity.h"
-#include "request/media_part.h"
 #include "request/kv_transfer.h"
+#include "request/media_part.h"
 #include "request/pooling.h"
 #include "request/sampling_params.h"
 
@@ -26,6 +27,7 @@ using RequestId = std::uint64_t;
 struct AnswerSoFar {
   int index = 0;  // index of the answer, below n
   std::vector<TokenId> tokens;
+  AnswerCost cost{};  // cost of these tokens in an engine that has died
 };
 
 // Limit on the reasoning tokens of an answer. Reasoning is the text between two special tokens.
@@ -127,6 +129,7 @@ struct Output {
   std::optional<KvTransferParams> kv_transfer;
   RequestTimes times;   // times so far, in outputs with tokens; complete in the finished output
   int preemptions = 0;  // number of preemptions of the answer; set in the finished output
+  AnswerCost cost{};    // cost of the answer so far; complete in the finished output
 };
 
 // Receives a request's outputs on the engine's thread. It must not wait.

@@ -219,6 +219,7 @@ void BeamSearch::deliver(std::size_t beam, Output&& output) noexcept {
   const bool first = head_.times.first_token_us == 0;
   if (first) head_.cached_tokens = std::max(head_.cached_tokens, output.cached_tokens);
   if (!output.finished) return;
+  head_.cost += output.cost;
   head_.id = output.id;
   head_.engine = output.engine;
   if (first) {
@@ -260,6 +261,7 @@ void BeamSearch::answer() {
     output.logprobs = std::move(answers[i].logprobs);
     output.finished = answers[i].end ? FinishReason::stop : FinishReason::length;
     output.stop_token = answers[i].end;
+    if (i > 0) output.cost = {};  // the first answer has the cost of all beams
     sink_->deliver(std::move(output));
   }
 }
@@ -270,6 +272,7 @@ void BeamSearch::fail(FinishReason reason, std::optional<Error> error) {
     output.index = i;
     output.finished = reason;
     output.error = error;
+    if (i > 0) output.cost = {};
     sink_->deliver(std::move(output));
   }
 }

@@ -315,7 +315,9 @@ void Generation::take(Mail&& mail, std::string& out) {
       last = *done;
   }
   const bool refused = error && error->code == ErrorCode::invalid_argument;
+  choice.ended = ended.has_value();
   if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
+  if (ended && all_ended()) log_end(*ended, mail.at_us);
   if (!last) return;
   // Recorded before the answer is sent, so that a client with a complete answer finds it in the metrics.
   const auto concluded = within_memory([&]() -> Result<> {
@@ -354,6 +356,7 @@ void Generation::measure(Run& run, Choice& choice, Mail& mail) {
   Output& output = mail.output;
   run.cached_tokens = std::max(run.cached_tokens, output.cached_tokens);
   choice.preemptions = output.preemptions;
+  if (output.finished || !output.token_ids.empty()) choice.cost = output.cost;
   if (!output.prompt_logprobs.empty()) run.echoed.logprobs = std::move(output.prompt_logprobs);
   if (output.token_ids.empty()) return;
   if (choice.last_output_us == 0)
@@ -361,44 +364,6 @@ void Generation::measure(Run& run, Choice& choice, Mail& mail) {
   else
     service_->metrics.token_gap(output.engine, seconds(mail.at_us - choice.last_output_us));
   choice.last_output_us = mail.at_us;
-}
-
-void Generation::record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
-                            const RequestTimes& times, std::int64_t at_us) {
-  const SamplingParams& sampling = plan_.request.sampling;
-  // For an answer that ended at a stop string, the engine reports `abort`. The reason that the client got is
-  // recorded.
-  reason = choice.told.value_or(reason);
-  service_->metrics.answer_ended({.engine = engine,
-                                  .reason = reason,
-                                  .prompt_tokens = run.echoed.tokens,
-                                  .cached_tokens = run.cached_tokens,
-                                  .generation_tokens = choice.processor.tokens(),
-                                  .max_tokens = sampling.max_tokens.value_or(0),
-                                  .n = sampling.n,
-                                  .preemptions = choice.preemptions,
-                                  .times = times,
-                                  .finished_us = at_us});
-  if (service_->options.observe.tracer)
-    service_->options.observe.tracer->record(to_span(span_of(run, choice, reason, times, at_us)));
-}
-
-AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,
-                               const RequestTimes& times, std::int64_t at_us) const {
-  const SamplingParams& sampling = plan_.request.sampling;
-  return {.context = plan_.trace,
-          .request_id = plan_.request.request_id,
-          .model = plan_.request.model,
-          .max_tokens = sampling.max_tokens.value_or(0),
-          .temperature = sampling.temperature,
-          .top_p = sampling.top_p,
-          .n = sampling.n,
-          .prompt_tokens = run.echoed.tokens,
-          .generation_tokens = choice.processor.tokens(),
-          .finish_reason = name(reason),
-          .times = times,
-          .arrived_us = plan_.arrived_us,
-          .finished_us = at_us};
 }
 
 void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& out) {
@@ -444,6 +409,8 @@ void Generation::conclude(std::string& out) {
   concluded_ = true;
   if (streaming()) {
     out += plan_.reply->close(usage());
+    if (plan_.account.in_header && plan_.reply->stream_type().starts_with("text/event-stream"))
+      out += fmt::format(": {}: {}\n\n", kCostHeader, cost_text(cost()));
     return;
   }
   std::vector<AnswerPart> parts;
@@ -456,6 +423,7 @@ void Generation::conclude(std::string& out) {
   http::Response response{.content_type = std::string(plan_.reply->content_type()),
                           .body = plan_.reply->whole(parts, prompts, total)};
   if (total.times) response.headers.add("Server-Timing", openai::server_timing(*total.times));
+  add_cost_header(response);
   respond(std::move(response));
 }
 
@@ -468,7 +436,11 @@ void Generation::fail(const Error& error, std::string& out) {
       for (Choice& choice : run.choices)
         if (choice.opened) send_kept(choice, out);
   const std::string events = plan_.reply->failed(error);
-  if (!stream_open_) return respond(plan_.error_response(error));
+  if (!stream_open_) {
+    http::Response response = plan_.error_response(error);
+    add_cost_header(response);
+    return respond(std::move(response));
+  }
   out += events;
 }
 
@@ -494,6 +466,10 @@ openai::Usage Generation::usage() const {
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
   const bool shown = service_->options.features.request_metrics || plan_.reply->shows_times();
   if (shown && single) usage.times = runs_.front().choices.front().times;
+  if (plan_.request.report.cost) {
+    usage.cost = cost();
+    usage.prices = service_->metrics.accounts.prices();
+  }
   return usage;
 }
 

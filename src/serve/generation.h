@@ -54,6 +54,8 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     std::int64_t last_output_us = 0;
     RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
+    AnswerCost cost{};
+    bool ended = false;  // the engine has ended the answer
     bool opened = false;
   };
   struct Run {  // state of one prompt
@@ -85,6 +87,10 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void measure(Run& run, Choice& choice, Mail& mail);
   void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                   const RequestTimes& times, std::int64_t at_us);
+  bool all_ended() const;
+  AnswerCost cost() const;
+  void log_end(FinishReason reason, std::int64_t at_us) const;
+  void add_cost_header(http::Response& response) const;
   AnswerSpan span_of(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,
                      std::int64_t at_us) const;
   void emit(Run& run, Choice& choice, openai::AnswerPart&& part, std::string& out);

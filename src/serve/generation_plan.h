@@ -11,6 +11,7 @@
 
 #include "openai/errors.h"
 #include "request/request.h"
+#include "serve/accounts.h"
 #include "serve/admission.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/output_processor.h"
@@ -21,6 +22,13 @@ namespace octavo {
 
 // Estimated memory of a reported log-probability: the engine's entry and the text in a reply.
 inline constexpr std::int64_t kLogprobBytes = 384;
+
+// Who pays for a request, and whether the reply has a header with the cost.
+struct RequestAccount {
+  std::string tenant{kAnonymous};  // label
+  std::string path{};
+  bool in_header = false;
+};
 
 struct GenerationPlan {
   openai::GenerationRequest request;
@@ -39,6 +47,7 @@ struct GenerationPlan {
   std::int64_t arrived_us = 0;
   Price price{};                        // estimated price
   std::string client{};                 // tenant
+  RequestAccount account{};
   std::optional<TraceContext> trace{};  // trace context of the request
   std::optional<int> engine{};          // index of the engine; nullopt: any
   bool background = false;              // no client waits for the reply

@@ -378,8 +378,10 @@ Metrics::Answers::Answers(int max_model_len)
       prefill(latency_bounds()),
       decode(latency_bounds()) {}
 
-Metrics::Metrics(std::string model_name, int max_model_len)
-    : model_name_(escaped_label(model_name)), max_model_len_(max_model_len) {}
+Metrics::Metrics(std::string model_name, int max_model_len, AccountOptions account_options)
+    : accounts(std::move(account_options)),
+      model_name_(escaped_label(model_name)),
+      max_model_len_(max_model_len) {}
 
 Metrics::Answers& Metrics::of(int engine) {
   while (engines_.size() <= static_cast<std::size_t>(engine)) engines_.emplace_back(max_model_len_);
@@ -486,7 +488,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   histogram("request_inference_time_seconds", "From being scheduled to the last token.", &Answers::inference);
   histogram("request_prefill_time_seconds", "From being scheduled to the first token.", &Answers::prefill);
   histogram("request_decode_time_seconds", "From the first token to the last.", &Answers::decode);
-  return out.take();
+  return out.take() + accounts.metrics() + compute_metrics(engines);
 }
 
 }  // namespace octavo

@@ -12,6 +12,7 @@
 #include "request/engine_stats.h"
 #include "request/histogram.h"
 #include "request/request.h"
+#include "serve/accounts.h"
 #include "serve/http_metrics.h"
 
 namespace octavo {
@@ -33,7 +34,7 @@ struct AnswerRecord {
 // Safe from any thread.
 class Metrics {
  public:
-  Metrics(std::string model_name, int max_model_len);
+  Metrics(std::string model_name, int max_model_len, AccountOptions account_options = {});
 
   void first_token(int engine, double seconds);
   void token_gap(int engine, double seconds);
@@ -49,6 +50,7 @@ class Metrics {
   std::string text(std::span<const EngineStats> engines, const EngineInfo& info) const;
 
   HttpMetrics http;
+  Accounts accounts;
 
  private:
   struct Answers {

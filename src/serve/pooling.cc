@@ -1,6 +1,7 @@
 #include "serve/pooling.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/clock.h"
@@ -38,6 +39,19 @@ Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::
       lengths_(lengths_of(plan_)),
       vectors_(plan_.texts.size()),
       unfinished_(plan_.texts.size()) {}
+
+void Pooling::log_end(FinishReason reason) const {
+  service_->metrics.accounts.log(
+      {.id = plan_.request_id,
+       .tenant = plan_.account.tenant,
+       .path = plan_.account.path,
+       .model = service_->options.rules.model_names.front(),
+       .finish = name(reason),
+       .prompt_tokens = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0}),
+       .answers = static_cast<int>(lengths_.size()),
+       .seconds = static_cast<double>(now_us() - arrived_us_) * 1e-6,
+       .cost = cost_});
+}
 
 Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
                         std::shared_ptr<http::Exchange> exchange) {
@@ -83,14 +97,19 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
                                   .prompt_tokens = lengths_[text],
                                   .times = output.times,
                                   .finished_us = now_us()});
+  const AnswerCost cost = output.cost;
+  const FinishReason reason = *output.finished;
   bool last = false;
   {
     const std::lock_guard lock(mutex_);
     ticket_.give_back_answer();
     vectors_[text] = std::move(output.pooled);
     if (output.error && !error_) error_ = std::move(output.error);
+    cost_ += cost;
     last = unfinished_ > 0 && --unfinished_ == 0;
   }
+  service_->metrics.accounts.charge(plan_.account.tenant, cost, last ? 1 : 0);
+  if (last) log_end(reason);
   if (last) service_->delivery.post([self = shared_from_this()] { self->conclude(); });
 }
 
@@ -105,7 +124,9 @@ void Pooling::conclude() {
         });
         !done)
       error_ = done.error();
-  exchange_->respond(error_ ? plan_.error_response(*error_) : http::Response{.body = std::move(body)});
+  http::Response response = error_ ? plan_.error_response(*error_) : http::Response{.body = std::move(body)};
+  if (plan_.account.in_header) response.headers.set(std::string(kCostHeader), cost_text(cost_));
+  exchange_->respond(std::move(response));
 }
 
 }  // namespace octavo

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "http/exchange.h"
 #include "request/request.h"
 #include "serve/pooling_plan.h"
@@ -29,6 +30,7 @@ class Pooling final : public OutputReceiver, public std::enable_shared_from_this
   Result<> submit();
   void deliver(std::size_t text, Output&& output) noexcept override;
   void conclude();
+  void log_end(FinishReason reason) const;
 
   const std::shared_ptr<Service> service_;
   PoolingPlan plan_;
@@ -36,11 +38,13 @@ class Pooling final : public OutputReceiver, public std::enable_shared_from_this
   Submission submission_;
   const std::shared_ptr<http::Exchange> exchange_;
   const std::vector<int> lengths_;  // number of tokens of each text
+  const std::int64_t arrived_us_ = now_us();
 
   std::mutex mutex_;  // guards all members below
   Vectors vectors_;
   std::size_t unfinished_;
   std::optional<Error> error_;  // the first error
+  AnswerCost cost_;             // complete after the last text
 };
 
 }  // namespace octavo

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "openai/errors.h"
+#include "serve/generation_plan.h"
 #include "serve/service.h"
 
 namespace octavo {
@@ -27,6 +28,7 @@ struct PoolingPlan {
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // fields of the body that have no effect
   std::string client{};                       // tenant
+  RequestAccount account{};
   http::Response (*error_response)(const Error&) = openai::error_response;
 
   std::int64_t tokens() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "media/processor_config.h"
+#include "serve/accounts.h"
 #include "serve/admission.h"
 #include "serve/mcp/options.h"
 #include "serve/media_fetch.h"
@@ -79,6 +80,7 @@ struct AccessOptions {
 struct ObserveOptions {
   std::shared_ptr<Tracer> tracer{};  // null: no spans
   StepTraceOptions step_trace{};
+  AccountOptions accounts{};
   bool log_requests = false;
   std::optional<int> max_log_len{};  // maximum bytes of a prompt in the log; nullopt: no limit
 };

@@ -49,7 +49,7 @@ struct Service {
         tool_template(template_for_tools ? template_for_tools : default_template),
         options(std::move(serve_options)),
         adapters(options.rules.adapters),
-        metrics(options.rules.model_names.front(), options.rules.max_model_len),
+        metrics(options.rules.model_names.front(), options.rules.max_model_len, options.observe.accounts),
         live(engine_client, metrics),
         step_trace(engine_client, options.observe.step_trace),
         admission(options.admission.budget(), options.admission.client_max()),

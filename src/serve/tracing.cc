@@ -32,6 +32,9 @@ Span to_span(const AnswerSpan& answer) {
   add("gen_ai.usage.num_sequences", integer(answer.n));
   add("gen_ai.response.finish_reason", std::string(answer.finish_reason));
   add("gen_ai.latency.e2e", seconds(answer.arrived_us, answer.finished_us));
+  for (std::size_t i = 0; i < kCostUnits; ++i)
+    if (answer.cost.units[i] != 0)
+      add("octavo.cost." + std::string(kCostFields[i].name), answer.cost.units[i]);
   const RequestTimes& t = answer.times;
   if (t.scheduled_us == 0) return span;
   add("gen_ai.latency.time_in_queue", seconds(t.arrived_us, t.scheduled_us));

@@ -27,9 +27,9 @@ def config(role, **extra):
 
 
 @contextlib.contextmanager
-def part(role, **extra):
+def part(role, flags=(), **extra):
     """Runs a server of a pair, and yields it once its engine reports metrics."""
-    with serve(NAME, config(role, **extra)) as base:
+    with serve(NAME, config(role, **extra), *flags) as base:
         assert eventually(lambda: "vllm:kv_transfer_held_blocks" in fetch(base + "/metrics"))
         yield base
 

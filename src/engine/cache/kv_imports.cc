@@ -159,6 +159,7 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
     side_.note_loaded(*hold, end - loaded, end);
     side_.scheduler.publish(*hold, end);
     note_hits(*import.accepted, std::int64_t{loaded} * side_.format.block_size, result);
+    import.accepted->shared_cost[CostUnit::kv_bytes_loaded] += result.loaded * side_.format.bytes;
     side_.tell_stored(*hold, import.keys);
   }
   import.state = done;

@@ -31,6 +31,13 @@ Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineO
   return Ranks::start(options, hooks.rank_command);
 }
 
+// Returns the device without the number of threads, which does not affect answers.
+std::string device_name(const Backend& backend) {
+  const std::string name = backend.device->name();
+  const std::size_t threads = name.find(", ");
+  return threads == std::string::npos ? name : name.substr(0, threads) + ")";
+}
+
 // Returns the estimated work of one rank. It assumes that each step reads the weights of all experts.
 WorkFigures work_figures(const EngineOptions& options, const LoadedModel& loaded) {
   const Model& model = loaded.executor->model();
@@ -141,6 +148,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   TRY(SchedulerOptions scheduler, plan_engine(loaded.figures, memory, options));
   EngineInfo info = describe(options, loaded, memory, draft, scheduler);
 
+  info.device = device_name(*backend);
   const LocalExecutor& local = *loaded.executor;
   const WorkFigures work = work_figures(options, loaded);
   std::unique_ptr<Executor> whole;
@@ -158,7 +166,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .after_step = hooks.after_step,
                     .kv_events = options.kv_events,
                     .kv_residency_sample = options.metrics.kv_cache ? options.metrics.kv_cache_sample : 0,
-                    .work_figures = options.metrics.work ? std::optional(work) : std::nullopt,
+                    .work_figures = work,
+                    .report_work = options.metrics.work,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation)
     TRY_VOID(add_proposer(backend, options, local, std::move(draft), scheduler, parts));

@@ -62,6 +62,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   EngineInfo info;
   info.index = options.first_index + options.index;
   info.architecture = spec.architecture;
+  info.device = "simulated " + by;
   info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
   info.vocab_size = spec.vocab;
   info.max_queued = options.schedule.max_queued;
@@ -81,6 +82,10 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
                         .seed = options.seed,
                         .after_step = hooks.after_step,
                         .kv_events = options.kv_events,
+                        .work_figures = {.operations_per_token = figures.operations_per_token,
+                                         .operations_per_pair = figures.operations_per_pair,
+                                         .weight_bytes = figures.weight_bytes,
+                                         .kv_bytes_per_token = figures.kv_bytes_per_token},
                         .kv_transfer = options.kv_transfer});
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/draft/draft_policy.h"
+#include "engine/loop/answer_account.h"
 #include "engine/loop/guided_text.h"
 #include "request/engine_stats.h"
 #include "request/request.h"
@@ -40,6 +41,8 @@ struct Accepted {
   bool scheduled = false;  // at least one answer has begun
   // Number of prompt tokens loaded from each KvSource, counted by the first answer that begins.
   std::array<std::int64_t, kKvSources> loaded{};
+  // Cost of work for the whole request, which the first answer that begins or ends gets.
+  AnswerCost shared_cost{};
 };
 
 struct Answer {
@@ -50,7 +53,8 @@ struct Answer {
         so_far(begun),
         sampling(params(), prompt_ids(), accepted->request.eos_ids, seed, vocab_size),
         thinking(accepted->request.thinking_budget),
-        finish(accepted->request, context_tokens) {
+        finish(accepted->request, context_tokens),
+        account{.cost = begun.cost} {
     const std::span<const TokenId> tokens(so_far.tokens);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       sampling.append(tokens[i]);
@@ -59,7 +63,12 @@ struct Answer {
     }
     // The log-probabilities of the prompt were sent with the first token.
     if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
+    if (continues())
+      account.computed_until = static_cast<int>(accepted->request.prompt.size() + tokens.size());
   }
+
+  // Returns whether an engine that has died has counted the cost of the prompt already.
+  bool continues() const { return so_far.cost != AnswerCost(); }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
   // Returns the prompt's token ids for penalties.
@@ -97,6 +106,7 @@ struct Answer {
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
+  AnswerAccount account;
   Output news;                                 // output of the current step, which has not been sent
   std::vector<TokenLogprobs> prompt_logprobs;  // log-probabilities that have not been sent, from prompt
                                                // position 1

@@ -35,6 +35,7 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
                           std::int64_t now_us) {
   Answer& answer = *answers_[index];
   ++counters_.generation_tokens;
+  ++answer.account.cost[CostUnit::output_tokens];
   if (answer.times.first_token_us == 0) begin(answer, now_us);
   answer.times.last_token_us = now_us;
   const bool kept = keep(index, now_us, [&](Answer& a) {
@@ -73,13 +74,19 @@ void AnswerTable::begin(Answer& answer, std::int64_t now_us) {
   answer.times.first_token_us = now_us;
   counters_.prompt_tokens += static_cast<std::int64_t>(answer.accepted->request.prompt.size());
   counters_.prompt_tokens_cached += answer.cached_tokens;
+  constexpr std::array<CostUnit, kKvSources> kLoaded{CostUnit::prompt_tokens_from_peer,
+                                                     CostUnit::prompt_tokens_from_host,
+                                                     CostUnit::prompt_tokens_from_disk};
   std::int64_t cached = answer.cached_tokens;
   const auto loaded = std::exchange(answer.accepted->loaded, {});
   for (std::size_t source = 0; source < loaded.size(); ++source) {
     const std::int64_t used = std::min(loaded[source], cached);
     counters_.prompt_tokens_loaded[source] += used;
+    if (!answer.continues()) answer.account.cost[kLoaded[source]] += used;
     cached -= used;
   }
+  if (!answer.continues()) answer.account.cost[CostUnit::prompt_tokens_cached] += cached;
+  answer.account.cost += std::exchange(answer.accepted->shared_cost, {});
 }
 
 void AnswerTable::send(Answer& answer) const {
@@ -87,6 +94,7 @@ void AnswerTable::send(Answer& answer) const {
   answer.news.engine = engine_;
   answer.news.index = answer.so_far.index;
   answer.news.cached_tokens = answer.cached_tokens;
+  answer.news.cost = answer.account.cost;
   // Every output has these times, because the server may end the answer itself at a stop string.
   answer.news.times = answer.times;
   answer.news.times.arrived_us = answer.accepted->arrived_us;
@@ -125,6 +133,8 @@ void AnswerTable::end(AnswerIndex index, FinishReason reason, std::int64_t now_u
   answer->news.finished = reason;
   answer->times.last_token_us = now_us;
   answer->news.preemptions = answer->preemptions;
+  answer->account.blocks.settle(now_us * 1000, answer->account.cost);
+  answer->account.cost += std::exchange(answer->accepted->shared_cost, {});
   const bool whole = reason != FinishReason::abort && reason != FinishReason::error;
   if (whole) answer->news.kv_transfer = offer_(*answer);
   send(*answer);

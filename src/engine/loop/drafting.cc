@@ -6,9 +6,10 @@
 
 namespace octavo {
 
-void Drafting::note_planned(std::span<const TokenId> drafts) {
+void Drafting::note_planned(AnswerIndex answer, std::span<const TokenId> drafts) {
   counters_.drafts += !drafts.empty();
   counters_.tokens += std::ssize(drafts);
+  answers_[answer].account.cost[CostUnit::draft_tokens] += std::ssize(drafts);
 }
 
 // Returns false while the next token may depend on the length of the reasoning.
@@ -24,7 +25,10 @@ void Drafting::drop_rejected(RowList& rows, std::span<const SampledToken> result
     if (owner.drafts == 0) continue;
     owner.dropped = rows[i - 1].dropped || results[i - 1].id != owner.last_draft;
     if (!rows[i - 1].dropped) policy_.note(answers_[owner.answer].acceptance, !owner.dropped);
-    if (!owner.dropped) ++counters_.accepted[static_cast<std::size_t>(owner.drafts) - 1];
+    if (owner.dropped) continue;
+    ++counters_.accepted[static_cast<std::size_t>(owner.drafts) - 1];
+    if (scheduler_.contains(owner.sequence))
+      ++answers_[owner.answer].account.cost[CostUnit::draft_tokens_accepted];
   }
 }
 

@@ -36,7 +36,7 @@ class Drafting {
         proposes_(proposer != nullptr && proposes) {}
 
   // Counts the draft tokens that the step verifies for one sequence.
-  void note_planned(std::span<const TokenId> drafts);
+  void note_planned(AnswerIndex answer, std::span<const TokenId> drafts);
   // Marks the rows after a rejected draft token. Their results are invalid.
   void drop_rejected(RowList& rows, std::span<const SampledToken> results);
   // Copies the texts of the step for the proposer, because sequences may end before propose().

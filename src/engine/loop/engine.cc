@@ -72,7 +72,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
         inbox_.mask_ready(task.sequence);
       }),
       steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(), std::move(parts.draft_policy),
-             parts.work_figures),
+             parts.work_figures, parts.report_work),
       watch_(parts.watch, executor_->asynchronous()) {
   if (parts.kv_residency_sample > 0)
     scheduler_->observe(observers_.residency.emplace(parts.kv_residency_sample));
@@ -449,6 +449,7 @@ void Engine::publish_stats(bool healthy) {
   stats_.drafts.accepted = steps_.draft_counters().accepted;
   if (observers_.residency) stats_.kv_residency = observers_.residency->stats();
   stats_.work = steps_.records().work();
+  stats_.costs = steps_.costs().stats();
   stats_.media_cache = media_.stats();
   stats_.condition.healthy = healthy;
 }

@@ -40,8 +40,9 @@ struct EngineParts {
   StepWatchRule watch{};               // time limits after which a step counts as hung
   KvEventOptions kv_events{};          // destination of the prefix cache's events
   double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples, 0 to 1
-  std::optional<WorkFigures> work_figures{};  // figures for WorkStats; nullopt: no estimates
-  KvTransferOptions kv_transfer{};            // connectors that store and load KV blocks
+  WorkFigures work_figures{};          // work of the model; 0: unknown, so that only tokens have a cost
+  bool report_work = false;            // whether WorkStats has estimates
+  KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks
 };
 
 class Engine final : public EngineClient {

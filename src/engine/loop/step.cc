@@ -12,8 +12,14 @@
 namespace octavo {
 
 Result<bool> StepLoop::run() {
-  if (executor_.stages() > 1) return run_in_stages();
-  scheduler_.plan(plan_);
+  costs_.resume(now_ns());
+  const Result<bool> ran = executor_.stages() > 1 ? run_in_stages() : run_one();
+  costs_.pause(now_ns(), ran.value_or(true));
+  return ran;
+}
+
+Result<bool> StepLoop::run_one() {
+  plan();
   if (plan_.empty() && !flying_) return false;
 
   std::optional<Flight> launched;
@@ -26,7 +32,7 @@ Result<bool> StepLoop::run() {
   }
   if (flying_) TRY_VOID(commit());  // commits step N - 1 while step N runs
   if (!launched) return true;
-  TRY_VOID(sample(*launched));
+  TRY_VOID(sample(*std::move(launched)));
   if (!executor_.asynchronous()) TRY_VOID(commit());
   return true;
 }
@@ -34,10 +40,10 @@ Result<bool> StepLoop::run() {
 // Launches steps until every stage has one, then completes the oldest step. A sequence is in at most one
 // launched step.
 Result<bool> StepLoop::run_in_stages() {
-  scheduler_.plan(plan_);
+  plan();
   if (!plan_.empty()) {
-    TRY(const Flight flight, launch());
-    launched_.push_back({plan_, batch_, flight});
+    TRY(Flight flight, launch());
+    launched_.push_back({plan_, batch_, std::move(flight)});
     if (std::ssize(launched_) < executor_.stages()) return true;
   }
   if (launched_.empty()) return false;
@@ -45,14 +51,21 @@ Result<bool> StepLoop::run_in_stages() {
   launched_.pop_front();
   plan_ = std::move(oldest.plan);
   batch_ = std::move(oldest.batch);
-  TRY_VOID(sample(oldest.flight));
+  TRY_VOID(sample(std::move(oldest.flight)));
   TRY_VOID(commit());
   return true;
 }
 
+void StepLoop::plan() {
+  scheduler_.plan(plan_);
+  if (!plan_.preempted.empty()) costs_.note_preempted(plan_, now_ns());
+}
+
 Result<StepLoop::Flight> StepLoop::launch() {
-  const std::int64_t began_us = now_us();
+  const std::int64_t began_ns = now_ns();
+  const std::int64_t began_us = began_ns / 1000;
   StepRecord record = StepRecords::of_plan(plan_, answers_);
+  std::vector<StepPart> parts = costs_.parts_of(plan_, began_ns);
   if (log_enabled(LogLevel::debug)) log(LogLevel::debug, "{}", plan_text(plan_));
   note_scheduled();
   pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
@@ -61,7 +74,7 @@ Result<StepLoop::Flight> StepLoop::launch() {
   add_media(plan_, answers_, batch_);
   TRY_VOID(executor_.forward(batch_));
   record.forward_us = now_us() - began_us;
-  return Flight{plan_.step, record, began_us};
+  return Flight{plan_.step, record, began_us, std::move(parts)};
 }
 
 void StepLoop::note_scheduled() {
@@ -77,10 +90,10 @@ void StepLoop::note_scheduled() {
   }
 }
 
-Result<> StepLoop::sample(const Flight& flight) {
+Result<> StepLoop::sample(Flight&& flight) {
   choose_rows();
   TRY_VOID(executor_.sample(rows_.tokens(), rows_.rows()));
-  flying_ = flight;
+  flying_ = std::move(flight);
   return {};
 }
 
@@ -97,11 +110,12 @@ void StepLoop::choose_rows() {
     if (!s.samples) continue;
     if (!guidance_.mask_is_ready(s.sequence, answers_[s.tag])) {
       scheduler_.retract(s.sequence);
+      costs_.lost_blocks(s.tag, now_ns());
       continue;
     }
     const Result<bool> added = chooser_.add_answer_rows(s, first_token + s.count - 1, rows_);
     if (added.value_or(false)) {
-      drafting_.note_planned(s.drafts);
+      drafting_.note_planned(s.tag, s.drafts);
       continue;
     }
     rows_.cut(rows_before);  // removes the rows of the answer, which ends here
@@ -113,8 +127,9 @@ void StepLoop::choose_rows() {
 Result<> StepLoop::commit() {
   TRY(const std::span<SampledToken> results, executor_.collect());
   CHECK(results.size() == rows_.size(), "{} results for {} rows", results.size(), rows_.size());
-  const std::int64_t now = now_us();
-  note_computed(*flying_, now);
+  const std::int64_t computed_ns = now_ns();
+  const std::int64_t now = computed_ns / 1000;
+  note_computed(*flying_, computed_ns);
   drafting_.drop_rejected(rows_, results);
   drafting_.note_texts(plan_, batch_, rows_, results);
   // Non-finite logits end their request before collect(), so that other requests do not share its blocks.
@@ -132,16 +147,18 @@ Result<> StepLoop::commit() {
   return drafting_.propose(static_cast<int>(plan_.sequences.size()));
 }
 
-Result<> StepLoop::commit_pooled(const Flight& flight) {
+Result<> StepLoop::commit_pooled(Flight& flight) {
   TRY(const std::span<const float> numbers, pooling_.compute(plan_));
-  const std::int64_t now = now_us();
-  note_computed(flight, now);
+  const std::int64_t computed_ns = now_ns();
+  const std::int64_t now = computed_ns / 1000;
+  note_computed(flight, computed_ns);
   pooling_.commit(plan_, numbers, now);
   return {};
 }
 
-void StepLoop::note_computed(const Flight& flight, std::int64_t now_us) {
-  drafting_.note_computed(records_.computed(flight.step, flight.record, flight.began_us, now_us));
+void StepLoop::note_computed(Flight& flight, std::int64_t now_ns) {
+  drafting_.note_computed(records_.computed(flight.step, flight.record, flight.began_us, now_ns / 1000));
+  costs_.computed(std::move(flight.parts), now_ns);
 }
 
 void StepLoop::commit_result(std::size_t row, SampledToken&& result, std::int64_t now_us) {

@@ -27,6 +27,7 @@
 #include "engine/loop/guidance.h"
 #include "engine/loop/pooling.h"
 #include "engine/loop/rows.h"
+#include "engine/loop/step_costs.h"
 #include "engine/loop/step_records.h"
 #include "request/engine_info.h"
 #include "schedule/scheduler.h"
@@ -38,7 +39,7 @@ class StepLoop {
   // proposer: null without speculative decoding.
   StepLoop(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers,
            MaskWorker& mask_worker, Proposer* proposer, DraftPolicy draft_policy,
-           std::optional<WorkFigures> work_figures)
+           const WorkFigures& work_figures, bool reports_work)
       : scheduler_(scheduler),
         executor_(executor),
         answers_(answers),
@@ -46,7 +47,8 @@ class StepLoop {
         drafting_(scheduler, answers, proposer, std::move(draft_policy), !executor.asynchronous()),
         pooling_(info, scheduler, executor, answers),
         chooser_(scheduler, answers, guidance_),
-        records_(work_figures) {}
+        records_(reports_work ? std::optional(work_figures) : std::nullopt),
+        costs_(scheduler, answers, work_figures) {}
 
   // Runs one step. Returns false if no sequence is scheduled. Errors: the device failed permanently.
   Result<bool> run();
@@ -63,6 +65,7 @@ class StepLoop {
   // Returns the last plan. Some of its sequences may have ended.
   const StepPlan& last_plan() const { return plan_; }
   const StepRecords& records() const { return records_; }
+  const StepCosts& costs() const { return costs_; }
   const Guidance& guidance() const { return guidance_; }
   const Drafting::Counters& draft_counters() const { return drafting_.counters(); }
   void forget_blocks(std::span<const std::int32_t> blocks) { drafting_.forget(blocks); }
@@ -72,6 +75,7 @@ class StepLoop {
     StepNumber step{};
     StepRecord record;
     std::int64_t began_us = 0;
+    std::vector<StepPart> parts{};
   };
   // A step in the pipeline, if the executor has several stages.
   struct Launched {
@@ -80,14 +84,16 @@ class StepLoop {
     Flight flight;
   };
 
+  Result<bool> run_one();
+  void plan();
   Result<bool> run_in_stages();
   Result<Flight> launch();
   void note_scheduled();
-  Result<> sample(const Flight& flight);
+  Result<> sample(Flight&& flight);
   void choose_rows();
   Result<> commit();
-  Result<> commit_pooled(const Flight& flight);
-  void note_computed(const Flight& flight, std::int64_t now_us);
+  Result<> commit_pooled(Flight& flight);
+  void note_computed(Flight& flight, std::int64_t now_ns);
   void commit_result(std::size_t row, SampledToken&& result, std::int64_t now_us);
   bool commit_token(std::size_t row, SampledToken&& result, std::int64_t now_us);
   bool reports(const RowOwner& owner) const;
@@ -103,6 +109,7 @@ class StepLoop {
   Pooling pooling_;
   RowChooser chooser_;
   StepRecords records_;
+  StepCosts costs_;
 
   StepPlan plan_;
   Batch batch_;

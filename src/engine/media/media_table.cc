@@ -83,7 +83,9 @@ std::optional<MediaTable::Ready> MediaTable::advance(const Slices& slices) {
     Entry* entry = find(parts[next].digest);
     if (entry == nullptr && encoded) return std::nullopt;
     if (entry == nullptr) {
+      const std::int64_t began_ns = now_ns();
       const Result<bool> made = encode(parts[next], slices);
+      accepted->shared_cost[CostUnit::encode_nanoseconds] += now_ns() - began_ns;
       if (!made) return done(std::unexpected(made.error()));
       if (!*made) return std::nullopt;
       encoded = true;

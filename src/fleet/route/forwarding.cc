@@ -57,7 +57,8 @@ Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
       share_(std::move(share)),
       in_(context, exchange, std::move(tenant)),
       back_(std::move(exchange)),
-      trace_(context.options.trace.tracer, "route", in_.request()),
+      cost_(in_.wants_cost()),
+      trace_(context.options.telemetry.tracer, "route", in_.request()),
       admitted_(!context.queue) {}
 
 Forwarding::~Forwarding() {
@@ -263,6 +264,7 @@ void Forwarding::on_whole(Attempt& attempt) {
     blame_suspects(200);
     return finish();
   }
+  cost_.take_head(attempt.answer);
   blame_suspects(attempt.answer.status);
   note_usage(attempt, attempt.answer.body);
   check_usage(attempt);
@@ -330,6 +332,7 @@ void Forwarding::blame_suspects(int status) {
 }
 
 void Forwarding::on_refused(Attempt& attempt) {
+  cost_.take_head(attempt.answer);
   const int status = attempt.answer.status;
   const bool own = in_.past_own_deadline() || is_the_requests_own(attempt.answer.body);
   const auto pause_s = retry_after_s(attempt.answer);
@@ -420,6 +423,7 @@ void Forwarding::give_up(const std::string& reason) {
 
 // Continues the stream at another worker. Returns false if no worker can continue it.
 bool Forwarding::migrate() {
+  cost_.end_stream();
   if (const auto rest = back_.rest()) {
     back_.write_rest(*rest);
     finish();

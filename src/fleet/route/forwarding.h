@@ -29,6 +29,7 @@
 
 #include "fleet/route/attempt.h"
 #include "fleet/route/incoming.h"
+#include "fleet/route/request_cost.h"
 #include "fleet/route/route_context.h"
 #include "fleet/route/stream_back.h"
 #include "fleet/route/tenants.h"
@@ -149,6 +150,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void finish();
   void client_gone();
   void end(int status);
+  void account(int status) const;
 
   const RouteContext context_;
   Balancer& balancer_;
@@ -156,6 +158,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   const TenantShare share_;
   Incoming in_;
   StreamBack back_;
+  RequestCost cost_;
   const RequestTrace trace_;
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;

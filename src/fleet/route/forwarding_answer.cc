@@ -15,6 +15,8 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   const bool own_cors = context_.options.http.cors.has_value();
   for (const auto& [name, value] : passed_back(answer.headers, attempt.worker().url))
     if (!own_cors || !name.starts_with("Access-Control-")) out.headers.add(name, value);
+  if (cost_.wanted() && cost_.reported() && !is_stream(out))
+    out.headers.set(std::string(kCostHeader), cost_text(cost_.sum()));
   if (in_.explains()) out.headers.add("X-Octavo-Explain", attempt.choice.explanation);
   return out;
 }
@@ -37,6 +39,7 @@ void Forwarding::check_usage(const Attempt& attempt) const {
 }
 
 void Forwarding::start_stream(Attempt& attempt) {
+  cost_.take_head(attempt.answer);
   http::Response head = for_client(attempt, std::exchange(attempt.answer, {}));
   attempt.answer.status = head.status;
   blame_suspects(head.status);
@@ -49,6 +52,7 @@ void Forwarding::start_stream(Attempt& attempt) {
 void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   balancer_.grow(attempt.choice.booking, 1);
   note_usage(attempt, piece);
+  if (back_.is_events()) piece = cost_.take_piece(piece);
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
@@ -72,7 +76,7 @@ void Forwarding::refuse(int status, const std::string& message, std::string_view
   if (!back_.begun()) return answer(proxy_error(path, status, message, param));
   if (back_.is_events()) {
     context_.metrics.migrated(false);
-    back_.write_error(proxy_error_event(path, status, message, param));
+    back_.write_own(proxy_error_event(path, status, message, param));
   }
   end(status);
 }
@@ -96,6 +100,8 @@ void Forwarding::refuse_late() {
 }
 
 void Forwarding::finish() {
+  cost_.end_stream();
+  if (back_.is_events() && cost_.reported()) back_.write_own(cost_.comment());
   drop_attempts(Outcome::success);
   end(200);
   back_.finish();
@@ -111,8 +117,21 @@ void Forwarding::end(int status) {
   drop_attempts(Outcome::neither);
   if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   context_.metrics.answered(status, in_.seconds());
+  if (cost_.reported()) account(status);
   trace_.end(status, in_.route().model);
   state_ = Over{};
+}
+
+void Forwarding::account(int status) const {
+  const std::string tenant = in_.account();
+  context_.metrics.accounts.charge(tenant, cost_.sum(), 1);
+  context_.metrics.accounts.log({.id = in_.id(),
+                                 .tenant = tenant,
+                                 .path = in_.request().path,
+                                 .model = in_.route().model,
+                                 .status = status,
+                                 .seconds = in_.seconds(),
+                                 .cost = cost_.sum()});
 }
 
 }  // namespace octavo::fleet

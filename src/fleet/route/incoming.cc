@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/clock.h"
 #include "fleet/relay/relay.h"
@@ -17,15 +18,19 @@ constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's head
 // extra time, since the worker reports that the client's deadline is over
 constexpr int kOwnDeadlineGraceMs = 2'000;
 
-// Returns the headers for workers. They omit the keys of tenants, and contain the router's API key if there
-// is one.
-http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came) {
+// Returns the headers for workers. They omit the keys of tenants, and contain the tenant's name and the
+// router's API key if there is one.
+http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came,
+                                  const std::string& tenant) {
+  constexpr std::array<std::string_view, 3> kOwn{"Authorization", "X-Api-Key", kTenantHeader};
   http::Headers headers;
   const bool own_key = !options.tenants.empty();
   for (const auto& [name, value] : passed_on(came))
-    if (!own_key ||
-        !(http::equal_ignoring_case(name, "Authorization") || http::equal_ignoring_case(name, "X-Api-Key")))
+    if (!own_key || std::ranges::none_of(
+                        kOwn, [&](std::string_view own) { return http::equal_ignoring_case(own, name); }))
       headers.add(name, value);
+  if (!tenant.empty()) headers.add(std::string(kTenantHeader), tenant);
+  headers.set(std::string(kCostHeader), "1");
   if (own_key && !options.api_keys.empty())
     headers.add("Authorization", "Bearer " + options.api_keys.front());
   return headers;
@@ -42,7 +47,7 @@ http::Headers without(const http::Headers& headers, std::string_view left_out) {
 
 std::string request_id(const RouteContext& context, const http::Headers& headers) {
   std::string id = openai::request_id_of(headers);
-  for (const std::string& name : context.options.trace.request_id_headers)
+  for (const std::string& name : context.options.telemetry.request_id_headers)
     if (id.empty()) id = headers.find(name).value_or("");
   return id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : id;
 }
@@ -52,7 +57,7 @@ Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> 
       exchange_(std::move(exchange)),
       arrived_us_(now_us()),
       tenant_(std::move(tenant)),
-      headers_(headers_for_workers(context.options, request().headers)) {
+      headers_(headers_for_workers(context.options, request().headers, tenant_)) {
   if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", request_id(context, headers_));
 }
 
@@ -83,6 +88,15 @@ bool Incoming::knows_length() const {
 void Incoming::name_no_model() { route_.model.clear(); }
 
 bool Incoming::explains() const { return request().headers.find("X-Octavo-Explain").has_value(); }
+
+bool Incoming::wants_cost() const { return request().headers.find(kCostHeader) == std::string_view("1"); }
+
+std::string Incoming::account() const {
+  if (!tenant_.empty()) return tenant_label(tenant_);
+  const bool tenants = !context_.options.tenants.empty();
+  const auto named = tenants ? std::nullopt : request().headers.find(kTenantHeader);
+  return tenant_label(named.value_or(""));
+}
 
 double Incoming::seconds() const { return static_cast<double>(now_us() - arrived_us_) * 1e-6; }
 

@@ -22,8 +22,12 @@ class Incoming {
   const http::Request& request() const { return exchange_->request(); }
   const RouteRequest& route() const { return route_; }
   const std::string& tenant() const { return tenant_; }  // "": no tenant
+  bool wants_cost() const;                               // the client requests the cost
+  // Label of the tenant in accounts. Without --tenants it is the name that a gateway sends.
+  std::string account() const;
   bool explains() const;                                 // the client requests an explanation of the choice
   std::int64_t arrived_us() const { return arrived_us_; }
+  std::string_view id() const { return headers_.find("X-Request-Id").value_or(""); }
   double seconds() const;  // time since the arrival
 
   // Decodes the body's Content-Encoding, scans the body, and tokenises the prompt if the router has the

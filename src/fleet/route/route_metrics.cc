@@ -1,5 +1,7 @@
 #include "fleet/route/route_metrics.h"
 
+#include <utility>
+
 #include "fleet/observe/metrics_text.h"
 
 namespace octavo::fleet {
@@ -11,7 +13,11 @@ const std::vector<double> kDecisionSeconds{1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1
 
 }  // namespace
 
-RouteMetrics::RouteMetrics() : duration_(kSeconds), first_byte_(kSeconds), decision_(kDecisionSeconds) {}
+RouteMetrics::RouteMetrics(AccountOptions account_options)
+    : accounts(std::move(account_options), "octavo_route"),
+      seconds_{.whole = Histogram(kSeconds),
+               .first_byte = Histogram(kSeconds),
+               .decision = Histogram(kDecisionSeconds)} {}
 
 void RouteMetrics::selected(const std::string& worker) {
   const std::lock_guard lock(mutex_);
@@ -75,15 +81,15 @@ void RouteMetrics::prompt_reported(std::int64_t predicted_cached, std::int64_t r
 void RouteMetrics::answered(int status, double seconds) {
   const std::lock_guard lock(mutex_);
   ++responses_[status];
-  duration_.observe(seconds);
+  seconds_.whole.observe(seconds);
 }
 void RouteMetrics::first_byte(double seconds) {
   const std::lock_guard lock(mutex_);
-  first_byte_.observe(seconds);
+  seconds_.first_byte.observe(seconds);
 }
 void RouteMetrics::decided(double seconds) {
   const std::lock_guard lock(mutex_);
-  decision_.observe(seconds);
+  seconds_.decision.observe(seconds);
 }
 
 std::string RouteMetrics::text() const {
@@ -91,9 +97,9 @@ std::string RouteMetrics::text() const {
   std::string out;
   write_counters(out, "smg_http_responses_total", "Answers by status.", "status_code", responses_);
   write_histogram(out, "smg_http_request_duration_seconds", "From a request's arrival to its answer's end.",
-                  duration_);
+                  seconds_.whole);
   write_histogram(out, "smg_router_ttft_seconds", "From a request's arrival to its answer's first byte.",
-                  first_byte_);
+                  seconds_.first_byte);
   write_counter(out, "smg_http_rate_limit_total", "Requests refused because too many were in flight.",
                 rate_limited_);
   write_counters(out, "smg_worker_selection_total", "Requests sent to each worker.", "worker", selections_);
@@ -129,8 +135,8 @@ std::string RouteMetrics::text() const {
                 "cached_tokens of the same prompts, as the replicas report them.", reported_cached_);
   write_counter(out, "octavo_route_prompt_length_mismatches_total",
                 "Prompts that a replica counts otherwise than --tokenizer-path.", mismatches_);
-  write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", decision_);
-  return out;
+  write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", seconds_.decision);
+  return out + accounts.metrics();
 }
 
 }  // namespace octavo::fleet

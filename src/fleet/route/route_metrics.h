@@ -8,12 +8,13 @@
 #include <string_view>
 
 #include "request/histogram.h"
+#include "serve/accounts.h"
 
 namespace octavo::fleet {
 
 class RouteMetrics {
  public:
-  RouteMetrics();
+  explicit RouteMetrics(AccountOptions account_options = {});
 
   void selected(const std::string& worker);
   void worker_failed(const std::string& worker);
@@ -37,6 +38,8 @@ class RouteMetrics {
   // Returns all metrics as Prometheus text, except gauges of workers.
   std::string text() const;
 
+  Accounts accounts;
+
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::int64_t> selections_;
@@ -51,7 +54,9 @@ class RouteMetrics {
   int peers_ = 0;
   std::int64_t predicted_cached_ = 0, reported_cached_ = 0, mismatches_ = 0;
   std::int64_t retries_ = 0, retries_exhausted_ = 0, rate_limited_ = 0;
-  Histogram duration_, first_byte_, decision_;
+  struct {
+    Histogram whole, first_byte, decision;
+  } seconds_;
 };
 
 }  // namespace octavo::fleet

@@ -268,7 +268,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
 
 Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const BatchOptions& batch_options) {
   TRY_VOID(check_pools(options));
-  auto metrics = std::make_unique<RouteMetrics>();
+  auto metrics = std::make_unique<RouteMetrics>(options.telemetry.accounts);
   TRY(auto balancer, make_balancer(options, *metrics));
   TRY_VOID(add_workers(*balancer, options));
   std::optional<PromptTokens> tokens;
@@ -291,6 +291,7 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const Batch
   http.admit = [state = state.get()](const http::Request& request) {
     return unauthorized(state->keys, request);
   };
+  TRY_VOID(state->metrics->accounts.open());
   state->monitor.start();
   if (store)
     state->batches =

@@ -17,6 +17,7 @@
 #include "http/server.h"
 #include "http/tls.h"
 #include "http/url.h"
+#include "serve/accounts.h"
 #include "trace/tracer.h"
 
 namespace octavo {
@@ -68,10 +69,11 @@ struct DisaggregationOptions {
   bool enforced = false;     // refuse prompts that no prefill worker can compute
 };
 
-struct TraceOptions {
+struct TelemetryOptions {
   // headers with a request's id, in addition to X-Request-Id
   std::vector<std::string> request_id_headers = {};
   std::shared_ptr<Tracer> tracer = {};               // null: no spans
+  AccountOptions accounts = {};
 };
 
 struct BatchOptions {
@@ -106,7 +108,7 @@ struct RouterOptions {
   int max_concurrent_requests = -1;  // -1: no limit
   QueueOptions queue = {};
   bool page = true;  // serve the web page at `/`
-  TraceOptions trace = {};
+  TelemetryOptions telemetry = {};
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // clients with separate keys and limits
   http::ServerOptions http = {};

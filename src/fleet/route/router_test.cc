@@ -379,7 +379,7 @@ TEST_F(RouterTest, AnotherHeaderMayNameTheRequest) {
     id = e->request().headers.find("X-Request-Id").value_or("");
     e->respond({});
   });
-  route({a.url()}, {.trace = {.request_id_headers = {"X-Trace"}}});
+  route({a.url()}, {.telemetry = {.request_id_headers = {"X-Trace"}}});
   post("{}", {{"X-Trace", "t1"}});
   EXPECT_EQ(id, "t1");
 }

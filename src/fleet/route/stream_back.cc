@@ -41,7 +41,7 @@ bool StreamBack::end_events() {
   return !resumable_->failed();
 }
 
-void StreamBack::write_error(std::string_view event) { exchange_->write(event); }
+void StreamBack::write_own(std::string_view event) { exchange_->write(event); }
 
 std::optional<std::string> StreamBack::rest() const {
   return events_ && resumable_ ? resumable_->rest() : std::nullopt;

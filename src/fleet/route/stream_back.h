@@ -35,7 +35,8 @@ class StreamBack {
   bool write(std::string_view piece);
   // writes the last event if its terminator is missing; call it at the end of the worker's answer
   bool end_events();
-  void write_error(std::string_view event);
+  // Writes an event of the router, or a comment.
+  void write_own(std::string_view event);
   void finish() { exchange_->finish(); }
 
   // After a broken stream: returns the missing events if the answer is complete; otherwise nullopt.

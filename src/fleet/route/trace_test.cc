@@ -46,7 +46,7 @@ TEST_F(RouteTraceTest, EachCallToAWorkerIsASpanBelowTheRequests) {
   };
   Replica broken("b", [&](auto e) { note(e, 503); });
   Replica well("w", [&](auto e) { note(e, 200); });
-  route({broken.url(), well.url()}, {.retry = {.attempts_max = 2}, .trace = {.tracer = tracer()}});
+  route({broken.url(), well.url()}, {.retry = {.attempts_max = 2}, .telemetry = {.tracer = tracer()}});
   while (broken.requests == 0) EXPECT_EQ(post("{}", {{"traceparent", kSampled}}).status, 200);
   const std::size_t calls = static_cast<std::size_t>(broken.requests + well.requests);
   wait([&] { return spans().size() == calls + static_cast<std::size_t>(well.requests.load()); });
@@ -68,7 +68,7 @@ TEST_F(RouteTraceTest, ATraceThatNobodyRecordsIsPassedOn) {
     contexts.emplace_back(e->request().headers.find("traceparent").value_or("none"));
     e->respond({.body = "{}"});
   });
-  route({a.url()}, {.trace = {.tracer = tracer()}});
+  route({a.url()}, {.telemetry = {.tracer = tracer()}});
   post("{}", {{"traceparent", kUnsampled}});
   post("{}");
   wait([&] { return spans().size() == 2; });

@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include "base/check.h"
-#include "kernels/gpu_name.h"
 
 namespace octavo::cuda {
 namespace {
@@ -150,16 +149,3 @@ void destroy_graph(GraphHandle graph) { cudaGraphExecDestroy(graph); }
 
 }  // namespace runtime
 }  // namespace octavo::cuda
-
-namespace octavo {
-
-std::string gpu_name() {
-  int count = 0;
-  cudaDeviceProp properties;
-  const bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
-                     cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
-  if (!found) cudaGetLastError();  // otherwise the next call would report the error
-  return found && properties.major >= cuda::kLeastMajor ? properties.name : "";
-}
-
-}  // namespace octavo

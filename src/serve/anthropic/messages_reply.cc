@@ -27,6 +27,7 @@ json::object usage_of(const Usage& usage) {
                    {"output_tokens", usage.completion_tokens},
                    {"cache_creation_input_tokens", 0}};
   if (usage.cached_tokens) out["cache_read_input_tokens"] = cached;
+  openai::add_cost(usage, out);
   return out;
 }
 

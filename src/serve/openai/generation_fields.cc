@@ -18,6 +18,7 @@ constexpr double kTimeoutMaxS = 86'400;
 constexpr double kLengthPenaltyMax = 16;  // so that the power of any context length is finite
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
+  TRY_VOID(f.boolean("include_cost", out.report.cost));
   TRY_VOID(f.boolean("stream", out.stream.enabled));
   TRY_VOID(f.integer("stream_interval", out.stream.interval, 1));
   TRY_VOID(f.boolean("return_progress",
@@ -31,10 +32,12 @@ Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest&
     TRY_VOID(o.boolean("include_usage", out.stream.include_usage));
     TRY_VOID(o.boolean("continuous_usage_stats", out.stream.continuous_usage));
     TRY_VOID(o.boolean("include_progress", out.stream.include_progress));
+    TRY_VOID(o.boolean("include_cost", out.report.cost));
     out.stream.continuous_usage = out.stream.continuous_usage && out.stream.include_usage;
     o.accept({"include_obfuscation"});
     for (const std::string& name : o.unread()) out.unknown_fields.push_back(name);
   }
+  if (out.report.cost) out.stream.include_usage = true;
   if (rules.force_include_usage) out.stream.include_usage = out.stream.continuous_usage = true;
   return {};
 }

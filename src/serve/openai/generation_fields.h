@@ -77,6 +77,7 @@ struct ReportOptions {
   bool token_ids = false;
   bool tokens_as_token_ids = false;
   bool prompt_logprobs = false;
+  bool cost = false;  // usage.octavo
 };
 
 struct ThinkingOptions {

@@ -60,7 +60,12 @@ json::object usage_json(const Usage& usage) {
     out["prompt_tokens_details"] = json::object{{"cached_tokens", *usage.cached_tokens}};
   if (usage.reasoning_tokens)
     out["completion_tokens_details"] = json::object{{"reasoning_tokens", *usage.reasoning_tokens}};
+  add_cost(usage, out);
   return out;
+}
+
+void add_cost(const Usage& usage, json::object& out) {
+  if (usage.cost) out["octavo"] = cost_json(*usage.cost, usage.prices);
 }
 
 json::object progress_json(const Progress& progress) {

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "request/answer_cost.h"
+#include "serve/accounts.h"
 #include "serve/openai/output_processor.h"
 #include "serve/openai/tool_choice.h"
 #include "text/tokenizer.h"
@@ -24,6 +26,8 @@ struct Usage {
   std::optional<std::int64_t> cached_tokens{};     // reported when set
   std::optional<std::int64_t> reasoning_tokens{};  // reasoning tokens of the completion; reported when set
   std::optional<RequestTimes> times{};             // of a single answer; reported as "metrics" when set
+  std::optional<AnswerCost> cost{};                // of all answers; reported as "octavo" when set
+  const Prices* prices = nullptr;                  // of the cost; null: no money is reported
 };
 
 // A prompt, for replies that contain it.
@@ -102,6 +106,8 @@ std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
+// Adds "octavo" to a usage object if the cost is set.
+void add_cost(const Usage& usage, boost::json::object& out);
 // The progress in the format of llama.cpp's prompt_progress.
 boost::json::object progress_json(const Progress& progress);
 // Adds "usage", and "metrics" as in vLLM: in milliseconds, null for events that did not happen.

@@ -116,6 +116,24 @@ std::string client_of(const Service& service, const http::Request& request) {
   return authorization_of(request);
 }
 
+RequestAccount account_of(const Service& service, const http::Request& request) {
+  const AccessOptions& access = service.options.access;
+  const std::string client = client_of(service, request);
+  constexpr std::string_view kLine = "batch:";  // batches::line_peer
+  const auto named = access.client_header.empty() ? std::nullopt : request.headers.find(access.client_header);
+  RequestAccount account{.path = request.path,
+                         .in_header = request.headers.find(kCostHeader) == std::string_view("1")};
+  if (request.origin != http::Request::Origin::client) {
+    if (client.size() > kLine.size()) account.tenant = "tenant-" + client.substr(kLine.size(), 12);
+    return account;
+  }
+  if (named && http::equal_ignoring_case(access.client_header, kTenantHeader))
+    account.tenant = tenant_label(*named);
+  else if (named || !access.api_keys.empty())
+    account.tenant = hashed_tenant(client);
+  return account;
+}
+
 std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr& exchange,
                                    GenerationPlan plan) {
   service->unknown_fields.warn(plan.request.unknown_fields);
@@ -127,6 +145,7 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
     plan.trace = parse_traceparent(*trace);
   if (service->options.observe.log_requests && log_enabled(LogLevel::debug)) log_prompt(*service, plan);
   plan.client = client_of(*service, exchange->request());
+  plan.account = account_of(*service, exchange->request());
   if (exchange->request().origin == http::Request::Origin::background)
     plan.request.priority = kBackgroundPriority;
   if (service->options.access.isolate_prefix_cache)

@@ -87,6 +87,7 @@ inline constexpr std::int64_t kBackgroundPriority = std::numeric_limits<std::int
 
 // The tenant: the API key if keys are required, otherwise the address.
 std::string client_of(const Service& service, const http::Request& request);
+RequestAccount account_of(const Service& service, const http::Request& request);
 
 // audio.cc
 Result<> transcriptions(const ServicePtr&, const ExchangePtr&);

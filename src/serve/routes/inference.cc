@@ -18,14 +18,16 @@ namespace json = boost::json;
 namespace {
 
 // Fields of the request and of its sampling_params, in addition to sampling_fields().
-constexpr auto kOfRequest = std::to_array<std::string_view>(
-    {"request_id", "model", "stream", "stream_options", "cache_salt", "priority", "kv_transfer_params"});
+constexpr auto kOfRequest =
+    std::to_array<std::string_view>({"request_id", "model", "stream", "stream_options", "cache_salt",
+                                     "priority", "kv_transfer_params", "include_cost"});
 constexpr auto kConstraints = std::to_array<std::string_view>({"structured_outputs", "response_format"});
 
 // Fields of a completion that are not sampling parameters.
-constexpr auto kOfCompletions = std::to_array<std::string_view>(
-    {"prompt", "model", "stream", "stream_options", "echo", "suffix", "return_token_ids",
-     "return_tokens_as_token_ids", "request_id", "cache_salt", "priority", "kv_transfer_params"});
+constexpr auto kOfCompletions =
+    std::to_array<std::string_view>({"prompt", "model", "stream", "stream_options", "echo", "suffix",
+                                     "return_token_ids", "return_tokens_as_token_ids", "request_id",
+                                     "cache_salt", "priority", "kv_transfer_params", "include_cost"});
 // Sampling parameters without effect, because the reply contains tokens instead of text.
 constexpr auto kOfText = std::to_array<std::string_view>({"detokenize", "output_kind"});
 

@@ -13,6 +13,7 @@ Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, Pool
   TRY(PoolingPlan plan, plan_pooling(*service, route, body, openai::request_id_of(request.headers)));
   service->unknown_fields.warn(plan.unknown_fields);
   plan.client = client_of(*service, request);
+  plan.account = account_of(*service, request);
   if (request.origin == http::Request::Origin::background) plan.priority = kBackgroundPriority;
   return Pooling::start(service, std::move(plan), exchange);
 }
