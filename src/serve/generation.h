@@ -45,6 +45,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     std::size_t prompt;
     Output output;
     std::int64_t at_us;
+    std::shared_ptr<const std::string> weights;  // version of the weights
   };
   struct Choice {
     openai::OutputProcessor processor;
@@ -55,6 +56,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
     bool opened = false;
+    std::vector<openai::WeightSpan> weights{};  // versions of the tokens so far
   };
   struct Run {  // state of one prompt
     openai::EchoedPrompt echoed;
@@ -83,6 +85,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void take(Mail&& mail, std::string& out);
   Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, Mail& mail);
+  static void note_weights(Choice& choice, const std::string& version, openai::AnswerPart& part);
   void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                   const RequestTimes& times, std::int64_t at_us);
   AnswerSpan span_of(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,

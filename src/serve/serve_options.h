@@ -99,6 +99,7 @@ struct ServeOptions {
   std::string root_path{};             // path prefix that a proxy does not remove
   std::string version{};
   std::string model_root{};  // the model as the user named it: `root` in /v1/models
+  std::string model_folder{};  // folder or file of the weights
   std::string system_fingerprint{};
   std::string response_role = "assistant";
   std::int64_t keep_alive_us = 0;  // time without output after which a stream sends a keep-alive; 0: never

@@ -19,6 +19,7 @@
 #include "serve/metrics.h"
 #include "serve/openai/response_store.h"
 #include "serve/serve_options.h"
+#include "serve/served_weights.h"
 #include "serve/step_trace.h"
 #include "serve/unknown_fields.h"
 #include "serve/worker_pool.h"
@@ -49,6 +50,7 @@ struct Service {
         tool_template(template_for_tools ? template_for_tools : default_template),
         options(std::move(serve_options)),
         adapters(options.rules.adapters),
+        weights(options.model_folder),
         metrics(options.rules.model_names.front(), options.rules.max_model_len),
         live(engine_client, metrics),
         step_trace(engine_client, options.observe.step_trace),
@@ -66,6 +68,7 @@ struct Service {
   const ChatTemplate* tool_template;  // template for requests with tools
   const ServeOptions options;
   const std::shared_ptr<AdapterNames> adapters;
+  ServedWeights weights;
   Metrics metrics;
   LiveFeed live;
   StepTrace step_trace;

@@ -20,6 +20,7 @@ void AnswerPart::append(AnswerPart&& next) {
   finish = next.finish;
   stop_reason = std::move(next.stop_reason);
   kv_transfer = std::move(next.kv_transfer);
+  weights = std::move(next.weights);
 }
 
 OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,

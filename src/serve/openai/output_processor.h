@@ -23,6 +23,12 @@ namespace octavo::openai {
 // Cause of the end of an answer: a stop token, a stop string, or (monostate) another cause.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
+// Output tokens [start, end) come from the weights of this version.
+struct WeightSpan {
+  std::string version;
+  int start = 0, end = 0;
+};
+
 // A piece of an answer; all pieces joined are the whole answer.
 struct AnswerPart {
   int index = 0;            // index of the choice
@@ -35,6 +41,7 @@ struct AnswerPart {
   StopReason stop_reason{};
   std::optional<KvTransferParams> kv_transfer{};  // set with the end of the last choice, if KV blocks are
                                                   // kept
+  std::vector<WeightSpan> weights{};              // of the whole answer; set with the end of the choice
 
   void append(AnswerPart&& next);
 };
