@@ -152,7 +152,11 @@ class FakeEngine final : public EngineClient {
         it = done ? active_.erase(it) : std::next(it);
       }
     }
-    for (auto& [sink, output] : outputs) sink->deliver(std::move(output));
+    for (auto& [sink, output] : outputs) {
+      const int tokens = static_cast<int>(output.token_ids.size());
+      sink->deliver(std::move(output));
+      delivered += tokens;
+    }
   }
 
   std::optional<Output> advance(RequestId id, Active& active, int index) {

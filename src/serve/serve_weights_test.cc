@@ -1,6 +1,8 @@
 // Tests the routes by which a trainer sends weights, and the versions in answers.
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "base/testing/scratch_directory.h"
 #include "serve/serve_fixture.h"
 #include "weights/testing/safetensors_text.h"

@@ -45,6 +45,8 @@ Result<std::string> text_of(const json::value& content, const std::string& name)
 // Converts Anthropic's messages to chat messages. A message with tool results becomes several chat messages.
 class Messages {
  public:
+  explicit Messages(bool reads_images) : reads_images_(reads_images) {}
+
   Result<> add_system(Fields& fields) {
     const json::value* system = fields.any("system");
     if (!system) return {};
@@ -228,6 +230,11 @@ class Messages {
     Fields block(value.get_object(), name + ".");
     std::string type, text;
     TRY_VOID(block.text("type", type));
+    if (type == "image" && !reads_images_) {
+      add_text(std::string(openai::kOmittedImage), parts);
+      ignored_.emplace_back(openai::kOmittedImagesField);
+      return {};
+    }
     if (type == "image") return add_image(block);
     if (type == "document") return add_document(block, parts);
     if (type != "text" && type != "tool_reference")
@@ -240,6 +247,7 @@ class Messages {
     return {};
   }
 
+  bool reads_images_;
   json::array messages_;
   json::object message_;  // the current message
   json::array parts_;     // content of the current message
@@ -247,9 +255,9 @@ class Messages {
   std::vector<std::string> ignored_;
 };
 
-Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& images,
-                                     std::vector<std::string>& unknown) {
-  Messages messages;
+Result<json::array> convert_messages(Fields& fields, const openai::RequestRules& rules,
+                                     std::vector<std::string>& images, std::vector<std::string>& unknown) {
+  Messages messages(rules.images_max > 0);
   TRY_VOID(messages.add_system(fields));
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
@@ -257,7 +265,9 @@ Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& i
     TRY_VOID(messages.add((*given)[i], fmt::format("messages[{}]", i)));
   images = messages.take_images();
   std::ranges::move(messages.take_ignored(), std::back_inserter(unknown));
-  return messages.take();
+  json::array converted = messages.take();
+  if (openai::omit_images(rules, converted, images) > 0) unknown.emplace_back(openai::kOmittedImagesField);
+  return converted;
 }
 
 Result<> convert_tool_choice(const json::object& choice, json::object& chat) {
@@ -427,7 +437,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   TRY_VOID(convert_tools(fields, chat, unknown));
   TRY_VOID(convert_output(fields, rules, chat));
   std::vector<std::string> images;
-  TRY(chat["messages"], convert_messages(fields, images, unknown));
+  TRY(chat["messages"], convert_messages(fields, rules, images, unknown));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
   auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");
