@@ -4,10 +4,12 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "serve/anthropic/tool_changes.h"
 #include "serve/openai/server_tools.h"
 #include "serve/openai/structured_output.h"
 
@@ -22,8 +24,8 @@ namespace {
 // would never match.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
-// The text of a string or of a list of text blocks.
-Result<std::string> text_of(const json::value& content, const std::string& name) {
+// The text of a string or of a list of text blocks. tool_changes: the list may contain them; they are no text.
+Result<std::string> text_of(const json::value& content, const std::string& name, bool tool_changes = false) {
   if (content.is_string()) return std::string(content.get_string());
   if (!content.is_array()) return invalid(name, "must be a string or a list of blocks");
   std::string text;
@@ -35,6 +37,7 @@ Result<std::string> text_of(const json::value& content, const std::string& name)
     std::string type;
     std::string piece;
     TRY_VOID(fields.text("type", type));
+    if (tool_changes && is_tool_change(type)) continue;
     if (type != "text") return invalid(block_name + ".type", "{} is not supported, only text", type);
     TRY_VOID(fields.text("text", piece));
     if (!piece.starts_with(kBillingHeader)) text += piece;
@@ -65,8 +68,8 @@ class Messages {
     const json::value* content = fields.any("content");
     if (!content) return invalid(name + ".content", "is missing");
     if (content->is_string() || role == "system") {
-      TRY(std::string text, text_of(*content, name + ".content"));
-      push(role, std::move(text));
+      TRY(std::string text, text_of(*content, name + ".content", role == "system"));
+      if (!text.empty() || role != "system") push(role, std::move(text));
       return {};
     }
     if (!content->is_array()) return invalid(name + ".content", "must be a string or a list of blocks");
@@ -159,6 +162,18 @@ class Messages {
     return {};
   }
 
+  // Reads {"source", "title", "content", "citations"}.
+  Result<> add_search_result(Fields& fields, json::array& parts) {
+    std::string title, source, text;
+    TRY_VOID(fields.text("title", title));
+    TRY_VOID(fields.text("source", source));
+    if (const json::value* content = fields.any("content")) {
+      TRY(text, text_of(*content, fields.full_name("content")));
+    }
+    add_text(fmt::format("{}\n{}\n{}", title, source, text), parts);
+    return {};
+  }
+
   Result<> add_block(const json::value& value, const std::string& name) {
     if (!value.is_object()) return invalid(name, "must be an object");
     Fields fields(value.get_object(), name + ".");
@@ -172,6 +187,7 @@ class Messages {
     }
     if (type == "image") return add_image(fields);
     if (type == "document") return add_document(fields, parts_);
+    if (type == "search_result") return add_search_result(fields, parts_);
     if (type == "thinking") {
       std::string thoughts, before;
       TRY_VOID(fields.text("thinking", thoughts));
@@ -237,8 +253,9 @@ class Messages {
     }
     if (type == "image") return add_image(block);
     if (type == "document") return add_document(block, parts);
+    if (type == "search_result") return add_search_result(block, parts);
     if (type != "text" && type != "tool_reference")
-      return invalid(name + ".type", "{} is not supported, only text, image, document and tool_reference",
+      return invalid(name + ".type", "{} is not supported, only text, image, document, search_result and tool_reference",
                      type);
     const std::string_view field = type == "text" ? "text" : "tool_name";
     TRY_VOID(block.text(field, text));
@@ -312,6 +329,9 @@ Result<json::value> convert_tool(Fields& tool, const std::string& at) {
 
 Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& unknown) {
   TRY(const json::array* tools, fields.array("tools"));
+  TRY(const json::array* messages, fields.array("messages"));
+  TRY(const std::optional<json::array> changed, changed_tools(tools, messages));
+  if (changed) tools = &*changed;
   TRY(const json::object* choice, fields.object("tool_choice"));
   const json::value* forced = choice ? choice->if_contains("name") : nullptr;
   json::array functions;
