@@ -123,6 +123,8 @@ def chat_tools():
 
 CODEX = {
     "input": [{"type": "message", "id": "msg_1", "role": "developer", "content": [{"type": "input_text", "text": RULES}]},
+              {"type": "message", "id": "msg_4", "role": "developer", "content": [
+                  {"type": "input_text", "text": "The sandbox is off."}, {"type": "input_text", "text": "No skills exist."}]},
               {"type": "message", "id": "msg_2", "role": "user", "content": [
                   {"type": "input_text", "text": "<environment_context><cwd>/src</cwd></environment_context>"}]},
               {"type": "message", "id": "msg_3", "role": "user", "content": [{"type": "input_text", "text": TASK}]}],
@@ -133,7 +135,7 @@ CODEX = {
                "format": {"type": "grammar", "syntax": "lark", "definition": "start: \"***\""}},
               {"type": "web_search", "external_web_access": True}],
     "parallel_tool_calls": True, "reasoning": {"summary": "auto"}, "store": False, "stream": True,
-    "include": ["reasoning.encrypted_content"], "prompt_cache_key": "session", "client_metadata": {"session_id": "session"},
+    "include": ["reasoning.encrypted_content"], "prompt_cache_key": "session", "client_metadata": {"session_id": "session", "thread_id": "session", "turn_id": "1", "x-codex-turn-metadata": "{}"},
 }
 CLAUDE_CODE = {
     "system": [{"type": "text", "text": "x-anthropic-billing-header: cc_version=2; cc_entrypoint=cli;"},
@@ -190,6 +192,10 @@ def test_a_session_of_an_agent(agents_server, name):
     _, _, prompt, cached = protocol.read(ask(agents_server, protocol, body | short))
     assert prompt > first_prompt
     assert cached >= 0.9 * first_prompt, f"{cached} of {first_prompt} tokens were cached"
+
+
+def test_claude_code_sees_that_the_server_answers(agents_server):
+    assert http_client.head(agents_server + "/").status_code == 200
 
 
 def test_calls_of_codex_keep_their_kind(agents_server):

@@ -14,13 +14,13 @@ using openai::Fields;
 
 namespace {
 
-std::string_view text_of(const json::object& object, std::string_view field) {
+std::string_view string_at(const json::object& object, std::string_view field) {
   const json::value* found = object.if_contains(field);
   return found && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
 }
 
-std::string_view text_of(const json::value& value, std::string_view field) {
-  return value.is_object() ? text_of(value.get_object(), field) : std::string_view();
+std::string_view string_at(const json::value& value, std::string_view field) {
+  return value.is_object() ? string_at(value.get_object(), field) : std::string_view();
 }
 
 class Tools {
@@ -40,7 +40,7 @@ class Tools {
     if (kind == "tool_addition" && type == "tool_definition") {
       TRY(const json::object* definition, changed.object("definition"));
       if (!definition) return invalid(name + ".tool.definition", "is missing");
-      remove(text_of(*definition, "name"));
+      remove(string_at(*definition, "name"));
       tools_.emplace_back(*definition);
       return {};
     }
@@ -61,7 +61,7 @@ class Tools {
 
  private:
   static json::array::iterator find(json::array& tools, std::string_view name) {
-    return std::ranges::find_if(tools, [&](const json::value& tool) { return text_of(tool, "name") == name; });
+    return std::ranges::find_if(tools, [&](const json::value& tool) { return string_at(tool, "name") == name; });
   }
   static void move_tool(std::string_view name, json::array& from, json::array& to) {
     const auto found = find(from, name);
@@ -83,11 +83,11 @@ Result<std::optional<json::array>> changed_tools(const json::array* tools, const
   std::optional<Tools> changed;
   for (std::size_t i = 0; messages && i < messages->size(); ++i) {
     const json::object* message = (*messages)[i].if_object();
-    if (!message || text_of(*message, "role") != "system") continue;
+    if (!message || string_at(*message, "role") != "system") continue;
     const json::value* content = message->if_contains("content");
     for (std::size_t j = 0; content && content->is_array() && j < content->get_array().size(); ++j) {
       const json::value& block = content->get_array()[j];
-      if (!is_tool_change(text_of(block, "type"))) continue;
+      if (!is_tool_change(string_at(block, "type"))) continue;
       if (!changed) changed.emplace(tools);
       TRY_VOID(changed->change(block.get_object(), fmt::format("messages[{}].content[{}]", i, j)));
     }

@@ -12,20 +12,20 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kPathBytesMax = 4096;
+constexpr std::size_t kFilePathBytesMax = 4096;
 
-void answer(const ExchangePtr& exchange, std::string_view message) {
+void answer_message(const ExchangePtr& exchange, std::string_view message) {
   exchange->respond({.body = json::serialize(json::object{{"message", message}})});
 }
 
 // Trainers send some calls without a body.
-Result<json::object> optional_body(const ExchangePtr& exchange) {
+Result<json::object> body_or_empty(const ExchangePtr& exchange) {
   std::string body = exchange->take_body();
   if (body.empty()) return json::object();
   return openai::parse_body(body);
 }
 
-Result<> refuse_others(const openai::Fields& fields) {
+Result<> refuse_unread(const openai::Fields& fields) {
   for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
   return {};
 }
@@ -63,7 +63,7 @@ Result<> add_bytes(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const bool complete, service->weights.change([&](WeightUpdate& update) {
     return update.add_part(std::as_bytes(std::span(body)), part.first, part.all);
   }));
-  answer(exchange, complete ? "Weights updated" : "Part received");
+  answer_message(exchange, complete ? "Weights updated" : "Part received");
   return {};
 }
 
@@ -77,9 +77,9 @@ Result<> add_file(Service& service, const json::value& info, const std::string& 
   std::string path;
   TRY_VOID(fields.text("path", path));
   if (path.empty()) return invalid(fields.full_name("path"), "must be the path of a safetensors file on this host");
-  if (path.size() > kPathBytesMax)
-    return invalid(fields.full_name("path"), "must have at most {} bytes, got {}", kPathBytesMax, path.size());
-  TRY_VOID(refuse_others(fields));
+  if (path.size() > kFilePathBytesMax)
+    return invalid(fields.full_name("path"), "must have at most {} bytes, got {}", kFilePathBytesMax, path.size());
+  TRY_VOID(refuse_unread(fields));
   return service.weights.change([&](WeightUpdate& update) { return update.add_file(path); });
 }
 
@@ -88,14 +88,14 @@ Result<> add_files(const ServicePtr& service, const ExchangePtr& exchange) {
   openai::Fields fields(body);
   const json::value* info = fields.any("update_info");
   if (!info) return invalid("update_info", "must be an object with a path, or a list of them");
-  TRY_VOID(refuse_others(fields));
+  TRY_VOID(refuse_unread(fields));
   if (info->is_array()) {
     for (std::size_t i = 0; i < info->get_array().size(); ++i)
       TRY_VOID(add_file(*service, info->get_array()[i], fmt::format("update_info[{}]", i)));
   } else {
     TRY_VOID(add_file(*service, *info, "update_info"));
   }
-  answer(exchange, "Weights updated");
+  answer_message(exchange, "Weights updated");
   return {};
 }
 
@@ -119,26 +119,26 @@ Result<std::optional<std::string>> read_weight_version(openai::Fields& fields, s
 }
 
 Result<> init_weight_transfer(const ServicePtr&, const ExchangePtr& exchange) {
-  TRY(const json::object body, optional_body(exchange));
+  TRY(const json::object body, body_or_empty(exchange));
   openai::Fields fields(body);
   TRY(const json::object* info, fields.object("init_info"));
-  TRY_VOID(refuse_others(fields));
+  TRY_VOID(refuse_unread(fields));
   if (info) {
     openai::Fields named(*info, "init_info.");
     TRY_VOID(named.refuse("master_address", "weights are not sent by NCCL: send safetensors to /update_weights"));
     TRY_VOID(named.refuse("packed", "safetensors files are packed by their format", false));
     TRY_VOID(named.refuse("backend", "is the only format of tensors", "safetensors"));
-    TRY_VOID(refuse_others(named));
+    TRY_VOID(refuse_unread(named));
   }
-  answer(exchange, "Weight transfer initialized");
+  answer_message(exchange, "Weight transfer initialized");
   return {};
 }
 
 Result<> start_weight_update(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY(const json::object body, optional_body(exchange));
-  TRY_VOID(refuse_others(openai::Fields(body)));
+  TRY(const json::object body, body_or_empty(exchange));
+  TRY_VOID(refuse_unread(openai::Fields(body)));
   TRY_VOID(service->weights.change([](WeightUpdate& update) { return update.start(); }));
-  answer(exchange, "Weight update started");
+  answer_message(exchange, "Weight update started");
   return {};
 }
 
@@ -155,16 +155,16 @@ Result<> update_weights(const ServicePtr& service, const ExchangePtr& exchange) 
 }
 
 Result<> finish_weight_update(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY(const json::object body, optional_body(exchange));
+  TRY(const json::object body, body_or_empty(exchange));
   openai::Fields fields(body);
   TRY(std::optional<std::string> version, read_weight_version(fields, "weight_version"));
-  TRY_VOID(refuse_others(fields));
+  TRY_VOID(refuse_unread(fields));
   TRY(std::string folder, service->weights.change([](WeightUpdate& update) { return update.finish(); }));
   // Called before the engine delivers the first token of the new weights.
   service->engine.reload_weights(std::move(folder), [service, exchange, version](const Result<>& read) {
     if (read && version) service->weights.set_version(*version);
     service->weights.settle(read.has_value());
-    if (read) return answer(exchange, "Weight update finished");
+    if (read) return answer_message(exchange, "Weight update finished");
     exchange->respond(openai::error_response(read.error()));
   });
   return {};
@@ -176,7 +176,7 @@ Result<> shutdown_weight_transfer(const ServicePtr& service, const ExchangePtr& 
     if (update.receiving()) update.drop();
     return {};
   }));
-  answer(exchange, "Weight transfer shut down");
+  answer_message(exchange, "Weight transfer shut down");
   return {};
 }
 
@@ -186,7 +186,7 @@ Result<> update_weight_version(const ServicePtr& service, const ExchangePtr& exc
   TRY(const std::optional<std::string> version, read_weight_version(fields, "new_version"));
   if (!version) return invalid("new_version", "is missing");
   TRY_VOID(fields.refuse("abort_all_requests", "POST /abort_requests ends them", false));
-  TRY_VOID(refuse_others(fields));
+  TRY_VOID(refuse_unread(fields));
   service->weights.set_version(*version);
   exchange->respond({.body = json::serialize(json::object{{"success", true}, {"new_version", *version}})});
   return {};
