@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
+
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <cerrno>
 #include <fstream>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "tensor/mapped_file.h"
@@ -21,6 +24,7 @@ namespace fs = std::filesystem;
 
 // Trainers may send values in a larger format than that of the model's files, such as f32 for fp8.
 constexpr std::uint64_t kBytesOfModelMost = 4;
+constexpr std::uint64_t kHeaderBytesMost = 1 << 20;  // in addition, for the headers of the files
 constexpr std::string_view kPrefix = "octavo-weights-";
 
 Result<> io_failure(const fs::path& path, std::string_view what) {
@@ -103,6 +107,7 @@ WeightUpdate::~WeightUpdate() {
 
 Result<> WeightUpdate::read_model() {
   TRY(const WeightFiles files, find_weight_files(model_));
+  bytes_most_ = kHeaderBytesMost;
   index_ = is_consolidated(model_.string()) ? "consolidated.safetensors.index.json" : "model.safetensors.index.json";
   for (const std::string& name : files.names) {
     TRY(const MappedFile file, MappedFile::open(model_ / name));
@@ -129,8 +134,8 @@ Result<> WeightUpdate::check_room(std::uint64_t more) const {
     return failure(ErrorCode::unavailable, "no update of the weights is running: send /start_weight_update first");
   const std::uint64_t used = received_bytes_ + incomplete_all_;
   if (more > bytes_most_ || used > bytes_most_ - more)
-    return invalid("update_info", "one update can have at most {} bytes ({} times the model), got {}", bytes_most_,
-                   kBytesOfModelMost, used + more);
+    return invalid("update_info", "one update can have at most {} bytes ({} times the model, and headers), got {}",
+                   bytes_most_, kBytesOfModelMost, used + more);
   return {};
 }
 

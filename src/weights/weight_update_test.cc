@@ -91,7 +91,7 @@ TEST_F(WeightUpdateTest, WhatIsNotTheModelsIsRefused) {
   EXPECT_THAT(update_->start().error().message, HasSubstr("already running"));
   EXPECT_THAT(add(safetensors_text({{"x", {1}}})).error().message, HasSubstr("no tensor x"));
   EXPECT_EQ(add("no safetensors").error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(update_->add_part(bytes("x"), 0, 1'000).error().message, HasSubstr("at most 96 bytes"));
+  EXPECT_THAT(update_->add_part(bytes("x"), 0, 2'000'000).error().message, HasSubstr("at most 1048672 bytes"));
   EXPECT_THAT(update_->finish().error().message, HasSubstr("no tensor was sent"));
   EXPECT_TRUE(add(safetensors_text({{"b", {1}}})).has_value());
 }
