@@ -274,6 +274,9 @@ http::Response no_route(std::string_view path, const ServeOptions& options) {
     if (path == refused.path)
       return openai::error_response(404,
                                     fmt::format("{} of vLLM is not supported: {}", path, refused.reason));
+  for (const Route& route : kRoutes)
+    if (route.path == path && route.enabled_by == &ServeFeatures::dev_mode)
+      return openai::error_response(404, fmt::format("{} needs a server with --server-dev-mode", path));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
                                 fmt::format("there is no route {}{}", excerpt(path),
