@@ -40,7 +40,8 @@ std::string_view image_type(std::string_view bytes) {
 object user_message(std::string_view text, const array& images) {
   if (images.empty()) return {{"role", "user"}, {"content", text}};
   array parts;
-  for (const value& url : images) parts.push_back(object{{"type", "image_url"}, {"image_url", {{"url", url}}}});
+  for (const value& url : images)
+    parts.push_back(object{{"type", "image_url"}, {"image_url", {{"url", url}}}});
   parts.push_back(object{{"type", "text"}, {"text", text}});
   return {{"role", "user"}, {"content", std::move(parts)}};
 }
@@ -68,7 +69,8 @@ Result<array> read_tools_file(const std::string& path) {
   boost::system::error_code wrong;
   const value tree = boost::json::parse(text, wrong);
   if (wrong || !tree.is_array())
-    return invalid("--tools", "{}: must be a JSON list of tools{}", path, wrong ? ": " + wrong.message() : "");
+    return invalid("--tools", "{}: must be a JSON list of tools{}", path,
+                   wrong ? ": " + wrong.message() : "");
   array tools;
   for (const value& tool : tree.get_array()) {
     if (!tool.is_object()) return invalid("--tools", "{}: each tool must be an object", path);

@@ -7,8 +7,8 @@ namespace octavo {
 
 class ChatScreen {
  public:
-  // styled: standard output is a terminal. Otherwise thoughts go to standard error, so that standard output has
-  // the answer alone.
+  // styled: standard output is a terminal. Otherwise thoughts go to standard error, so that standard output
+  // has the answer alone.
   explicit ChatScreen(bool styled) : styled_(styled) {}
 
   void show(const Piece& piece);

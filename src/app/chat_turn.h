@@ -31,8 +31,8 @@ struct Turn {
   double first_s = 0;  // seconds until the first piece
   double all_s = 0;
 
-  // Takes an event, and shows its pieces. Returns what `show` returns. Errors: the event is not JSON, or is an
-  // error.
+  // Takes an event, and shows its pieces. Returns what `show` returns. Errors: the event is not JSON, or is
+  // an error.
   Result<bool> take(const std::string& event, const ShowPiece& show);
 };
 

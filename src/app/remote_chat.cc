@@ -76,9 +76,9 @@ class RemoteChat final : public ChatBackend {
       for (const std::string& event : events.push(*bytes)) {
         if (event == "[DONE]") break;
         TRY(wanted, turn.take(event, [&](const Piece& piece) {
-              if (turn.first_s == 0) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
-              return show(piece);
-            }));
+          if (turn.first_s == 0) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
+          return show(piece);
+        }));
         if (!wanted) break;  // disconnects, so the server ends the answer
       }
     }

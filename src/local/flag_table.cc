@@ -35,7 +35,8 @@ CLI::Validator not_negative() {
             double number = -1;
             const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
             const bool fine = error == std::errc{} && end == text.data() + text.size() && number >= 0;
-            return fine ? std::string() : fmt::format("must be a number from 0 on, such as 512M or 4GiB, got {}", text);
+            return fine ? std::string()
+                        : fmt::format("must be a number from 0 on, such as 512M or 4GiB, got {}", text);
           },
           "NUMBER"};
 }

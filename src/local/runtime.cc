@@ -407,8 +407,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
 
   ServeOptions& serve = options.serve;
   serve.eos_ids = generation.eos_ids;
-  serve.model_root = bundled ? dir : named;
-  serve.model_folder = dir;
+  serve.model = {.root = bundled ? dir : named, .path = dir};
   HubFlags of_adapters = options.hub;
   of_adapters.revision.clear();
   serve.find_adapter = [of_adapters](const std::string& path) { return find_adapter(path, of_adapters); };

@@ -108,7 +108,7 @@ class FakeEngine final : public EngineClient {
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
-  std::vector<std::string> reloads{};      // folders of reload_weights()
+  std::vector<std::string> reloads{};  // folders of reload_weights()
   Result<> reload_result{};
   std::atomic<int> delivered = 0;  // number of output tokens
   Request last_request{};  // read it only when no request is being submitted

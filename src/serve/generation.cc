@@ -341,7 +341,7 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
   const bool ended = mail.output.finished.has_value();
   AnswerPart part = choice.processor.take(std::move(mail.output));
   part.index = choice.kept.index;
-  note_weights(choice, *mail.weights, part);
+  part.note_weights(*mail.weights, choice.weights);
   if (!streaming() && !ticket_.grow(logprobs_bytes(part.logprobs)))
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
@@ -349,15 +349,6 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
   // The server finds stop strings, so it must stop the engine.
   if (!ended) submission_.cancel(mail.prompt);
   return --unfinished_runs_ == 0;
-}
-
-void Generation::note_weights(Choice& choice, const std::string& version, AnswerPart& part) {
-  std::vector<openai::WeightSpan>& spans = choice.weights;
-  const int start = spans.empty() ? 0 : spans.back().end;
-  const int end = start + static_cast<int>(part.token_ids.size());
-  if (end > start && (spans.empty() || spans.back().version != version)) spans.push_back({version, start, end});
-  if (!spans.empty()) spans.back().end = end;
-  if (part.finish) part.weights = std::move(spans);
 }
 
 void Generation::measure(Run& run, Choice& choice, Mail& mail) {

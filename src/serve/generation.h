@@ -85,7 +85,6 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void take(Mail&& mail, std::string& out);
   Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, Mail& mail);
-  static void note_weights(Choice& choice, const std::string& version, openai::AnswerPart& part);
   void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                   const RequestTimes& times, std::int64_t at_us);
   AnswerSpan span_of(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,

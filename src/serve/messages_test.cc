@@ -109,7 +109,8 @@ TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
   const auto tools = [&](const std::string& changes) -> std::string {
     const json::value request = json::parse(
         R"({"model":"demo","max_tokens":1,"tools":[{"name":"a","input_schema":{}},{"name":"b","input_schema":{}}],
-            "messages":[{"role":"user","content":"Hi"},{"role":"system","content":[)" + changes + "]}]}");
+            "messages":[{"role":"user","content":"Hi"},{"role":"system","content":[)" +
+        changes + "]}]}");
     const auto read = anthropic::parse_messages_request(request.as_object(), rules);
     if (!read) return read.error().field;
     std::string names;
@@ -120,9 +121,11 @@ TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
   EXPECT_EQ(tools(R"({"type":"text","text":"x"})"), "ab");
   EXPECT_EQ(tools(R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"a"}})"), "b");
   EXPECT_EQ(tools(R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"a"}},
-                     {"type":"tool_addition","tool":{"type":"tool_reference","name":"a"}})"), "ba");
+                     {"type":"tool_addition","tool":{"type":"tool_reference","name":"a"}})"),
+            "ba");
   EXPECT_EQ(tools(R"({"type":"tool_addition","tool":{"type":"tool_definition",
-                      "definition":{"name":"c","input_schema":{}}}})"), "abc");
+                      "definition":{"name":"c","input_schema":{}}}})"),
+            "abc");
   EXPECT_EQ(tools(R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"x"}})"),
             "messages[1].content[0].tool.name");
 }

@@ -19,7 +19,7 @@ class ServeWeightsTest : public ServeTest {
     serve([](const Request&, int) { return Script{.tokens = ending("hello")}; },
           [&](ServeOptions& options, http::ServerOptions&) {
             options.features.dev_mode = true;
-            options.model_folder = model_.path();
+            options.model.path = model_.path();
           });
   }
   http::Response send(const std::string& bytes, const std::string& range = {}) {
@@ -32,7 +32,9 @@ class ServeWeightsTest : public ServeTest {
   }
   std::string error(const http::Response& response, int status = 400) {
     EXPECT_EQ(response.status, status) << response.body;
-    return response.status == 200 ? "" : std::string(json::parse(response.body).at("error").at("message").as_string());
+    return response.status == 200
+               ? ""
+               : std::string(json::parse(response.body).at("error").at("message").as_string());
   }
 
   ScratchDirectory model_;
@@ -51,10 +53,11 @@ TEST_F(ServeWeightsTest, AnUpdateNamesTheVersionOfLaterTokens) {
   const json::object answer =
       reply("/inference/v1/generate", R"({"token_ids":[72],"sampling_params":{"max_tokens":3}})");
   EXPECT_EQ(answer.at("choices").at(0).at("weight_versions"), spans);
-  const json::object chat = reply("/v1/chat/completions", kChat + R"(,"max_tokens":3,"return_token_ids":true})");
+  const json::object chat =
+      reply("/v1/chat/completions", kChat + R"(,"max_tokens":3,"return_token_ids":true})");
   EXPECT_EQ(chat.at("choices").at(0).at("weight_versions"), spans);
-  const std::vector<std::string> streamed =
-      events(post("/v1/completions", kCompletion + R"(,"max_tokens":3,"return_token_ids":true,"stream":true})"));
+  const std::vector<std::string> streamed = events(
+      post("/v1/completions", kCompletion + R"(,"max_tokens":3,"return_token_ids":true,"stream":true})"));
   EXPECT_EQ(json::parse(streamed[streamed.size() - 2]).at("choices").at(0).at("weight_versions"), spans);
 }
 
@@ -100,12 +103,14 @@ TEST_F(ServeWeightsTest, AnEngineThatRefusesKeepsWeightsAndVersion) {
 
 TEST_F(ServeWeightsTest, ErrorsNameTheFieldAndTheWay) {
   EXPECT_THAT(error(post("/finish_weight_update", ""), 503), HasSubstr("/start_weight_update"));
-  EXPECT_THAT(error(post("/init_weight_transfer_engine", R"({"init_info":{"master_address":"h","world_size":2}})")),
-              HasSubstr("init_info.master_address"));
+  EXPECT_THAT(
+      error(post("/init_weight_transfer_engine", R"({"init_info":{"master_address":"h","world_size":2}})")),
+      HasSubstr("init_info.master_address"));
   ASSERT_EQ(post("/start_weight_update", "").status, 200);
   EXPECT_THAT(error(post("/update_weights", R"({"update_info":{"names":["a"],"dtype_names":["bfloat16"]}})")),
               HasSubstr("update_info.dtype_names"));
-  EXPECT_THAT(error(post("/update_weights", R"({"update_info":{"path":"/nothing"}})"), 404), HasSubstr("/nothing"));
+  EXPECT_THAT(error(post("/update_weights", R"({"update_info":{"path":"/nothing"}})"), 404),
+              HasSubstr("/nothing"));
   EXPECT_THAT(error(send("")), HasSubstr("safetensors"));
   EXPECT_THAT(error(post("/update_weight_version", R"({"new_version":""})")), HasSubstr("new_version"));
   EXPECT_EQ(client().get("/update_weights")->status, 405);

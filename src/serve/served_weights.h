@@ -18,7 +18,9 @@ class ServedWeights {
 
   // The version of the tokens that the engine delivers now. Never null.
   std::shared_ptr<const std::string> version() const { return version_.load(); }
-  void set_version(std::string version) { version_ = std::make_shared<const std::string>(std::move(version)); }
+  void set_version(std::string version) {
+    version_ = std::make_shared<const std::string>(std::move(version));
+  }
 
   // Calls act(WeightUpdate&) alone. Errors: those of act, and of WeightUpdate::create().
   template <class Act>

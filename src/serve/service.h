@@ -40,17 +40,23 @@ struct Fetchers {
   }
 };
 
+// Chat templates; null: the model has none.
+struct Templates {
+  const ChatTemplate* plain;
+  const ChatTemplate* with_tools;  // for requests with tools
+};
+
 // All references must outlive the service.
 struct Service {
   Service(EngineClient& engine_client, const Tokenizer& text_tokenizer, const ChatTemplate* default_template,
           const ChatTemplate* template_for_tools, ServeOptions serve_options)
       : engine(engine_client),
         tokenizer(text_tokenizer),
-        chat_template(default_template),
-        tool_template(template_for_tools ? template_for_tools : default_template),
+        templates{.plain = default_template,
+                  .with_tools = template_for_tools ? template_for_tools : default_template},
         options(std::move(serve_options)),
         adapters(options.rules.adapters),
-        weights(options.model_folder),
+        weights(options.model.path),
         metrics(options.rules.model_names.front(), options.rules.max_model_len),
         live(engine_client, metrics),
         step_trace(engine_client, options.observe.step_trace),
@@ -64,8 +70,7 @@ struct Service {
   EngineClient& engine;
   const EngineInfo engine_info = engine.info();
   const Tokenizer& tokenizer;
-  const ChatTemplate* chat_template;  // null: the model has no template
-  const ChatTemplate* tool_template;  // template for requests with tools
+  const Templates templates;
   const ServeOptions options;
   const std::shared_ptr<AdapterNames> adapters;
   ServedWeights weights;

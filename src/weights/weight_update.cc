@@ -28,14 +28,16 @@ constexpr std::uint64_t kHeaderBytesMost = 1 << 20;  // in addition, for the hea
 constexpr std::string_view kPrefix = "octavo-weights-";
 
 Result<> io_failure(const fs::path& path, std::string_view what) {
-  return failure(ErrorCode::io, "{}: cannot {}: {}", path.string(), what, std::generic_category().message(errno));
+  return failure(ErrorCode::io, "{}: cannot {}: {}", path.string(), what,
+                 std::generic_category().message(errno));
 }
 
 fs::path memory_folder() {
   std::error_code ignored;
   const fs::path shared = "/dev/shm";
-  return fs::is_directory(shared, ignored) && ::access(shared.c_str(), W_OK) == 0 ? shared
-                                                                                   : fs::temp_directory_path(ignored);
+  return fs::is_directory(shared, ignored) && ::access(shared.c_str(), W_OK) == 0
+             ? shared
+             : fs::temp_directory_path(ignored);
 }
 
 // Deletes the folders of servers that were killed: nobody holds the lock of their file `lock`.
@@ -89,10 +91,12 @@ Result<> append(const fs::path& path, std::span<const std::byte> bytes, std::uin
 Result<std::unique_ptr<WeightUpdate>> WeightUpdate::create(const std::string& model) {
   std::error_code ignored;
   if (!fs::is_directory(model, ignored))
-    return failure(ErrorCode::unsupported, "{}: weights can only be sent to a model in a folder of safetensors", model);
+    return failure(ErrorCode::unsupported,
+                   "{}: weights can only be sent to a model in a folder of safetensors", model);
   TRY(const WeightFiles files, find_weight_files(model));
   if (files.torch)
-    return failure(ErrorCode::unsupported, "{}: weights can only be sent to a model of safetensors, not of {}", model,
+    return failure(ErrorCode::unsupported,
+                   "{}: weights can only be sent to a model of safetensors, not of {}", model,
                    files.names.front());
   TRY(fs::path root, make_root());
   std::unique_ptr<WeightUpdate> update(new WeightUpdate(fs::absolute(model), std::move(root)));
@@ -108,7 +112,8 @@ WeightUpdate::~WeightUpdate() {
 Result<> WeightUpdate::read_model() {
   TRY(const WeightFiles files, find_weight_files(model_));
   bytes_most_ = kHeaderBytesMost;
-  index_ = is_consolidated(model_.string()) ? "consolidated.safetensors.index.json" : "model.safetensors.index.json";
+  index_ = is_consolidated(model_.string()) ? "consolidated.safetensors.index.json"
+                                            : "model.safetensors.index.json";
   for (const std::string& name : files.names) {
     TRY(const MappedFile file, MappedFile::open(model_ / name));
     TRY(const std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), file.path()));
@@ -131,18 +136,23 @@ Result<> WeightUpdate::start() {
 
 Result<> WeightUpdate::check_room(std::uint64_t more) const {
   if (state_ != State::receiving)
-    return failure(ErrorCode::unavailable, "no update of the weights is running: send /start_weight_update first");
+    return failure(ErrorCode::unavailable,
+                   "no update of the weights is running: send /start_weight_update first");
   const std::uint64_t used = received_bytes_ + incomplete_all_;
   if (more > bytes_most_ || used > bytes_most_ - more)
-    return invalid("update_info", "one update can have at most {} bytes ({} times the model, and headers), got {}",
+    return invalid("update_info",
+                   "one update can have at most {} bytes ({} times the model, and headers), got {}",
                    bytes_most_, kBytesOfModelMost, used + more);
   return {};
 }
 
-fs::path WeightUpdate::next_file() const { return root_ / "files" / fmt::format("octavo-update-{}.safetensors", files_); }
+fs::path WeightUpdate::next_file() const {
+  return root_ / "files" / fmt::format("octavo-update-{}.safetensors", files_);
+}
 fs::path WeightUpdate::folder(int number) const { return root_ / std::to_string(number); }
 
-Result<bool> WeightUpdate::add_part(std::span<const std::byte> bytes, std::uint64_t first, std::uint64_t all) {
+Result<bool> WeightUpdate::add_part(std::span<const std::byte> bytes, std::uint64_t first,
+                                    std::uint64_t all) {
   if (first == 0) incomplete_all_ = incomplete_bytes_ = 0;
   TRY_VOID(check_room(first == 0 ? all : 0));
   if (first != incomplete_bytes_ || (first > 0 && all != incomplete_all_) || bytes.size() > all - first)
@@ -196,7 +206,8 @@ Result<> WeightUpdate::take_file(const fs::path& path, const std::string& shown)
 Result<std::string> WeightUpdate::finish() {
   TRY_VOID(check_room(0));
   if (incomplete_all_ > 0)
-    return invalid("update_info", "a file is incomplete: {} of {} bytes arrived", incomplete_bytes_, incomplete_all_);
+    return invalid("update_info", "a file is incomplete: {} of {} bytes arrived", incomplete_bytes_,
+                   incomplete_all_);
   if (received_.empty()) return invalid("update_info", "no tensor was sent since /start_weight_update");
   FileOf file_of = current_;
   for (const auto& [tensor, file] : received_) file_of[tensor] = file;

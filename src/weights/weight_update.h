@@ -4,10 +4,8 @@
 // model's files, to the new files, and an index that names the file of each tensor. An engine reads this
 // folder like any other. Not thread-safe.
 //
-//   state  | start()    | add..()    | finish()   | keep()  | drop()
-//   idle   | receiving  | refused    | refused    |         | idle
-//   receiving | refused | receiving  | finished   |         | idle
-//   finished  | refused | refused    | refused    | idle    | idle
+// States: idle, receiving (after start()) and finished (after finish()). keep() and drop() lead back to idle.
+// Other calls are refused.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +31,8 @@ class WeightUpdate {
   ~WeightUpdate();
 
   Result<> start();
-  // Adds bytes [first, first + bytes.size()) of a safetensors file of `all` bytes. Parts must arrive in order.
-  // Returns true if the file is complete. Its tensors must exist in the model.
+  // Adds bytes [first, first + bytes.size()) of a safetensors file of `all` bytes. Parts must arrive in
+  // order. Returns true if the file is complete. Its tensors must exist in the model.
   Result<bool> add_part(std::span<const std::byte> bytes, std::uint64_t first, std::uint64_t all);
   // Adds a copy of a safetensors file.
   Result<> add_file(const std::string& path);
@@ -64,10 +62,10 @@ class WeightUpdate {
   void remove_unused() const;
 
   std::filesystem::path model_;
-  std::filesystem::path root_;     // holds files/ and a folder for each finished update
-  std::string index_;              // name of the index file that the model's reader looks for
-  std::uint64_t bytes_most_ = 0;   // of one update
-  FileOf current_;                 // of the weights in use
+  std::filesystem::path root_;    // holds files/ and a folder for each finished update
+  std::string index_;             // name of the index file that the model's reader looks for
+  std::uint64_t bytes_most_ = 0;  // of one update
+  FileOf current_;                // of the weights in use
   FileOf received_;
   std::uint64_t received_bytes_ = 0;
   std::uint64_t incomplete_bytes_ = 0;  // bytes so far of a file that arrives in parts

@@ -59,7 +59,8 @@ TEST_F(WeightUpdateTest, FilesOfReplacedValuesAreDeleted) {
     files = std::filesystem::path(update_->finish().value()).parent_path() / "files";
     update_->keep();
   }
-  const auto count = std::distance(std::filesystem::directory_iterator(files), std::filesystem::directory_iterator());
+  const auto count =
+      std::distance(std::filesystem::directory_iterator(files), std::filesystem::directory_iterator());
   EXPECT_EQ(count, 1);
   update_.reset();
   EXPECT_FALSE(std::filesystem::exists(files));
@@ -91,7 +92,8 @@ TEST_F(WeightUpdateTest, WhatIsNotTheModelsIsRefused) {
   EXPECT_THAT(update_->start().error().message, HasSubstr("already running"));
   EXPECT_THAT(add(safetensors_text({{"x", {1}}})).error().message, HasSubstr("no tensor x"));
   EXPECT_EQ(add("no safetensors").error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(update_->add_part(bytes("x"), 0, 2'000'000).error().message, HasSubstr("at most 1048672 bytes"));
+  EXPECT_THAT(update_->add_part(bytes("x"), 0, 2'000'000).error().message,
+              HasSubstr("at most 1048672 bytes"));
   EXPECT_THAT(update_->finish().error().message, HasSubstr("no tensor was sent"));
   EXPECT_TRUE(add(safetensors_text({{"b", {1}}})).has_value());
 }

@@ -9,10 +9,11 @@ namespace octavo {
 namespace {
 
 Error no_room(std::size_t bytes, const Error& error) {
-  return {error.code,
-          fmt::format("the KV cache needs {} bytes: set a lower --kv-cache-memory-bytes or --max-model-len ({})",
-                      bytes, error.message),
-          error.field};
+  return {
+      error.code,
+      fmt::format("the KV cache needs {} bytes: set a lower --kv-cache-memory-bytes or --max-model-len ({})",
+                  bytes, error.message),
+      error.field};
 }
 
 }  // namespace

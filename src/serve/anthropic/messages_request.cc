@@ -24,7 +24,8 @@ namespace {
 // would never match.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
-// The text of a string or of a list of text blocks. tool_changes: the list may contain them; they are no text.
+// The text of a string or of a list of text blocks. tool_changes: the list may contain them; they are no
+// text.
 Result<std::string> text_of(const json::value& content, const std::string& name, bool tool_changes = false) {
   if (content.is_string()) return std::string(content.get_string());
   if (!content.is_array()) return invalid(name, "must be a string or a list of blocks");
@@ -255,7 +256,8 @@ class Messages {
     if (type == "document") return add_document(block, parts);
     if (type == "search_result") return add_search_result(block, parts);
     if (type != "text" && type != "tool_reference")
-      return invalid(name + ".type", "{} is not supported, only text, image, document, search_result and tool_reference",
+      return invalid(name + ".type",
+                     "{} is not supported, only text, image, document, search_result and tool_reference",
                      type);
     const std::string_view field = type == "text" ? "text" : "tool_name";
     TRY_VOID(block.text(field, text));

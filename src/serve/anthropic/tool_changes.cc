@@ -61,7 +61,8 @@ class Tools {
 
  private:
   static json::array::iterator find(json::array& tools, std::string_view name) {
-    return std::ranges::find_if(tools, [&](const json::value& tool) { return string_at(tool, "name") == name; });
+    return std::ranges::find_if(tools,
+                                [&](const json::value& tool) { return string_at(tool, "name") == name; });
   }
   static void move_tool(std::string_view name, json::array& from, json::array& to) {
     const auto found = find(from, name);

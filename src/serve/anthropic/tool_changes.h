@@ -11,8 +11,8 @@ namespace octavo::anthropic {
 
 bool is_tool_change(std::string_view type);
 
-// Returns the tools at the end of the conversation, because a chat template prints one list; nullopt: no message
-// changes them. Both may be null. Errors: a block names a tool that does not exist.
+// Returns the tools at the end of the conversation, because a chat template prints one list; nullopt: no
+// message changes them. Both may be null. Errors: a block names a tool that does not exist.
 Result<std::optional<boost::json::array>> changed_tools(const boost::json::array* tools,
                                                         const boost::json::array* messages);
 

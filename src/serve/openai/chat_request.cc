@@ -190,8 +190,8 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null()) {
-    // Content may be missing: messages with calls and replies that end within thoughts have none, and tools may
-    // have no result. As in vLLM it becomes "", because templates add it to other texts.
+    // Content may be missing: messages with calls and replies that end within thoughts have none, and tools
+    // may have no result. As in vLLM it becomes "", because templates add it to other texts.
     const bool given = value.get_object().contains("content");
     if (given && calls.empty() && role != "assistant" && role != "tool")
       return invalid(name + ".content", "may only be null in messages of assistant and tool");

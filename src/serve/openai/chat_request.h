@@ -46,10 +46,10 @@ struct ChatPrompt {
 
 // Checks that a prompt may contain one more image, video or audio. before: number of media of this kind so
 // far. Errors contain `name`.
-// For models that read no images: replaces the images of tools and of earlier turns by kOmittedImage. An agent
-// sends them again with each request, so an error would end its session. Images of the user's new message
-// remain, and are an error. `names` has a name for each image in order; those of replaced images are removed.
-// Returns the number of replaced images.
+// For models that read no images: replaces the images of tools and of earlier turns by kOmittedImage. An
+// agent sends them again with each request, so an error would end its session. Images of the user's new
+// message remain, and are an error. `names` has a name for each image in order; those of replaced images are
+// removed. Returns the number of replaced images.
 int omit_images(const RequestRules& rules, boost::json::array& messages, std::vector<std::string>& names);
 Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind);
 

@@ -23,6 +23,15 @@ void AnswerPart::append(AnswerPart&& next) {
   weights = std::move(next.weights);
 }
 
+void AnswerPart::note_weights(const std::string& version, std::vector<WeightSpan>& spans) {
+  const int start = spans.empty() ? 0 : spans.back().end;
+  const int after = start + static_cast<int>(token_ids.size());
+  if (after > start && (spans.empty() || spans.back().version != version))
+    spans.push_back({version, start, after});
+  if (!spans.empty()) spans.back().end = after;
+  if (finish) weights = std::move(spans);
+}
+
 OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,
                                  const std::vector<TokenId>& eos_ids, StopSplitter stops,
                                  std::span<const TokenId> prompt_tail, std::optional<Thinking> thinking,

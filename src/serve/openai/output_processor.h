@@ -44,6 +44,8 @@ struct AnswerPart {
   std::vector<WeightSpan> weights{};              // of the whole answer; set with the end of the choice
 
   void append(AnswerPart&& next);
+  // Adds the tokens of this part to the spans of its choice. The last part takes the spans.
+  void note_weights(const std::string& version, std::vector<WeightSpan>& spans);
 };
 
 // Marks of thoughts; each mark is one token. An answer may begin with thoughts.

@@ -48,7 +48,8 @@ Result<Part> read_range(std::string_view text, std::uint64_t bytes) {
     at = next + 1;
   }
   if (!fine || numbers[1] < numbers[0] || numbers[1] - numbers[0] != bytes - 1 || numbers[1] >= numbers[2])
-    return invalid("Content-Range", "must be \"bytes FIRST-LAST/ALL\" for a body of {} bytes, got \"{}\"", bytes, text);
+    return invalid("Content-Range", "must be \"bytes FIRST-LAST/ALL\" for a body of {} bytes, got \"{}\"",
+                   bytes, text);
   return Part{numbers[0], numbers[2]};
 }
 
@@ -72,13 +73,15 @@ Result<> add_file(Service& service, const json::value& info, const std::string& 
   if (!info.is_object()) return invalid(name, "must be an object with a path");
   openai::Fields fields(info.get_object(), name + ".");
   for (const std::string_view field : {"ipc_handles", "ipc_handles_pickled", "dtype_names"})
-    TRY_VOID(fields.refuse(field,
-                           "tensors are taken as safetensors: send their bytes, or the path of a file in /dev/shm"));
+    TRY_VOID(fields.refuse(
+        field, "tensors are taken as safetensors: send their bytes, or the path of a file in /dev/shm"));
   std::string path;
   TRY_VOID(fields.text("path", path));
-  if (path.empty()) return invalid(fields.full_name("path"), "must be the path of a safetensors file on this host");
+  if (path.empty())
+    return invalid(fields.full_name("path"), "must be the path of a safetensors file on this host");
   if (path.size() > kFilePathBytesMax)
-    return invalid(fields.full_name("path"), "must have at most {} bytes, got {}", kFilePathBytesMax, path.size());
+    return invalid(fields.full_name("path"), "must have at most {} bytes, got {}", kFilePathBytesMax,
+                   path.size());
   TRY_VOID(refuse_unread(fields));
   return service.weights.change([&](WeightUpdate& update) { return update.add_file(path); });
 }
@@ -114,7 +117,8 @@ Result<std::optional<std::string>> read_weight_version(openai::Fields& fields, s
   std::string version;
   TRY_VOID(fields.text(name, version));
   if (version.empty() || version.size() > kVersionBytesMax)
-    return invalid(fields.full_name(name), "must have 1 to {} bytes, got {}", kVersionBytesMax, version.size());
+    return invalid(fields.full_name(name), "must have 1 to {} bytes, got {}", kVersionBytesMax,
+                   version.size());
   return version;
 }
 
@@ -125,7 +129,8 @@ Result<> init_weight_transfer(const ServicePtr&, const ExchangePtr& exchange) {
   TRY_VOID(refuse_unread(fields));
   if (info) {
     openai::Fields named(*info, "init_info.");
-    TRY_VOID(named.refuse("master_address", "weights are not sent by NCCL: send safetensors to /update_weights"));
+    TRY_VOID(
+        named.refuse("master_address", "weights are not sent by NCCL: send safetensors to /update_weights"));
     TRY_VOID(named.refuse("packed", "safetensors files are packed by their format", false));
     TRY_VOID(named.refuse("backend", "is the only format of tensors", "safetensors"));
     TRY_VOID(refuse_unread(named));
@@ -145,8 +150,8 @@ Result<> start_weight_update(const ServicePtr& service, const ExchangePtr& excha
 Result<> update_weights(const ServicePtr& service, const ExchangePtr& exchange) {
   const http::Request& request = exchange->request();
   if (request.method != "POST") {
-    http::Response response =
-        openai::error_response(405, fmt::format("{} is not allowed for /update_weights: use POST", request.method));
+    http::Response response = openai::error_response(
+        405, fmt::format("{} is not allowed for /update_weights: use POST", request.method));
     response.headers.add("Allow", "POST");
     exchange->respond(std::move(response));
     return {};

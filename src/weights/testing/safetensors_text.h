@@ -17,8 +17,8 @@ inline std::string safetensors_text(const std::vector<std::pair<std::string, std
     const std::size_t begin = data.size();
     data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
     if (header.size() > 1) header += ",";
-    header += fmt::format(R"("{}":{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}})", tensor, values.size(),
-                          begin, data.size());
+    header += fmt::format(R"("{}":{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}})", tensor,
+                          values.size(), begin, data.size());
   }
   header += "}";
   header.resize((header.size() + 7) / 8 * 8, ' ');  // aligns the data
