@@ -51,8 +51,12 @@ struct Check {
     option.check(CLI::Range(range.min, range.max));
   }
   void operator()(const NotNegative& range) const {
-    if (range.suffix) option.transform(suffix());
-    option.check(range.suffix ? not_negative() : CLI::NonNegativeNumber);
+    if (!range.suffix) {
+      option.check(CLI::NonNegativeNumber);
+      return;
+    }
+    option.transform(suffix());
+    option.check(not_negative());
   }
   void operator()(const OneOf& choice) const {
     option.check(CLI::IsMember(parts_of(std::string(choice.names))));

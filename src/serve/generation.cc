@@ -179,13 +179,12 @@ Result<> Generation::search(std::size_t prompt) {
 }
 
 void Generation::deliver(std::size_t prompt, Output&& output) noexcept {
-  const std::int64_t at_us = now_us();
   bool overflows = false;
   {
     const std::lock_guard lock(mutex_);
     mail_bytes_ += bytes_of(output);
     overflows = streaming() && mail_bytes_ > kUnreadBytesMax;
-    mail_.push_back({prompt, std::move(output), at_us, service_->weights.version()});
+    mail_.push_back({prompt, std::move(output), now_us(), service_->weights.version()});
   }
   if (overflows) {
     cancel();
