@@ -10,8 +10,11 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "app/chat_backends.h"
+#include "app/chat_message.h"
+#include "app/chat_screen.h"
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/line_editor.h"
@@ -31,15 +34,11 @@ struct ChatCommand {
   std::string quick;  // a single question; "": a conversation
   std::string url;
   std::string api_key;
+  std::string tools_file;
+  std::vector<std::string> images;  // of the first message
 };
 
 std::atomic<bool> interrupted = false;  // set by Ctrl-C, which ends the answer
-
-bool show(std::string_view text) {
-  fmt::print("{}", text);
-  std::fflush(stdout);
-  return !interrupted.exchange(false);
-}
 
 void print_timings(const Turn& turn) {
   const double between_s = turn.tokens > 1 ? (turn.all_s - turn.first_s) / (turn.tokens - 1) : 0;
@@ -58,52 +57,96 @@ class Conversation {
   void reset() { reset(options_.system); }
   void reset(const std::string& system) {
     messages_.clear();
+    images_.clear();
+    open_calls_.clear();
     if (!system.empty()) messages_.push_back({{"role", "system"}, {"content", system}});
     questions_ = 0;
   }
   int questions() const { return questions_; }
+  void set_tools(array tools) { tools_ = std::move(tools); }
 
-  // Asks a question. An error leaves the conversation unchanged.
+  // Adds an image to the next message.
+  Result<> attach(const std::string& path) {
+    TRY(std::string url, image_url(path));
+    images_.emplace_back(std::move(url));
+    return {};
+  }
+
+  // Asks a question. Calls without a result get an empty one. An error leaves the conversation unchanged.
   Result<> ask(const std::string& question) {
-    object body = options_.sampling;
     array messages = messages_;
-    messages.push_back({{"role", "user"}, {"content", question}});
-    body["messages"] = messages;
-    interrupted = false;
-    TRY(const Turn turn, backend_.answer(body, show));
-    fmt::print("\n");
-    std::fflush(stdout);
-    print_timings(turn);
-    messages_ = std::move(messages);
-    messages_.push_back({{"role", "assistant"}, {"content", turn.text}});
+    for (const auto& call : open_calls_) messages.push_back(tool_message(call, ""));
+    messages.push_back(user_message(question, images_));
+    TRY_VOID(request(std::move(messages)));
+    images_.clear();
     ++questions_;
     return {};
   }
 
+  // Takes the result of the first call that has none. The model answers when all calls have one.
+  Result<> answer_call(std::string_view result) {
+    if (open_calls_.empty()) return invalid("/result", "the model waits for no result of a call");
+    array messages = messages_;
+    messages.push_back(tool_message(open_calls_.front(), result));
+    if (open_calls_.size() == 1) return request(std::move(messages));
+    messages_ = std::move(messages);
+    open_calls_.erase(open_calls_.begin());
+    return {};
+  }
+
  private:
+  Result<> request(array messages) {
+    object body = options_.sampling;
+    body["messages"] = messages;
+    if (!tools_.empty()) body["tools"] = tools_;
+    interrupted = false;
+    ChatScreen screen(isatty(STDOUT_FILENO) == 1);
+    const auto show = [&](const Piece& piece) {
+      if (!piece.text.empty()) screen.show(piece);
+      return !interrupted.exchange(false);
+    };
+    TRY(const Turn turn, backend_.answer(body, show));
+    screen.finish();
+    print_timings(turn);
+    messages_ = std::move(messages);
+    messages_.push_back(assistant_message(turn));
+    open_calls_ = turn.calls;
+    if (!open_calls_.empty()) fmt::print(stderr, "/result TEXT sends the result of a call.\n");
+    return {};
+  }
+
   ChatBackend& backend_;
   const ChatCommand& options_;
   array messages_;
+  array tools_;
+  array images_;      // data URLs for the next message
+  array open_calls_;  // calls of the last answer without a result
   int questions_ = 0;
 };
 
 constexpr std::string_view kHelp =
     "/reset         forget the conversation\n"
     "/system TEXT   forget it and start again with this system prompt\n"
+    "/image FILE    add an image to the next message\n"
+    "/result TEXT   the result of a call that the model has made (--tools)\n"
     "/help          this list\n"
     "/quit          leave, as Ctrl-D does\n"
     "Ctrl-C ends an answer. A message that begins with a slash: put a space before it.\n";
 
 // Runs a slash command. Returns false to end the program.
-bool obey(std::string_view line, Conversation& conversation) {
+bool obey(std::string_view line, Conversation& conversation, Outcome& outcome) {
   const std::string_view command = line.substr(0, line.find(' '));
+  const std::string rest(line.substr(std::min(command.size() + 1, line.size())));
   if (command == "/quit" || command == "/exit") return false;
   if (command == "/reset") {
     conversation.reset();
     fmt::print("A new conversation.\n");
   } else if (command == "/system") {
-    conversation.reset(std::string(line.substr(std::min(command.size() + 1, line.size()))));
+    conversation.reset(rest);
     fmt::print("A new conversation.\n");
+  } else if (command == "/image" || command == "/result") {
+    const Result<> done = command == "/image" ? conversation.attach(rest) : conversation.answer_call(rest);
+    if (!done) outcome.report(done.error());
   } else if (command == "/help") {
     fmt::print("{}", kHelp);
   } else {
@@ -115,7 +158,7 @@ bool obey(std::string_view line, Conversation& conversation) {
 
 // Returns false to end the program.
 bool take_message(const std::string& message, Conversation& conversation, Outcome& outcome) {
-  if (message.starts_with('/')) return obey(message, conversation);
+  if (message.starts_with('/')) return obey(message, conversation, outcome);
   if (message.find_first_not_of(" \t\n") == std::string::npos) return true;
   const auto asked = conversation.ask(message);
   if (asked) return true;
@@ -143,8 +186,13 @@ void read_messages(Conversation& conversation, Outcome& outcome) {
 }
 
 Result<> chat(ChatCommand& c, Outcome& outcome) {
+  array tools;
+  if (!c.tools_file.empty()) {
+    TRY(tools, read_tools_file(c.tools_file));
+  }
   std::unique_ptr<ChatBackend> backend;
   if (c.url.empty()) {
+    c.runtime.tool_call_parser = c.runtime.reasoning_parser = "auto";
     TRY(auto runtime, start_runtime(std::move(c.runtime)));
     TRY(backend, local_chat(std::move(runtime)));
   } else {
@@ -155,6 +203,8 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
   // without SA_RESTART, so that a signal interrupts reading a line
   sigaction(SIGINT, &on_interrupt, nullptr);
   Conversation conversation(*backend, c);
+  conversation.set_tools(std::move(tools));
+  for (const std::string& image : c.images) TRY_VOID(conversation.attach(image));
   if (!c.quick.empty()) return conversation.ask(c.quick);
   if (isatty(STDIN_FILENO) == 1)
     fmt::print("{}. /help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves.\n", backend->name());
@@ -172,6 +222,11 @@ void add_chat(CLI::App& program, Outcome& outcome) {
   add_sampling_flags(*command, options->sampling);
   command->add_option("--system,--system-prompt", options->system, "System prompt");
   command->add_option("-q,--quick", options->quick, "Ask this one question and exit");
+  command
+      ->add_option("--image", options->images, "Image of the first message (PNG, JPEG or WebP); repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--tools", options->tools_file,
+                      "JSON file with a list of tools that the model may call; /result TEXT answers a call");
   command->add_option(
       "--url", options->url,
       "Server to talk to, HOST:PORT or http(s)://HOST:PORT, instead of an engine in this process");

@@ -2,6 +2,7 @@
 
 #include "app/chat_backends.h"
 #include "base/clock.h"
+#include "http/sse.h"
 #include "local/local_generation.h"
 
 namespace octavo {
@@ -13,24 +14,32 @@ class LocalChat final : public ChatBackend {
 
   std::string name() const override { return runtime_->service->options.rules.model_names.front(); }
 
-  Result<Turn> answer(const boost::json::object& body,
-                      const std::function<bool(std::string_view)>& show) override {
+  // The reply's events are those of a server.
+  Result<Turn> answer(const boost::json::object& body, const ShowPiece& show) override {
     Service& service = *runtime_->service;
-    TRY(GenerationPlan plan, plan_body(service, body));
+    boost::json::object streamed = body;
+    streamed["stream"] = true;
+    TRY(GenerationPlan plan, plan_body(service, streamed));
     Arrivals arrivals;
     const std::int64_t started = now_us();
     TRY(LocalGeneration generation, LocalGeneration::start(service, plan, 0, arrivals));
     Turn turn;
+    http::SseReader events;
     while (!generation.finished()) {
       Arrivals::Arrival arrival;
       const bool came = arrivals.pop(arrival, 100);
       if (came && arrival.output.error) return std::unexpected(*arrival.output.error);
-      openai::AnswerPart part;
-      if (came) part = generation.take(std::move(arrival.output));
-      if (turn.tokens == 0 && came) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
-      turn.tokens += static_cast<int>(part.token_ids.size());
-      turn.text += part.text;
-      if (!show(part.text)) generation.abort();
+      bool wanted = show({Piece::Kind::text, ""});
+      if (came) {
+        const openai::AnswerPart part = generation.take(std::move(arrival.output));
+        if (turn.tokens == 0) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
+        turn.tokens += static_cast<int>(part.token_ids.size());
+        for (const std::string& event : events.push(plan.reply->part(part, nullptr))) {
+          TRY(const bool more, turn.take(event, show));
+          wanted = wanted && more;
+        }
+      }
+      if (!wanted) generation.abort();
     }
     turn.prompt_tokens = generation.prompt_tokens();
     turn.cached_tokens = generation.cached_tokens();

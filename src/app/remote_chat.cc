@@ -52,7 +52,7 @@ class RemoteChat final : public ChatBackend {
     return fmt::format("{} at {}:{}", model_, options_.host, options_.port);
   }
 
-  Result<Turn> answer(const object& request, const std::function<bool(std::string_view)>& show) override {
+  Result<Turn> answer(const object& request, const ShowPiece& show) override {
     object body = request;
     body["model"] = model_;
     body["stream"] = true;
@@ -75,11 +75,11 @@ class RemoteChat final : public ChatBackend {
       }
       for (const std::string& event : events.push(*bytes)) {
         if (event == "[DONE]") break;
-        TRY(const std::string text, take_event(event, turn));
-        if (!text.empty() && turn.text.empty()) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
-        turn.text += text;
-        wanted = show(text);  // ending the loop disconnects, so the server ends the answer
-        if (!wanted) break;
+        TRY(wanted, turn.take(event, [&](const Piece& piece) {
+          if (turn.first_s == 0) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
+          return show(piece);
+        }));
+        if (!wanted) break;  // disconnects, so the server ends the answer
       }
     }
     if (head.status != 200) return invalid("", "{}", server_error(head));
@@ -88,22 +88,6 @@ class RemoteChat final : public ChatBackend {
   }
 
  private:
-  // Returns the event's text, and stores its usage.
-  static Result<std::string> take_event(const std::string& event, Turn& turn) {
-    boost::system::error_code wrong;
-    const value chunk = boost::json::parse(event, wrong);
-    if (wrong) return failure(ErrorCode::io, "the server sent an event that is not JSON");
-    if (const value* error = at_path(chunk, "/error/message"); error != nullptr && error->is_string())
-      return failure(ErrorCode::internal, "{}", std::string_view(error->as_string()));
-    if (const value* tokens = at_path(chunk, "/usage/completion_tokens");
-        tokens != nullptr && tokens->is_int64())
-      turn.tokens = static_cast<int>(tokens->as_int64());
-    if (const value* tokens = at_path(chunk, "/usage/prompt_tokens"); tokens != nullptr && tokens->is_int64())
-      turn.prompt_tokens = static_cast<int>(tokens->as_int64());
-    const value* content = at_path(chunk, "/choices/0/delta/content");
-    return content != nullptr && content->is_string() ? std::string(content->as_string()) : std::string();
-  }
-
   http::ClientOptions options_;
   http::Headers headers_;
   std::string model_;

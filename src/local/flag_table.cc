@@ -1,6 +1,9 @@
 #include "local/flag_table.h"
 
+#include <fmt/format.h>
+
 #include <boost/json/parse.hpp>
+#include <charconv>
 #include <sstream>
 
 #include "local/numbers.h"
@@ -26,6 +29,18 @@ const CLI::Validator& suffix() {
   return expand;
 }
 
+// CLI11's own error would print the largest double.
+CLI::Validator not_negative() {
+  return {[](std::string& text) {
+            double number = -1;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+            const bool fine = error == std::errc{} && end == text.data() + text.size() && number >= 0;
+            return fine ? std::string()
+                        : fmt::format("must be a number from 0 on, such as 512M or 4GiB, got {}", text);
+          },
+          "NUMBER"};
+}
+
 struct Check {
   CLI::Option& option;
 
@@ -36,8 +51,12 @@ struct Check {
     option.check(CLI::Range(range.min, range.max));
   }
   void operator()(const NotNegative& range) const {
-    if (range.suffix) option.transform(suffix());
-    option.check(CLI::NonNegativeNumber);
+    if (!range.suffix) {
+      option.check(CLI::NonNegativeNumber);
+      return;
+    }
+    option.transform(suffix());
+    option.check(not_negative());
   }
   void operator()(const OneOf& choice) const {
     option.check(CLI::IsMember(parts_of(std::string(choice.names))));

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 #include <map>
+#include <string_view>
 
 namespace octavo {
 
@@ -15,6 +16,10 @@ std::string expand_suffix(std::string text) {
                                                      {'G', std::int64_t{1} << 30},
                                                      {'t', 1'000'000'000'000},
                                                      {'T', std::int64_t{1} << 40}};
+  constexpr std::string_view kBytes = "iB";
+  const bool bytes = text.size() > kBytes.size() + 1 && text.ends_with(kBytes) &&
+                     std::string_view("KMGT").contains(text[text.size() - kBytes.size() - 1]);
+  if (bytes) return expand_suffix(text.substr(0, text.size() - kBytes.size()));
   const auto unit = text.empty() ? units.end() : units.find(text.back());
   if (unit == units.end()) return text;
   double number = 0;

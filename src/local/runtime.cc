@@ -385,6 +385,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
+  if (options.model_found) options.model_found();
   TRY_VOID(name_classifier_tokens(options.engine, options.tokenizer.empty() ? dir : options.tokenizer));
   auto runtime = std::make_unique<Runtime>();
   TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
@@ -406,7 +407,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
 
   ServeOptions& serve = options.serve;
   serve.eos_ids = generation.eos_ids;
-  serve.model_root = bundled ? dir : named;
+  serve.model = {.root = bundled ? dir : named, .path = dir};
   HubFlags of_adapters = options.hub;
   of_adapters.revision.clear();
   serve.find_adapter = [of_adapters](const std::string& path) { return find_adapter(path, of_adapters); };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ struct RuntimeOptions {
   std::vector<std::string> engine_command;  // command of the engine's process; empty: the engine runs in
                                             // this process
   std::string engine_program = "/proc/self/exe";
+  std::function<void()> model_found{};  // called when the model's files exist, before they are loaded
   EngineGroup engines;
   bool sleep_mode = false;                    // an engine in this process supports sleep
   boost::json::object mm_processor_kwargs{};  // replaces values of the model's image processor

@@ -72,6 +72,11 @@ class FakeEngine final : public EngineClient {
     loads.emplace_back(std::move(source), std::move(done));
   }
 
+  void reload_weights(std::string path, Done done) override {
+    reloads.push_back(std::move(path));
+    done(reload_result);
+  }
+
   EngineInfo info() const override { return described; }
 
   std::vector<EngineStats> stats() const override {
@@ -103,6 +108,9 @@ class FakeEngine final : public EngineClient {
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
+  std::vector<std::string> reloads{};  // folders of reload_weights()
+  Result<> reload_result{};
+  std::atomic<int> delivered = 0;  // number of output tokens
   Request last_request{};  // read it only when no request is being submitted
 
  private:
@@ -144,7 +152,11 @@ class FakeEngine final : public EngineClient {
         it = done ? active_.erase(it) : std::next(it);
       }
     }
-    for (auto& [sink, output] : outputs) sink->deliver(std::move(output));
+    for (auto& [sink, output] : outputs) {
+      const int tokens = static_cast<int>(output.token_ids.size());
+      sink->deliver(std::move(output));
+      delivered += tokens;
+    }
   }
 
   std::optional<Output> advance(RequestId id, Active& active, int index) {

@@ -179,13 +179,12 @@ Result<> Generation::search(std::size_t prompt) {
 }
 
 void Generation::deliver(std::size_t prompt, Output&& output) noexcept {
-  const std::int64_t at_us = now_us();
   bool overflows = false;
   {
     const std::lock_guard lock(mutex_);
     mail_bytes_ += bytes_of(output);
     overflows = streaming() && mail_bytes_ > kUnreadBytesMax;
-    mail_.push_back({prompt, std::move(output), at_us});
+    mail_.push_back({prompt, std::move(output), now_us(), service_->weights.version()});
   }
   if (overflows) {
     cancel();
@@ -343,6 +342,7 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
   const bool ended = mail.output.finished.has_value();
   AnswerPart part = choice.processor.take(std::move(mail.output));
   part.index = choice.kept.index;
+  part.note_weights(*mail.weights, choice.weights);
   if (!streaming() && !ticket_.grow(logprobs_bytes(part.logprobs)))
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);

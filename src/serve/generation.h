@@ -45,6 +45,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     std::size_t prompt;
     Output output;
     std::int64_t at_us;
+    std::shared_ptr<const std::string> weights;  // version of the weights
   };
   struct Choice {
     openai::OutputProcessor processor;
@@ -57,6 +58,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     AnswerCost cost{};
     bool ended = false;  // the engine has ended the answer
     bool opened = false;
+    std::vector<openai::WeightSpan> weights{};  // versions of the tokens so far
   };
   struct Run {  // state of one prompt
     openai::EchoedPrompt echoed;

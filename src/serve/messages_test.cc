@@ -104,6 +104,42 @@ TEST_F(MessagesTest, ResultsHaveImagesAndToolReferences) {
   EXPECT_EQ(read->prompt.media[0].field, "messages[0].content[0].tool_result.content[2].image.source");
 }
 
+TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
+  const openai::RequestRules rules;
+  const auto tools = [&](const std::string& changes) -> std::string {
+    const json::value request = json::parse(
+        R"({"model":"demo","max_tokens":1,"tools":[{"name":"a","input_schema":{}},{"name":"b","input_schema":{}}],
+            "messages":[{"role":"user","content":"Hi"},{"role":"system","content":[)" +
+        changes + "]}]}");
+    const auto read = anthropic::parse_messages_request(request.as_object(), rules);
+    if (!read) return read.error().field;
+    std::string names;
+    for (const json::value& tool : json::parse(read->prompt.tools).as_array())
+      names += std::string(tool.at("function").at("name").as_string());
+    return names;
+  };
+  EXPECT_EQ(tools(R"({"type":"text","text":"x"})"), "ab");
+  EXPECT_EQ(tools(R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"a"}})"), "b");
+  EXPECT_EQ(tools(R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"a"}},
+                     {"type":"tool_addition","tool":{"type":"tool_reference","name":"a"}})"),
+            "ba");
+  EXPECT_EQ(tools(R"({"type":"tool_addition","tool":{"type":"tool_definition",
+                      "definition":{"name":"c","input_schema":{}}}})"),
+            "abc");
+  EXPECT_EQ(tools(R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"x"}})"),
+            "messages[1].content[0].tool.name");
+}
+
+TEST_F(MessagesTest, SearchResultsAreText) {
+  const openai::RequestRules rules;
+  const json::value request = json::parse(body("", R"([{"role":"user","content":[
+      {"type":"tool_result","tool_use_id":"t","content":[{"type":"search_result","source":"http://x","title":"T",
+        "content":[{"type":"text","text":"found"}],"citations":{"enabled":true}}]}]}])"));
+  const auto read = anthropic::parse_messages_request(request.as_object(), rules);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(read->prompt.messages, ::testing::HasSubstr(R"("T\nhttp://x\nfound")"));
+}
+
 TEST_F(MessagesTest, AllThoughtsOfAMessageAreKept) {
   openai::RequestRules rules;
   rules.model_names = {"demo"};

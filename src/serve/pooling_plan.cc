@@ -248,7 +248,7 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
       fmt::format(R"([{{"role":"query","content":{}}},{{"role":"document","content":{}}}])", json_text(query),
                   json_text(document));
   TRY(const std::string text,
-      service.chat_template->render({.messages = messages, .add_generation_prompt = false}));
+      service.templates.plain->render({.messages = messages, .add_generation_prompt = false}));
   Tokenizer::Texts texts;
   TRY(texts.ids, service.tokenizer.encode(text, true));
   texts.ids.resize(std::min(texts.ids.size(), most));

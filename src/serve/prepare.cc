@@ -291,7 +291,8 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   if (!prompt.chat_template.empty()) {
     TRY(own, ChatTemplate::compile(prompt.chat_template, service.tokenizer.config().special_tokens));
   }
-  const ChatTemplate* const served = prompt.tools.empty() ? service.chat_template : service.tool_template;
+  const ChatTemplate* const served =
+      prompt.tools.empty() ? service.templates.plain : service.templates.with_tools;
   const ChatTemplate* const chat_template = own ? &*own : served;
   if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
   const std::string messages =

@@ -56,6 +56,17 @@ TEST_F(ResponsesToolsTest, TheInputOfACustomToolIsText) {
   EXPECT_EQ(chosen.at("input"), "*** Begin \"x\"\n");
 }
 
+// A session that begins at another server has calls of its tools.
+TEST_F(ResponsesToolsTest, CallsThatAnotherServerHasRunAreLeftOut) {
+  serve_text("fine");
+  reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},
+      {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},
+      {"role":"assistant","content":"B"},{"role":"user","content":"C"}]})");
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: A\nassistant: B\nuser: C\nassistant: "));
+  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"compaction","encrypted_content":"x"}]})").body,
+              HasSubstr("compaction is not supported"));
+}
+
 TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
   serve_text(R"({"input":"ab"})");
   std::string input, done;

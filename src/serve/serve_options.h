@@ -85,6 +85,11 @@ struct ObserveOptions {
   std::optional<int> max_log_len{};  // maximum bytes of a prompt in the log; nullopt: no limit
 };
 
+struct ServedModel {
+  std::string root{};  // the model as the user named it: `root` in /v1/models
+  std::string path{};  // folder or file of the weights
+};
+
 struct ServeOptions {
   openai::RequestRules rules;
   MediaOptions media{};
@@ -100,7 +105,7 @@ struct ServeOptions {
   ContentFormat content_format{};      // format of contents for the chat template
   std::string root_path{};             // path prefix that a proxy does not remove
   std::string version{};
-  std::string model_root{};  // the model as the user named it: `root` in /v1/models
+  ServedModel model{};
   std::string system_fingerprint{};
   std::string response_role = "assistant";
   std::int64_t keep_alive_us = 0;  // time without output after which a stream sends a keep-alive; 0: never

@@ -95,9 +95,10 @@ TEST_F(ServeTest, RequestsAreAbortedByTheirIds) {
 
 TEST_F(ServeTest, RoutesOfVllmThatAreMissingSayWhy) {
   serve_text("x");
-  const http::Response weights = post("/update_weights", "{}");
+  const http::Response weights = post("/weight_checker", "{}");
   EXPECT_EQ(weights.status, 404);
-  EXPECT_THAT(weights.body, HasSubstr("/update_weights_from_disk"));
+  EXPECT_THAT(weights.body, HasSubstr("/weight_info"));
+  EXPECT_THAT(post("/update_weights", "{}").body, HasSubstr("needs a server with --server-dev-mode"));
   EXPECT_THAT(client().get("/v1/realtime").value().body, HasSubstr("WebSockets"));
 }
 

@@ -19,6 +19,7 @@
 #include "serve/metrics.h"
 #include "serve/openai/response_store.h"
 #include "serve/serve_options.h"
+#include "serve/served_weights.h"
 #include "serve/step_trace.h"
 #include "serve/unknown_fields.h"
 #include "serve/worker_pool.h"
@@ -39,16 +40,23 @@ struct Fetchers {
   }
 };
 
+// Chat templates; null: the model has none.
+struct Templates {
+  const ChatTemplate* plain;
+  const ChatTemplate* with_tools;  // for requests with tools
+};
+
 // All references must outlive the service.
 struct Service {
   Service(EngineClient& engine_client, const Tokenizer& text_tokenizer, const ChatTemplate* default_template,
           const ChatTemplate* template_for_tools, ServeOptions serve_options)
       : engine(engine_client),
         tokenizer(text_tokenizer),
-        chat_template(default_template),
-        tool_template(template_for_tools ? template_for_tools : default_template),
+        templates{.plain = default_template,
+                  .with_tools = template_for_tools ? template_for_tools : default_template},
         options(std::move(serve_options)),
         adapters(options.rules.adapters),
+        weights(options.model.path),
         metrics(options.rules.model_names.front(), options.rules.max_model_len, options.observe.accounts),
         live(engine_client, metrics),
         step_trace(engine_client, options.observe.step_trace),
@@ -62,10 +70,10 @@ struct Service {
   EngineClient& engine;
   const EngineInfo engine_info = engine.info();
   const Tokenizer& tokenizer;
-  const ChatTemplate* chat_template;  // null: the model has no template
-  const ChatTemplate* tool_template;  // template for requests with tools
+  const Templates templates;
   const ServeOptions options;
   const std::shared_ptr<AdapterNames> adapters;
+  ServedWeights weights;
   Metrics metrics;
   LiveFeed live;
   StepTrace step_trace;

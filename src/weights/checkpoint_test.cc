@@ -5,6 +5,7 @@
 
 #include "base/testing/scratch_directory.h"
 #include "weights/slots.h"
+#include "weights/testing/safetensors_text.h"
 #include "weights/weight_files.h"
 
 namespace octavo {
@@ -18,19 +19,7 @@ class CheckpointTest : public testing::Test {
   // Writes a safetensors file of f32 vectors.
   void write_tensors(const std::string& name,
                      const std::vector<std::pair<std::string, std::vector<float>>>& tensors) {
-    std::string header = "{";
-    std::string data;
-    for (const auto& [tensor, values] : tensors) {
-      const std::size_t begin = data.size();
-      data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-      if (header.size() > 1) header += ",";
-      header += fmt::format(R"("{}":{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}})", tensor,
-                            values.size(), begin, data.size());
-    }
-    header += "}";
-    header.resize((header.size() + 7) / 8 * 8, ' ');  // aligns the data
-    std::uint64_t length = header.size();
-    write(name, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
+    write(name, safetensors_text(tensors));
   }
   std::string error() const {
     const auto checkpoint = Checkpoint::open(directory_.path());

@@ -123,6 +123,8 @@ def chat_tools():
 
 CODEX = {
     "input": [{"type": "message", "id": "msg_1", "role": "developer", "content": [{"type": "input_text", "text": RULES}]},
+              {"type": "message", "id": "msg_4", "role": "developer", "content": [
+                  {"type": "input_text", "text": "The sandbox is off."}, {"type": "input_text", "text": "No skills exist."}]},
               {"type": "message", "id": "msg_2", "role": "user", "content": [
                   {"type": "input_text", "text": "<environment_context><cwd>/src</cwd></environment_context>"}]},
               {"type": "message", "id": "msg_3", "role": "user", "content": [{"type": "input_text", "text": TASK}]}],
@@ -133,7 +135,7 @@ CODEX = {
                "format": {"type": "grammar", "syntax": "lark", "definition": "start: \"***\""}},
               {"type": "web_search", "external_web_access": True}],
     "parallel_tool_calls": True, "reasoning": {"summary": "auto"}, "store": False, "stream": True,
-    "include": ["reasoning.encrypted_content"], "prompt_cache_key": "session", "client_metadata": {"session_id": "session"},
+    "include": ["reasoning.encrypted_content"], "prompt_cache_key": "session", "client_metadata": {"session_id": "session", "thread_id": "session", "turn_id": "1", "x-codex-turn-metadata": "{}"},
 }
 CLAUDE_CODE = {
     "system": [{"type": "text", "text": "x-anthropic-billing-header: cc_version=2; cc_entrypoint=cli;"},
@@ -192,6 +194,10 @@ def test_a_session_of_an_agent(agents_server, name):
     assert cached >= 0.9 * first_prompt, f"{cached} of {first_prompt} tokens were cached"
 
 
+def test_claude_code_sees_that_the_server_answers(agents_server):
+    assert http_client.head(agents_server + "/").status_code == 200
+
+
 def test_calls_of_codex_keep_their_kind(agents_server):
     """Calls keep their namespace and type, and the next turn accepts their items."""
     body = copy.deepcopy(CODEX) | {"model": "demo", "max_output_tokens": 64}
@@ -205,3 +211,44 @@ def test_calls_of_codex_keep_their_kind(agents_server):
     body["input"] += [call, {"type": "function_call_output", "call_id": call["call_id"], "output": "closed"},
                       patch, {"type": "custom_tool_call_output", "call_id": patch["call_id"], "output": "Done"}]
     ask(agents_server, Responses, body | Responses.short)
+
+
+HI = {"role": "user", "content": "Hi"}
+CALL = {"type": "function_call", "call_id": "c", "name": "shell", "arguments": "{}"}
+USE = {"type": "tool_use", "id": "t", "name": "shell", "input": {}}
+TOOL = {"name": "shell", "input_schema": {"type": "object"}}
+# Requests of agents for which reports of 2026 name an error of vLLM, SGLang, llama.cpp or a proxy.
+REPORTED = {
+    "a tool's output is output_text": ("/v1/responses", [HI, CALL, {"type": "function_call_output", "call_id": "c", "output": [{"type": "output_text", "text": "x"}]}]),
+    "an answer without content": ("/v1/responses", [HI, {"type": "message", "role": "assistant", "content": []}, HI]),
+    "arguments that are no JSON": ("/v1/responses", [HI, CALL | {"arguments": "{} and more"}, {"type": "function_call_output", "call_id": "c", "output": "x"}]),
+    "types of output in the input": ("/v1/responses", [HI, {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "output_text", "text": "t"}]},
+                                                     {"role": "assistant", "content": [{"type": "input_text", "text": "t"}]}, HI]),
+    "encrypted thoughts": ("/v1/responses", [HI, {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "abc"}, HI]),
+    "a search of another server": ("/v1/responses", [HI, {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "other"}}, HI]),
+    "empty thoughts": ("/v1/messages", [HI, {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": ""}, {"type": "text", "text": "A"}]}, HI]),
+    "a blank text and no result": ("/v1/messages", [HI, {"role": "assistant", "content": [{"type": "text", "text": ""}, USE]},
+                                                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}]),
+    "a message of the system later": ("/v1/messages", [HI, {"role": "system", "content": [
+        {"type": "text", "text": "x"}, {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "shell"}}]}]),
+    "an empty list of calls": ("/v1/chat/completions", [HI, {"role": "assistant", "content": "", "tool_calls": []}, HI]),
+    "a call without content": ("/v1/chat/completions", [HI, {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "shell", "arguments": ""}}]},
+                                                        {"role": "tool", "tool_call_id": "c", "content": []}]),
+}
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_requests_that_other_servers_refuse(agents_server, name):
+    path, items = REPORTED[name]
+    body = {"/v1/responses": {"input": items, "max_output_tokens": 4}, "/v1/messages": {"messages": items, "max_tokens": 4, "tools": [TOOL, TOOL | {"name": "other"}]},
+            "/v1/chat/completions": {"messages": items, "max_tokens": 4}}[path]
+    answer = http_client.post(agents_server + path, json=body | {"model": "demo"}, headers={"anthropic-version": "2023-06-01"})
+    assert answer.status_code == 200, answer.text
+
+
+def test_items_of_a_stream_are_those_of_its_response(agents_server):
+    body = {"model": "demo", "input": [HI], "stream": True, "tools": [{"type": "function", **function()}], **Responses.forced}
+    events = ask(agents_server, Responses, body)
+    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    added = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
+    assert done == events[-1]["response"]["output"] and added == [item["id"] for item in done]

@@ -231,6 +231,8 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["serve", "--port", "0", "--enable-lora", "--lora-modules", "a=no/such/folder"], "no/such/folder"),
     (["serve", "--config", "no/such/file.yaml"], "cannot be read"),
     (["serve", "--max-model-len", "lots"], "--max-model-len"),
+    (["serve", "--kv-cache-memory-bytes", "4x"], "--kv-cache-memory-bytes: must be a number from 0 on, such as 512M or 4GiB, got 4x"),
+    (["serve", "--port", "0", "--kv-cache-memory-bytes", "64KiB", "--max-model-len", "2048"], "bytes: raise --kv-cache-memory-bytes or lower --max-model-len"),
     (["frobnicate"], "subcommand"),
 ])
 def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
@@ -238,6 +240,17 @@ def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
     assert result.returncode == 2, (result.returncode, result.stdout, result.stderr)
     assert says in result.stderr
     assert "terminate" not in result.stderr
+
+
+def test_a_model_that_does_not_exist_is_the_only_message():
+    result = run("serve", "--port", "0", "./nothing")
+    assert result.returncode == 2 and result.stderr == "octavo: model: there is no ./nothing\n"
+
+
+def test_memory_that_does_not_exist_names_bytes_and_flag():
+    result = run("serve", "--port", "0", "--kv-cache-memory-bytes", "900TiB")
+    assert result.returncode != 0
+    assert f"the KV cache needs {900 * 2**40} bytes: set a lower --kv-cache-memory-bytes or --max-model-len" in result.stderr
 
 
 def test_help_breaks_no_words():

@@ -26,7 +26,7 @@ def make_arg_parser(parser):
 async def chat(): ...
 @router.get("/v1/responses/{response_id}")
 async def response(): ...
-@router.post("/update_weights")
+@router.post("/weight_checker")
 async def weights(): ...
 @router.websocket("/v1/next")
 async def new(): ...
@@ -54,7 +54,7 @@ def test_what_is_unknown_is_listed(tmp_path):
     assert done.stdout.splitlines() == ["| `--new-switch` | unknown |", "flags: 5; unknown 1, works 4",
                                         "| `WEBSOCKET /v1/next` | unknown |", "routes: 5; refused 1, unknown 1, works 3"]
     every = compare(tmp_path, "--all").stdout
-    assert "| `--quantization` | works |" in every and "| `POST /update_weights` | refused: weights" in every
+    assert "| `--quantization` | works |" in every and "| `POST /weight_checker` | refused: weights" in every
 
 
 def test_known_flags_and_routes_are_accounted_for(tmp_path):

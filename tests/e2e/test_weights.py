@@ -1,4 +1,4 @@
-"""/collective_rpc {"method": "reload_weights"}: new weights replace the model's weights while the server runs."""
+"""New weights replace the model's weights while the server runs: from a folder, or sent by a trainer."""
 
 import concurrent.futures
 import json
@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import struct
+import tempfile
 import threading
 
 import openai
@@ -179,3 +180,103 @@ def test_a_tier_has_nothing_of_other_weights(answers, trained, tmp_path, on_host
         assert ask(base) == answers[1] and metric(base, hits) == 0
         reload(base, DEMO)
         assert ask(base)[0] == answers[0][0] and eventually(lambda: metric(base, hits) > 0)
+
+
+CHANGED = "model.layers.0.mlp.down_proj.weight"
+
+
+def one_tensor(folder, name=CHANGED):
+    """A safetensors file with this tensor of the folder."""
+    (file,) = folder.glob("*.safetensors")
+    data = file.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    entry = json.loads(data[8 : 8 + size])[name]
+    begin, end = (8 + size + offset for offset in entry["data_offsets"])
+    header = json.dumps({name: entry | {"data_offsets": [0, end - begin]}}).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header + data[begin:end]
+
+
+def send(base, path, status=200, **request):
+    response = http_client.post(f"{base}/{path}", **request)
+    assert response.status_code == status, response.text
+    return response.json()
+
+
+def send_bytes(base, data, **headers):
+    return send(base, "update_weights", content=data, headers={"Content-Type": "application/octet-stream"} | headers)
+
+
+def test_a_trainer_sends_tensors(answers, trained, tmp_path):
+    """The calls of vLLM's HTTP client, with tensors as bodies, in parts, and as a file in shared memory."""
+    with serve(f"--model={DEMO}", *FLAGS) as base:
+        assert http_client.get(base + "/weight_info").json() == {"weight_version": "default"}
+        assert ask(base) == answers[0]
+        send(base, "init_weight_transfer_engine", json={"init_info": {}})
+        send(base, "start_weight_update")
+        data = one_tensor(trained)
+        half = len(data) // 2
+        send_bytes(base, data[:half], **{"Content-Range": f"bytes 0-{half - 1}/{len(data)}"})
+        send_bytes(base, data[half:], **{"Content-Range": f"bytes {half}-{len(data) - 1}/{len(data)}"})
+        assert ask(base) == answers[0], "nothing changes before the end"
+        send(base, "finish_weight_update", json={"weight_version": "1"})
+        assert ask(base) == answers[1]
+        assert http_client.get(base + "/weight_info").json() == {"weight_version": "1"}
+
+        with tempfile.NamedTemporaryFile(dir="/dev/shm", suffix=".safetensors") as shared:
+            shared.write(one_tensor(DEMO))
+            shared.flush()
+            send(base, "start_weight_update")
+            send(base, "update_weights", json={"update_info": {"path": shared.name}})
+        send(base, "finish_weight_update", json={"weight_version": "2"})
+        assert ask(base) == answers[0]
+        (engine,) = engines(base)
+        os.kill(engine, signal.SIGKILL)
+        assert ask(base) == answers[0]
+
+
+def test_tokens_name_the_weights_that_made_them(trained):
+    """A stream that is held while the weights change has both versions, and its tokens are those of both."""
+    body = {"token_ids": [5, 6, 7], "stream": True, "sampling_params": {"max_tokens": 600, "temperature": 0, "ignore_eos": True}}
+    with serve(f"--model={DEMO}", *FLAGS) as base:
+        ids, spans, paused = [], None, False
+        with http_client.stream("POST", base + "/inference/v1/generate", json=body) as stream:
+            for line in stream.iter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                (choice,) = json.loads(line[6:])["choices"]
+                ids += choice["token_ids"]
+                spans = choice.get("weight_versions") or spans
+                if not paused:
+                    paused = True
+                    send(base, "pause?mode=keep")
+                    send(base, "start_weight_update")
+                    send_bytes(base, one_tensor(trained))
+                    send(base, "finish_weight_update", json={"weight_version": "2"})
+                    send(base, "resume")
+        assert [span["version"] for span in spans] == ["default", "2"]
+        assert spans[0]["start"] == 0 and spans[0]["end"] == spans[1]["start"] and spans[1]["end"] == len(ids) == 600
+        # The later tokens continue the earlier ones with the new weights.
+        first = spans[1]["start"]
+        again = send(base, "inference/v1/generate", json={"token_ids": [5, 6, 7, *ids[:first]],
+                                                         "sampling_params": {"max_tokens": 600 - first, "temperature": 0, "ignore_eos": True}})
+        assert again["choices"][0]["token_ids"] == ids[first:]
+
+
+def test_tensors_of_another_shape_change_nothing(answers, trained):
+    data = one_tensor(trained)
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + size])
+    header[CHANGED]["shape"].reverse()
+    text = json.dumps(header).encode().ljust(size)
+    with serve(f"--model={DEMO}", *FLAGS) as base:
+        send(base, "start_weight_update")
+        send_bytes(base, struct.pack("<Q", len(text)) + text + data[8 + size :])
+        error = send(base, "finish_weight_update", status=400, json={"weight_version": "9"})["error"]
+        assert "down_proj" in error["message"], error
+        assert ask(base) == answers[0] and http_client.get(base + "/weight_info").json() == {"weight_version": "default"}
+        send(base, "start_weight_update")
+        send_bytes(base, data)
+        send(base, "finish_weight_update")
+        assert ask(base) == answers[1]
+    assert not list(pathlib.Path("/dev/shm").glob("octavo-weights-*"))

@@ -6,6 +6,18 @@
 
 namespace octavo {
 
+namespace {
+
+Error no_room(std::size_t bytes, const Error& error) {
+  return {
+      error.code,
+      fmt::format("the KV cache needs {} bytes: set a lower --kv-cache-memory-bytes or --max-model-len ({})",
+                  bytes, error.message),
+      error.field};
+}
+
+}  // namespace
+
 Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
                                     std::int64_t slots, bool shared) {
   KvMemory memory;
@@ -15,10 +27,14 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
   memory.block_bytes_ = static_cast<std::size_t>(layout.block_bytes(backend.ops));
   const std::size_t bytes = memory.block_bytes_ * static_cast<std::size_t>(blocks);
   if (shared && bytes > 0) {
-    TRY(memory.segment_, SharedMemory::create(bytes));
+    auto created = SharedMemory::create(bytes);
+    if (!created) return std::unexpected(no_room(bytes, created.error()));
+    memory.segment_ = *std::move(created);
     memory.blocks_ = memory.segment_.bytes();
   } else {
-    TRY(memory.bytes_, backend.device->allocate(bytes));
+    auto allocated = backend.device->allocate(bytes);
+    if (!allocated) return std::unexpected(no_room(bytes, allocated.error()));
+    memory.bytes_ = *std::move(allocated);
     memory.blocks_ = {static_cast<std::byte*>(memory.bytes_.data()), bytes};
   }
   for (int layer = 0; layer < static_cast<int>(layout.layers.size()); ++layer)

@@ -71,10 +71,11 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);
   if (longest < 2 || (options.model.max_model_len && longest < s.max_model_len))
-    return invalid("kv_cache_memory_bytes",
-                   "{} KV blocks of {} bytes hold sequences of at most {} tokens, but max_model_len is {}: "
-                   "lower --max-model-len",
-                   s.num_blocks, block_bytes, longest, s.max_model_len);
+    return invalid(
+        "kv_cache_memory_bytes",
+        "one sequence of max_model_len {} needs {} bytes, but {} KV blocks of {} bytes hold {} tokens: "
+        "raise --kv-cache-memory-bytes or lower --max-model-len",
+        s.max_model_len, cached, s.num_blocks, block_bytes, longest);
   if (longest < s.max_model_len)
     log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}",
                 s.num_blocks, longest, s.max_model_len);

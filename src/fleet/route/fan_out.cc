@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 
 // Paths of vLLM and SGLang, all with POST.
-constexpr std::array<std::string_view, 49> kPaths{
+constexpr std::array<std::string_view, 50> kPaths{
     "/abort_request",
     "/abort_requests",
     "/clear_hicache_storage_backend",
@@ -48,6 +48,7 @@ constexpr std::array<std::string_view, 49> kPaths{
     "/send_weights_to_remote_instance",
     "/set_internal_state",
     "/set_trace_level",
+    "/shutdown_weight_transfer_engine",
     "/sleep",
     "/slow_down",
     "/start_expert_distribution_record",

@@ -4,10 +4,12 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "serve/anthropic/tool_changes.h"
 #include "serve/openai/server_tools.h"
 #include "serve/openai/structured_output.h"
 
@@ -22,8 +24,9 @@ namespace {
 // would never match.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
-// The text of a string or of a list of text blocks.
-Result<std::string> text_of(const json::value& content, const std::string& name) {
+// The text of a string or of a list of text blocks. tool_changes: the list may contain them; they are no
+// text.
+Result<std::string> text_of(const json::value& content, const std::string& name, bool tool_changes = false) {
   if (content.is_string()) return std::string(content.get_string());
   if (!content.is_array()) return invalid(name, "must be a string or a list of blocks");
   std::string text;
@@ -35,6 +38,7 @@ Result<std::string> text_of(const json::value& content, const std::string& name)
     std::string type;
     std::string piece;
     TRY_VOID(fields.text("type", type));
+    if (tool_changes && is_tool_change(type)) continue;
     if (type != "text") return invalid(block_name + ".type", "{} is not supported, only text", type);
     TRY_VOID(fields.text("text", piece));
     if (!piece.starts_with(kBillingHeader)) text += piece;
@@ -45,6 +49,8 @@ Result<std::string> text_of(const json::value& content, const std::string& name)
 // Converts Anthropic's messages to chat messages. A message with tool results becomes several chat messages.
 class Messages {
  public:
+  explicit Messages(bool reads_images) : reads_images_(reads_images) {}
+
   Result<> add_system(Fields& fields) {
     const json::value* system = fields.any("system");
     if (!system) return {};
@@ -63,8 +69,8 @@ class Messages {
     const json::value* content = fields.any("content");
     if (!content) return invalid(name + ".content", "is missing");
     if (content->is_string() || role == "system") {
-      TRY(std::string text, text_of(*content, name + ".content"));
-      push(role, std::move(text));
+      TRY(std::string text, text_of(*content, name + ".content", role == "system"));
+      if (!text.empty() || role != "system") push(role, std::move(text));
       return {};
     }
     if (!content->is_array()) return invalid(name + ".content", "must be a string or a list of blocks");
@@ -157,6 +163,18 @@ class Messages {
     return {};
   }
 
+  // Reads {"source", "title", "content", "citations"}.
+  Result<> add_search_result(Fields& fields, json::array& parts) {
+    std::string title, source, text;
+    TRY_VOID(fields.text("title", title));
+    TRY_VOID(fields.text("source", source));
+    if (const json::value* content = fields.any("content")) {
+      TRY(text, text_of(*content, fields.full_name("content")));
+    }
+    add_text(fmt::format("{}\n{}\n{}", title, source, text), parts);
+    return {};
+  }
+
   Result<> add_block(const json::value& value, const std::string& name) {
     if (!value.is_object()) return invalid(name, "must be an object");
     Fields fields(value.get_object(), name + ".");
@@ -170,6 +188,7 @@ class Messages {
     }
     if (type == "image") return add_image(fields);
     if (type == "document") return add_document(fields, parts_);
+    if (type == "search_result") return add_search_result(fields, parts_);
     if (type == "thinking") {
       std::string thoughts, before;
       TRY_VOID(fields.text("thinking", thoughts));
@@ -228,10 +247,17 @@ class Messages {
     Fields block(value.get_object(), name + ".");
     std::string type, text;
     TRY_VOID(block.text("type", type));
+    if (type == "image" && !reads_images_) {
+      add_text(std::string(openai::kOmittedImage), parts);
+      ignored_.emplace_back(openai::kOmittedImagesField);
+      return {};
+    }
     if (type == "image") return add_image(block);
     if (type == "document") return add_document(block, parts);
+    if (type == "search_result") return add_search_result(block, parts);
     if (type != "text" && type != "tool_reference")
-      return invalid(name + ".type", "{} is not supported, only text, image, document and tool_reference",
+      return invalid(name + ".type",
+                     "{} is not supported, only text, image, document, search_result and tool_reference",
                      type);
     const std::string_view field = type == "text" ? "text" : "tool_name";
     TRY_VOID(block.text(field, text));
@@ -240,6 +266,7 @@ class Messages {
     return {};
   }
 
+  bool reads_images_;
   json::array messages_;
   json::object message_;  // the current message
   json::array parts_;     // content of the current message
@@ -247,9 +274,9 @@ class Messages {
   std::vector<std::string> ignored_;
 };
 
-Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& images,
-                                     std::vector<std::string>& unknown) {
-  Messages messages;
+Result<json::array> convert_messages(Fields& fields, const openai::RequestRules& rules,
+                                     std::vector<std::string>& images, std::vector<std::string>& unknown) {
+  Messages messages(rules.images_max > 0);
   TRY_VOID(messages.add_system(fields));
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
@@ -257,7 +284,9 @@ Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& i
     TRY_VOID(messages.add((*given)[i], fmt::format("messages[{}]", i)));
   images = messages.take_images();
   std::ranges::move(messages.take_ignored(), std::back_inserter(unknown));
-  return messages.take();
+  json::array converted = messages.take();
+  if (openai::omit_images(rules, converted, images) > 0) unknown.emplace_back(openai::kOmittedImagesField);
+  return converted;
 }
 
 Result<> convert_tool_choice(const json::object& choice, json::object& chat) {
@@ -302,6 +331,9 @@ Result<json::value> convert_tool(Fields& tool, const std::string& at) {
 
 Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& unknown) {
   TRY(const json::array* tools, fields.array("tools"));
+  TRY(const json::array* messages, fields.array("messages"));
+  TRY(const std::optional<json::array> changed, changed_tools(tools, messages));
+  if (changed) tools = &*changed;
   TRY(const json::object* choice, fields.object("tool_choice"));
   const json::value* forced = choice ? choice->if_contains("name") : nullptr;
   json::array functions;
@@ -428,7 +460,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   TRY_VOID(convert_tools(fields, chat, unknown));
   TRY_VOID(convert_output(fields, rules, chat));
   std::vector<std::string> images;
-  TRY(chat["messages"], convert_messages(fields, images, unknown));
+  TRY(chat["messages"], convert_messages(fields, rules, images, unknown));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
   auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");

@@ -24,7 +24,7 @@ TEST(Messages, AreBroughtToTheFormThatTemplatesTake) {
       R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
   EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"tool_calls":[
                  {"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}}]}])"),
-            R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":)"
+            R"([{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":)"
             R"({"name":"f","arguments":{"x":1}}}]}])");
 }
 
@@ -46,7 +46,7 @@ TEST(Messages, TakeOurOwnReplies) {
             "messages[0].content");
   EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"tool_calls":[
                  {"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\": "}}]}])"),
-            R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":)"
+            R"([{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":)"
             R"({"name":"f","arguments":"{\"x\": "}}]}])");
 }
 

@@ -51,6 +51,7 @@ class ChatReply final : public Reply {
                         {"finish_reason", finish_reason(part, said.called)}};
     if (part.finish) choice["stop_reason"] = stop_reason_json(part.stop_reason);
     if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
+    if (options_.return_token_ids && part.finish) choice["weight_versions"] = weight_versions_json(part);
     json::object out = chunk_of(std::move(choice), usage);
     add_kv_transfer(std::span(&part, 1), out);
     return http::sse_event(json::serialize(out));
@@ -84,6 +85,7 @@ class ChatReply final : public Reply {
                           {"stop_reason", stop_reason_json(part.stop_reason)},
                           {"token_ids", nullptr}};
       if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
+      if (options_.return_token_ids && part.finish) choice["weight_versions"] = weight_versions_json(part);
       choices.push_back(std::move(choice));
     }
     json::object out = head("chat.completion");

@@ -189,11 +189,11 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   if (!thoughts.empty() && role != "assistant")
     return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
   TRY(json::array calls, read_tool_calls(fields));
-  if (content.is_null() && calls.empty()) {
-    // Content may be missing: this server's replies that end within thoughts have none, and tools may have no
-    // result. vLLM accepts this, too.
+  if (content.is_null()) {
+    // Content may be missing: messages with calls and replies that end within thoughts have none, and tools
+    // may have no result. As in vLLM it becomes "", because templates add it to other texts.
     const bool given = value.get_object().contains("content");
-    if (given && role != "assistant" && role != "tool")
+    if (given && calls.empty() && role != "assistant" && role != "tool")
       return invalid(name + ".content", "may only be null in messages of assistant and tool");
     content = "";
   }
@@ -215,6 +215,31 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   return message;
 }
 
+bool has_role(const json::object& message, std::string_view role) {
+  const json::value* given = message.if_contains("role");
+  return given && given->is_string() && std::string_view(given->get_string()) == role;
+}
+
+// The parts of a message's content; null: it has none.
+json::array* parts_of(json::value& message) {
+  json::object* object = message.if_object();
+  json::value* content = object ? object->if_contains("content") : nullptr;
+  return content ? content->if_array() : nullptr;
+}
+
+bool is_image(const json::value& part) {
+  const json::object* object = part.if_object();
+  if (!object) return false;
+  const json::value* type = object->if_contains("type");
+  return type ? *type == "image_url" : object->contains("image_url");
+}
+
+bool has_image(const json::value& message) {
+  const json::object* object = message.if_object();
+  const json::value* content = object ? object->if_contains("content") : nullptr;
+  return content && content->is_array() && std::ranges::any_of(content->get_array(), is_image);
+}
+
 // See ChatPrompt::plain.
 bool is_plain(const json::object& message, bool first) {
   const std::string_view role = message.at("role").get_string();
@@ -226,6 +251,13 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
   if (given->size() > kMessagesMax)
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
+  json::array without_images;
+  std::vector<std::string> names;
+  if (rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
+    without_images = *given;
+    if (omit_images(rules, without_images, names) > 0) prompt.omitted_images = true;
+    given = &without_images;
+  }
   json::array messages;
   for (std::size_t i = 0; i < given->size(); ++i) {
     TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, prompt.media));
@@ -352,6 +384,32 @@ MediaKind media_kind(std::string_view type) {
   return type == "video" ? MediaKind::video : type == "audio" ? MediaKind::sound : MediaKind::image;
 }
 
+int omit_images(const RequestRules& rules, json::array& messages, std::vector<std::string>& names) {
+  if (rules.images_max > 0) return 0;
+  std::size_t last = messages.size();  // the user's message without an answer
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const json::object* message = messages[i].if_object();
+    if (message && has_role(*message, "user")) last = i;
+    if (message && has_role(*message, "assistant")) last = messages.size();
+  }
+  std::size_t image = 0;
+  int omitted = 0;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    json::array* parts = parts_of(messages[i]);
+    for (std::size_t j = 0; parts && j < parts->size(); ++j) {
+      if (!is_image((*parts)[j])) continue;
+      if (i == last) {
+        ++image;
+        continue;
+      }
+      (*parts)[j] = json::object{{"type", "text"}, {"text", kOmittedImage}};
+      if (image < names.size()) names.erase(names.begin() + static_cast<std::ptrdiff_t>(image));
+      ++omitted;
+    }
+  }
+  return omitted;
+}
+
 Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind) {
   struct Kind {
     std::string_view taken, counted;
@@ -418,6 +476,7 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields, rules));
+  if (request.prompt.omitted_images) out.unknown_fields.emplace_back(kOmittedImagesField);
   TRY_VOID(read_echo(fields, body, request.prompt));
   TRY_VOID(read_tools(fields, rules, request));
   TRY_VOID(read_reasoning(fields, rules, out));

@@ -40,11 +40,17 @@ struct ChatPrompt {
   std::string chat_template{};      // template of the request; "": the server's
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // must not be set together with add_generation_prompt
+  bool omitted_images = false;          // omit_images() has replaced some
   std::string echo{};                   // content of the last message, if the answer repeats it
 };
 
 // Checks that a prompt may contain one more image, video or audio. before: number of media of this kind so
 // far. Errors contain `name`.
+// For models that read no images: replaces the images of tools and of earlier turns by kOmittedImage. An
+// agent sends them again with each request, so an error would end its session. Images of the user's new
+// message remain, and are an error. `names` has a name for each image in order; those of replaced images are
+// removed. Returns the number of replaced images.
+int omit_images(const RequestRules& rules, boost::json::array& messages, std::vector<std::string>& names);
 Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind);
 
 struct ChatRequest {
@@ -53,6 +59,10 @@ struct ChatRequest {
 };
 
 Result<ChatRequest> parse_chat_request(const boost::json::object& body, const RequestRules& rules);
+
+inline constexpr std::string_view kOmittedImage = "[image omitted: this model reads text only]";
+// Name of replaced images in GenerationRequest::unknown_fields.
+inline constexpr std::string_view kOmittedImagesField = "messages.content.image_url of earlier messages";
 
 // Reads messages, mm_processor_kwargs, tools, documents, chat_template, chat_template_kwargs,
 // add_generation_prompt (its default is the last argument) and continue_final_message. /tokenize and the

@@ -126,6 +126,7 @@ class CompletionReply final : public Reply {
                      {"finish_reason", finish_reason_json(part.finish)},
                      {"stop_reason", stop_reason_json(part.stop_reason)}};
     if (options_.return_token_ids) out["token_ids"] = json::value_from(part.token_ids);
+    if (options_.return_token_ids && part.finish) out["weight_versions"] = weight_versions_json(part);
     return out;
   }
 

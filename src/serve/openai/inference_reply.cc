@@ -68,6 +68,7 @@ class InferenceReply final : public Reply {
                      {"logprobs", nullptr},
                      {"finish_reason", finish_reason_json(part.finish)},
                      {"token_ids", json::value_from(part.token_ids)}};
+    if (part.finish) out["weight_versions"] = weight_versions_json(part);
     if (options_.logprobs)
       out["logprobs"] = json::object{{"content", token_logprobs_json(*tokenizer_, options_, part)}};
     return out;

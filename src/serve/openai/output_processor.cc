@@ -20,6 +20,16 @@ void AnswerPart::append(AnswerPart&& next) {
   finish = next.finish;
   stop_reason = std::move(next.stop_reason);
   kv_transfer = std::move(next.kv_transfer);
+  weights = std::move(next.weights);
+}
+
+void AnswerPart::note_weights(const std::string& version, std::vector<WeightSpan>& spans) {
+  const int start = spans.empty() ? 0 : spans.back().end;
+  const int after = start + static_cast<int>(token_ids.size());
+  if (after > start && (spans.empty() || spans.back().version != version))
+    spans.push_back({version, start, after});
+  if (!spans.empty()) spans.back().end = after;
+  if (finish) weights = std::move(spans);
 }
 
 OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,

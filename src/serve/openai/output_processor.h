@@ -23,6 +23,12 @@ namespace octavo::openai {
 // Cause of the end of an answer: a stop token, a stop string, or (monostate) another cause.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
+// Output tokens [start, end) come from the weights of this version.
+struct WeightSpan {
+  std::string version;
+  int start = 0, end = 0;
+};
+
 // A piece of an answer; all pieces joined are the whole answer.
 struct AnswerPart {
   int index = 0;            // index of the choice
@@ -35,8 +41,11 @@ struct AnswerPart {
   StopReason stop_reason{};
   std::optional<KvTransferParams> kv_transfer{};  // set with the end of the last choice, if KV blocks are
                                                   // kept
+  std::vector<WeightSpan> weights{};              // of the whole answer; set with the end of the choice
 
   void append(AnswerPart&& next);
+  // Adds the tokens of this part to the spans of its choice. The last part takes the spans.
+  void note_weights(const std::string& version, std::vector<WeightSpan>& spans);
 };
 
 // Marks of thoughts; each mark is one token. An answer may begin with thoughts.

@@ -43,6 +43,13 @@ struct Phases {
 
 }  // namespace
 
+json::array weight_versions_json(const AnswerPart& part) {
+  json::array spans;
+  for (const WeightSpan& span : part.weights)
+    spans.push_back(json::object{{"version", span.version}, {"start", span.start}, {"end", span.end}});
+  return spans;
+}
+
 std::string stream_end(const std::optional<json::object>& usage_chunk) {
   std::string out = usage_chunk ? http::sse_event(json::serialize(*usage_chunk)) : "";
   return out + http::sse_event("[DONE]");

@@ -118,6 +118,8 @@ std::string server_timing(const RequestTimes& times);
 void add_unused(boost::json::object& out);
 // Adds "kv_transfer_params" if one of the parts has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
+// vLLM's weight_versions: [{"version", "start", "end"}], over the output tokens of the whole answer.
+boost::json::array weight_versions_json(const AnswerPart& part);
 boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
 // vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank", "decoded_token"}}.

@@ -10,6 +10,14 @@ namespace json = boost::json;
 
 namespace {
 
+// Calls that another server has run within its answer. They have no result for this model; the text of the
+// answer follows them.
+bool is_hosted_call(std::string_view type) {
+  constexpr std::string_view kTypes[] = {"web_search_call", "file_search_call", "code_interpreter_call",
+                                         "image_generation_call"};
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
+}
+
 // Converts items to chat messages. Consecutive thoughts, texts and calls of the assistant become one message.
 class Conversation {
  public:
@@ -25,6 +33,10 @@ class Conversation {
     if (type == "reasoning") return add_reasoning(fields);
     if (type == "mcp_call") return add_server_call(fields);
     if (type.starts_with("mcp_")) return {};  // lists of tools, and approvals
+    if (is_hosted_call(type)) {
+      ignored_.push_back("input.type=" + type);
+      return {};
+    }
     return invalid(name + ".type",
                    "{} is not supported: must be message, function_call, function_call_output, "
                    "custom_tool_call, custom_tool_call_output, reasoning or an mcp item",
@@ -36,6 +48,7 @@ class Conversation {
   bool unfinished() const { return unfinished_; }
   // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
+  std::vector<std::string> take_ignored() { return std::move(ignored_); }
 
  private:
   // Text of a string or of a list of parts.
@@ -188,6 +201,7 @@ class Conversation {
 
   json::array messages_;
   std::vector<std::string> images_;
+  std::vector<std::string> ignored_;
   bool in_turn_ = false;
   bool said_ = false;  // the current turn contains text
   bool unfinished_ = false;
@@ -196,7 +210,7 @@ class Conversation {
 // Appends the request's items to those of the previous response, and converts all to chat messages. As in
 // vLLM, the answer continues an unfinished message.
 Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images,
-                    json::object& chat) {
+                    std::vector<std::string>& ignored, json::object& chat) {
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
   const std::size_t before = items.size();
@@ -213,6 +227,7 @@ Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>
   for (std::size_t i = 0; i < items.size(); ++i)
     TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));
   images = conversation.take_images();
+  ignored = conversation.take_ignored();
   chat["messages"] = conversation.take();
   if (!conversation.unfinished()) return {};
   chat["add_generation_prompt"] = false;
@@ -361,13 +376,14 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   TRY_VOID(fields.refuse("previous_input_messages", "is not supported: use previous_response_id"));
 
   TRY_VOID(read_history(fields, stored, request));
-  std::vector<std::string> images;
+  std::vector<std::string> images, ignored;
   json::object chat;
-  TRY_VOID(read_input(fields, request.conversation, images, chat));
+  TRY_VOID(read_input(fields, request.conversation, images, ignored, chat));
+  const int omitted = omit_images(rules, chat["messages"].get_array(), images);
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), MediaKind::image));
 
-  std::vector<std::string> ignored;
+  if (omitted > 0) ignored.emplace_back(kOmittedImagesField);
   for (const auto& [name, value] : body) {
     const std::string_view field = name;
     if (std::ranges::find(kChatFields, field) != std::end(kChatFields))

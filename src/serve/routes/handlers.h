@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,17 @@ http::Response is_paused(Service&, std::string_view);
 // weights.cc
 Result<> collective_rpc(const ServicePtr&, const ExchangePtr&);
 Result<> update_weights_from_disk(const ServicePtr&, const ExchangePtr&);
+
+// weight_updates.cc
+Result<> init_weight_transfer(const ServicePtr&, const ExchangePtr&);
+Result<> start_weight_update(const ServicePtr&, const ExchangePtr&);
+Result<> update_weights(const ServicePtr&, const ExchangePtr&);
+Result<> finish_weight_update(const ServicePtr&, const ExchangePtr&);
+Result<> shutdown_weight_transfer(const ServicePtr&, const ExchangePtr&);
+Result<> update_weight_version(const ServicePtr&, const ExchangePtr&);
+http::Response weight_info(Service&, std::string_view);
+// Reads a version of weights; nullopt: absent.
+Result<std::optional<std::string>> read_weight_version(openai::Fields& fields, std::string_view name);
 
 // elastic.cc
 Result<> scale_engines(const ServicePtr&, const ExchangePtr&);

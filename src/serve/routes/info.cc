@@ -27,7 +27,7 @@ json::object model_json(const Service& service, const std::string& name, std::in
           {"permission", json::array()}};
 }
 json::object model_json(const Service& service, const std::string& name) {
-  const std::string& root = service.options.model_root;
+  const std::string& root = service.options.model.root;
   return model_json(service, name, service.started_at, root.empty() ? name : root, nullptr);
 }
 json::object model_json(const Service& service, const AdapterCard& card) {
@@ -84,7 +84,7 @@ http::Response server_info(Service& service, std::string_view) {
                             {"max_model_len", info.max_model_len}, {"max_logprobs", info.max_logprobs}};
   return {.body = json::serialize(json::object{{"version", service.options.version},
                                                {"system_fingerprint", service.options.system_fingerprint},
-                                               {"model", service.options.model_root},
+                                               {"model", service.options.model.root},
                                                {"engine", engine}})};
 }
 

@@ -67,7 +67,7 @@ json::object details(const Service& service) {
 
 json::object card(const Service& service, std::string_view name) {
   const Hash128 hash =
-      hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(service.options.model_root)), 0);
+      hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(service.options.model.root)), 0);
   return {{"name", name},
           {"model", name},
           {"modified_at", ollama::time_of(service.started_at)},
@@ -130,7 +130,7 @@ Result<> ollama_chat(const ServicePtr& service, const ExchangePtr& exchange) {
 Result<> ollama_generate(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(ollama::Request request,
-      ollama::parse_generate(body, service->options.rules, service->chat_template != nullptr));
+      ollama::parse_generate(body, service->options.rules, service->templates.plain != nullptr));
   return answer(service, exchange, ollama::Shape::generate, std::move(request));
 }
 

@@ -3,9 +3,6 @@
 namespace octavo::routes {
 namespace {
 
-constexpr std::string_view kWeights =
-    "weights are replaced from a folder: POST /update_weights_from_disk, or /collective_rpc with "
-    "reload_weights";
 constexpr std::string_view kDerender =
     "token ids become text by /detokenize, and chats by /v1/chat/completions";
 constexpr std::string_view kCohere =
@@ -22,26 +19,19 @@ constexpr RefusedRoute kRefused[] = {
     {"/docs", "there is no page of documentation; /openapi.json describes the routes"},
     {"/fault_tolerance/apply", kFaults},
     {"/fault_tolerance/status", kFaults},
-    {"/finish_weight_update", kWeights},
     {"/generative_scoring", "use /v1/completions with max_tokens 1, logprobs 0 and logprob_token_ids"},
-    {"/get_world_size", "weights are not sent by NCCL, so no client joins the ranks"},
-    {"/init_weight_transfer_engine", kWeights},
+    {"/get_world_size", "weights are sent as safetensors and not by NCCL, so no client joins the ranks"},
     {"/kv_event_sources", "the flag --kv-events-config names the addresses of KV events"},
     {"/release_kv_cache_memory", "POST /sleep?level=1 frees the KV cache"},
     {"/reset_encoder_cache", kNoMediaCache},
     {"/reset_mm_cache", kNoMediaCache},
-    {"/shutdown_weight_transfer_engine", kWeights},
-    {"/start_draft_weight_update", kWeights},
-    {"/start_weight_update", kWeights},
-    {"/update_weight_version", kWeights},
-    {"/update_weights", kWeights},
+    {"/start_draft_weight_update", "the weights of draft models do not change while serving"},
     {"/v1/chat/completions/derender", kDerender},
     {"/v1/completions/derender", kDerender},
     {"/v1/decisions", kDecisions},
     {"/v1/realtime", "there are no WebSockets; use /v1/audio/transcriptions with stream"},
     {"/v1/systemone", kDecisions},
-    {"/weight_checker", kWeights},
-    {"/weight_info", kWeights},
+    {"/weight_checker", "weights have no checksums; /weight_info names their version"},
 };
 
 }  // namespace

@@ -111,6 +111,23 @@ constexpr Route kRoutes[] = {
     {.path = "/update_weights_from_disk",
      .post = routes::update_weights_from_disk,
      .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/init_weight_transfer_engine",
+     .post = routes::init_weight_transfer,
+     .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/start_weight_update",
+     .post = routes::start_weight_update,
+     .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/update_weights", .any = routes::update_weights, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/finish_weight_update",
+     .post = routes::finish_weight_update,
+     .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/shutdown_weight_transfer_engine",
+     .post = routes::shutdown_weight_transfer,
+     .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/update_weight_version",
+     .post = routes::update_weight_version,
+     .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/weight_info", .get = routes::weight_info, .enabled_by = &ServeFeatures::dev_mode},
     {.path = "/scale_elastic_ep", .post = routes::scale_engines},
     {.path = "/is_scaling_elastic_ep", .get = routes::is_scaling, .post = routes::is_scaling_too},
     {.path = "/start_profile", .post = routes::start_profile, .enabled_by = &ServeFeatures::profiles},
@@ -257,6 +274,9 @@ http::Response no_route(std::string_view path, const ServeOptions& options) {
     if (path == refused.path)
       return openai::error_response(404,
                                     fmt::format("{} of vLLM is not supported: {}", path, refused.reason));
+  for (const Route& route : kRoutes)
+    if (route.path == path && route.enabled_by == &ServeFeatures::dev_mode)
+      return openai::error_response(404, fmt::format("{} needs a server with --server-dev-mode", path));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
                                 fmt::format("there is no route {}{}", excerpt(path),

@@ -45,9 +45,11 @@ Result<> collective_rpc(const ServicePtr& service, const ExchangePtr& exchange) 
   TRY(std::string path, weights_path(fields));
   fields.accept({"timeout"});
   for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
-  service->engine.reload_weights(std::move(path), [exchange](const Result<>& read) {
+  const auto done = [service, exchange, path](const Result<>& read) {
+    if (read) service->weights.replaced(path);
     exchange->respond(read ? http::Response{.body = R"({"results":[null]})"} : openai::error_response(read.error()));
-  });
+  };
+  service->engine.reload_weights(std::move(path), done);
   return {};
 }
 
@@ -62,14 +64,17 @@ Result<> update_weights_from_disk(const ServicePtr& service, const ExchangePtr& 
                          "requests go on with the new weights: POST /pause?mode=abort ends them before",
                          false));
   TRY_VOID(fields.refuse("flush_cache", "nothing that was computed with the old weights stays", true));
-  TRY_VOID(fields.refuse("weight_version", "weights have no names here"));
+  TRY(std::optional<std::string> version, read_weight_version(fields, "weight_version"));
   for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
-  service->engine.reload_weights(std::move(path), [exchange](const Result<>& read) {
+  const auto done = [service, exchange, path, version](const Result<>& read) {
+    if (read && version) service->weights.set_version(*version);
+    if (read) service->weights.replaced(path);
     const std::string said = read ? "the weights are in use" : read.error().message;
     exchange->respond(
         {.status = read ? 200 : 400,
          .body = json::serialize(json::object{{"success", read.has_value()}, {"message", said}})});
-  });
+  };
+  service->engine.reload_weights(std::move(path), done);
   return {};
 }
 
