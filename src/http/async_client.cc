@@ -13,8 +13,9 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
+#include <map>
+#include <optional>
 #include <span>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -85,9 +86,9 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::string head_;
   Link link_;
   std::string sending_;  // encrypted bytes that are being sent (TLS only)
-  tcp::resolver resolver_;
+  std::optional<tcp::resolver> resolver_;  // created for a host name; an IP address needs none
   asio::steady_timer deadline_;
-  asio::steady_timer pause_;
+  std::optional<asio::steady_timer> pause_;
   std::int64_t deadline_us_ = 0;
   std::optional<ResponseReader> response_;
   std::unique_ptr<char[]> received_;
@@ -151,12 +152,12 @@ class Loop : public ClientLoop {
   const std::shared_ptr<SSL_CTX>& tls_context() { return options_.tls ? options_.tls : system_tls_context(); }
 
   void keep(const CallRequest& request, Link link) {
-    auto& kept = idle_[peer(request)];
+    auto& kept = idle_[Peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
   // Returns a kept connection that is open as far as is known, or nullopt.
   std::optional<Link> take(const CallRequest& request) {
-    auto& kept = idle_[peer(request)];
+    auto& kept = idle_[Peer(request)];
     while (!kept.empty()) {
       Link link = std::move(kept.back().link);
       kept.pop_back();
@@ -174,11 +175,14 @@ class Loop : public ClientLoop {
     std::int64_t since_us;
   };
 
-  // Returns the key of a peer's kept connections. Calls with different TLS contexts share no connection.
-  static std::string peer(const CallRequest& request) {
-    const std::string url = request.address.url();
-    return request.tls ? fmt::format("{} {}", url, fmt::ptr(request.tls.get())) : url;
-  }
+  // Key of a peer's kept connections. Calls with different TLS contexts share no connection.
+  struct Peer {
+    explicit Peer(const CallRequest& request) : address(request.address), tls(request.tls.get()) {}
+    auto operator<=>(const Peer&) const = default;
+
+    Address address;
+    const SSL_CTX* tls;
+  };
 
   void sweep() {
     const std::int64_t oldest = now_us() - std::int64_t{options_.idle_keep_ms} * 1000;
@@ -196,7 +200,7 @@ class Loop : public ClientLoop {
   asio::steady_timer sweep_timer_{loop_->io()};
   std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
   std::unordered_set<OneCall*> calls_;
-  std::unordered_map<std::string, std::deque<Idle>> idle_;
+  std::map<Peer, std::deque<Idle>> idle_;
   bool ending_ = false;
 };
 
@@ -205,9 +209,7 @@ OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
       request_(std::move(request)),
       events_(std::move(events)),
       link_{tcp::socket(loop.io())},
-      resolver_(loop.io()),
-      deadline_(loop.io()),
-      pause_(loop.io()) {}
+      deadline_(loop.io()) {}
 
 void OneCall::start() {
   loop_.begun(this);
@@ -250,7 +252,8 @@ void OneCall::connect() {
     const std::array<tcp::endpoint, 1> one{tcp::endpoint(ip, request_.address.port)};
     return asio::async_connect(link_.socket, one, connected);
   }
-  resolver_.async_resolve(request_.address.host, std::to_string(request_.address.port),
+  resolver_.emplace(loop_.io());
+  resolver_->async_resolve(request_.address.host, std::to_string(request_.address.port),
                           [self = shared_from_this(), connected](const error_code& error,
                                                                  const tcp::resolver::results_type& found) {
                             if (self->over_) return;
@@ -298,8 +301,8 @@ std::function<void(const error_code&, std::size_t)> OneCall::written() {
 
 void OneCall::read() {
   if (head_delivered_ && events_.ready && !events_.ready()) {
-    pause_.expires_after(std::chrono::milliseconds(kPauseMs));
-    return pause_.async_wait([self = shared_from_this()](const error_code&) {
+    pause_.emplace(loop_.io(), std::chrono::milliseconds(kPauseMs));
+    return pause_->async_wait([self = shared_from_this()](const error_code&) {
       if (!self->over_) self->read();
     });
   }
@@ -392,9 +395,9 @@ void OneCall::close() {
   loop_.over(this);
   error_code ignored;
   link_.socket.close(ignored);
-  resolver_.cancel();
+  if (resolver_) resolver_->cancel();
   deadline_.cancel();
-  pause_.cancel();
+  if (pause_) pause_->cancel();
   // the callbacks are destroyed later, because they may own their caller
   asio::post(loop_.io(), [events = std::move(events_)] {});
 }
