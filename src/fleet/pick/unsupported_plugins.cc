@@ -31,7 +31,6 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"multicluster-session-affinity-filter", kOneCluster},
     {"slo-aware-profile-handler", "use single-profile-handler, and latency-scorer in its profile"},
     {"vertexai-parser", "use passthrough-parser, which picks without reading bodies"},
-    {"vllmgrpc-parser", "use passthrough-parser, which picks without reading bodies"},
 };
 
 }  // namespace
