@@ -254,15 +254,15 @@ void OneCall::connect() {
   }
   resolver_.emplace(loop_.io());
   resolver_->async_resolve(request_.address.host, std::to_string(request_.address.port),
-                          [self = shared_from_this(), connected](const error_code& error,
-                                                                 const tcp::resolver::results_type& found) {
-                            if (self->over_) return;
-                            if (error)
-                              return self->fail(ErrorCode::unavailable,
-                                                fmt::format("cannot resolve {}: {}",
-                                                            self->request_.address.host, error.message()));
-                            asio::async_connect(self->link_.socket, found, connected);
-                          });
+                           [self = shared_from_this(), connected](const error_code& error,
+                                                                  const tcp::resolver::results_type& found) {
+                             if (self->over_) return;
+                             if (error)
+                               return self->fail(ErrorCode::unavailable,
+                                                 fmt::format("cannot resolve {}: {}",
+                                                             self->request_.address.host, error.message()));
+                             asio::async_connect(self->link_.socket, found, connected);
+                           });
 }
 
 // Sends the request and reads at the same time, because a peer that rejects a request may respond before it

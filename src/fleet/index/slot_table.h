@@ -1,5 +1,5 @@
-// Hash table with open addressing, for slots of a few bytes. A lookup needs one cache miss, and prefetch() lets the
-// misses of many lookups overlap.
+// Hash table with open addressing, for slots of a few bytes. A lookup needs one cache miss, and prefetch()
+// lets the misses of many lookups overlap.
 #pragma once
 
 #include <bit>

@@ -38,8 +38,8 @@ Result<> read_vllm_grpc(std::string_view body, RouteRequest& route) {
   route.body_error.clear();
   route.unreadable = false;
   route.stream = request.stream();
-  route.output_tokens_max = static_cast<int>(std::min<std::uint32_t>(
-      request.sampling_params().max_tokens(), std::numeric_limits<int>::max()));
+  route.output_tokens_max = static_cast<int>(
+      std::min<std::uint32_t>(request.sampling_params().max_tokens(), std::numeric_limits<int>::max()));
   route.text = request.text();
   route.tokens_are_exact = request.has_tokenized();
   const auto& ids = request.tokenized().input_ids();

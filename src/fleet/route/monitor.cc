@@ -96,8 +96,8 @@ void Monitor::visit(const Member& member, std::int64_t now) {
 }
 
 // After a failure, repeats the probe at the startup interval, so that a hanging worker is found in less than
-// three normal intervals. A 503 with Retry-After is not a failure: the worker is a router that has no worker at
-// the moment, and keeps requests in its queue.
+// three normal intervals. A 503 with Retry-After is not a failure: the worker is a router that has no worker
+// at the moment, and keeps requests in its queue.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
     const bool ready = answer && answer->status / 100 == 2;

@@ -458,7 +458,8 @@ TEST_F(RouterTest, ARouterAsAWorkerReportsItsLoad) {
 TEST_F(RouterTest, SglangsRouterAsAWorkerReportsItsLoad) {
   Replica inner("inner");
   inner.router_metrics =
-      "sglang_num_running_reqs{worker_addr=\"http://a\"} 4\nsglang_num_running_reqs{worker_addr=\"http://b\"} 3\n"
+      "sglang_num_running_reqs{worker_addr=\"http://a\"} "
+      "4\nsglang_num_running_reqs{worker_addr=\"http://b\"} 3\n"
       "process_start_time_seconds{worker_addr=\"http://a\"} 17\n"
       "sglang_num_queue_reqs{worker_addr=\"http://a\"} 1\n";
   route({inner.url()});

@@ -44,7 +44,7 @@ class Replica {
   std::atomic<bool> keeps_requests = false;  // health of a router without workers that has a queue
   std::atomic<int> probes = 0;
   std::atomic<bool> has_metrics = true;
-  std::string router_metrics = {};  // metrics as SGLang's router has them; set it before the router starts
+  std::string router_metrics = {};     // metrics as SGLang's router has them; set it before the router starts
   std::string own_metrics = {};        // replaces its metrics, unless empty; set it before the router starts
   std::atomic<bool> has_more = false;  // its models include "more"
 
