@@ -38,6 +38,7 @@ using boost::system::error_code;
 
 constexpr int kPauseMs = 2;
 constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kBuffersMax = 128;
 constexpr int kSweepMs = 1000;
 
 // Sets timeouts of the connection. The kernel closes it about a minute after the peer's host has become
@@ -146,6 +147,17 @@ class Loop : public ClientLoop {
   void begun(OneCall* call) { calls_.insert(call); }
   void over(OneCall* call) { calls_.erase(call); }
 
+  // A buffer of kReadBytes. Allocating it for each call would be slow.
+  std::unique_ptr<char[]> take_buffer() {
+    if (buffers_.empty()) return std::make_unique_for_overwrite<char[]>(kReadBytes);
+    auto buffer = std::move(buffers_.back());
+    buffers_.pop_back();
+    return buffer;
+  }
+  void return_buffer(std::unique_ptr<char[]> buffer) {
+    if (buffer && buffers_.size() < kBuffersMax) buffers_.push_back(std::move(buffer));
+  }
+
   asio::io_context& io() { return loop_->io(); }
   const AsyncClientOptions& options() const { return options_; }
 
@@ -155,12 +167,14 @@ class Loop : public ClientLoop {
     auto& kept = idle_[Peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // Returns a kept connection that is open as far as is known, or nullopt.
+  // Returns a kept connection that is open as far as is known, or nullopt. Without a body, a closed connection
+  // costs little, see on_peer_gone().
   std::optional<Link> take(const CallRequest& request) {
     auto& kept = idle_[Peer(request)];
     while (!kept.empty()) {
       Link link = std::move(kept.back().link);
       kept.pop_back();
+      if (!request.body) return link;
       char byte = 0;
       error_code error;
       link.socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
@@ -201,6 +215,7 @@ class Loop : public ClientLoop {
   std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
   std::unordered_set<OneCall*> calls_;
   std::map<Peer, std::deque<Idle>> idle_;
+  std::vector<std::unique_ptr<char[]>> buffers_;
   bool ending_ = false;
 };
 
@@ -308,7 +323,7 @@ void OneCall::read() {
   }
   // Each call has a read buffer. With a shared buffer, the call would first wait until the socket is
   // readable, which costs one more system call for each piece.
-  if (!received_) received_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
+  if (!received_) received_ = loop_.take_buffer();
   link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
                                [self = shared_from_this()](const error_code& error, std::size_t count) {
                                  if (self->over_) return;
@@ -393,6 +408,7 @@ void OneCall::fail(ErrorCode code, std::string message) {
 void OneCall::close() {
   if (std::exchange(over_, true)) return;
   loop_.over(this);
+  loop_.return_buffer(std::move(received_));
   error_code ignored;
   link_.socket.close(ignored);
   if (resolver_) resolver_->cancel();
