@@ -56,6 +56,7 @@ class Api:
             "etcd-servers": self.etcd_url,
             "secure-port": self.port,
             "bind-address": "127.0.0.1",
+            "advertise-address": "192.0.2.1",  # used by nobody; without it, the server needs a default route
             "cert-dir": self.folder,  # the server writes a certificate there
             "authorization-mode": "RBAC",
             "token-auth-file": self.folder / "tokens.csv",
