@@ -81,6 +81,7 @@ TEST_F(QueueTest, ARouterWithoutWorkersKeepsRequestsOfAnotherRouter) {
   lose(a);
   EXPECT_EQ(get("/health").status, 503);
   EXPECT_EQ(get("/health").headers.find("Retry-After"), "1");
+  EXPECT_EQ(get("/readiness").status, 200) << "a Service must send requests, so that a fleet of none starts";
   Replica inner("inner");
   route({inner.url()}, {.health = {.interval_ms = 20}});
   inner.keeps_requests = true;
@@ -117,6 +118,7 @@ TEST_F(QueueTest, WithoutAQueueTheyAreRefusedAtOnce) {
   route({a.url()}, {.health = {.interval_ms = 20}});
   lose(a);
   EXPECT_FALSE(get("/health").headers.find("Retry-After"));
+  EXPECT_EQ(get("/readiness").status, 503);
   const http::Response refused = post("{}");
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.find("Retry-After"), "1");
