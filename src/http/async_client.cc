@@ -74,7 +74,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::function<void(const error_code&, std::size_t)> written();
   void read();
   void on_bytes(std::span<const char> bytes);
-  bool parse();
+  bool parse(std::string_view left);
   void on_peer_gone(std::string_view why, bool in_order);
   bool deliver();
   void fail(ErrorCode code, std::string message);
@@ -93,7 +93,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::int64_t deadline_us_ = 0;
   std::optional<ResponseReader> response_;
   std::unique_ptr<char[]> received_;
-  std::string unread_;
+  std::string unread_;    // bytes that the parser needs again, together with the next ones
   int connection_ = 0;    // number of connections that this call has used so far
   bool writing_ = false;
   bool reused_ = false;  // the connection has served an earlier call
@@ -338,12 +338,15 @@ void OneCall::read() {
 
 void OneCall::on_bytes(std::span<const char> bytes) {
   bool open = true;
-  if (link_.tls)
+  std::string_view left(bytes.data(), bytes.size());
+  if (link_.tls) {
     open = link_.tls->open(bytes, unread_);
-  else
-    unread_.append(bytes.data(), bytes.size());
-  heard_ = heard_ || !unread_.empty();
-  if (!parse()) return;
+    left = unread_;
+  } else if (!unread_.empty()) {
+    left = unread_.append(left);
+  }
+  heard_ = heard_ || !left.empty();
+  if (!parse(left)) return;
   if (!open) return on_peer_gone(link_.tls->wrong(), link_.tls->ended());
   if (link_.tls && link_.tls->has_pending() && !writing_) send_sealed({});
   read();
@@ -366,11 +369,12 @@ void OneCall::on_peer_gone(std::string_view why, bool in_order) {
 }
 
 // Returns false if the call has ended.
-bool OneCall::parse() {
-  if (const error_code wrong = response_->parse(unread_)) {
+bool OneCall::parse(std::string_view left) {
+  if (const error_code wrong = response_->parse(left)) {
     fail(ErrorCode::io, fmt::format("malformed answer: {}", wrong.message()));
     return false;
   }
+  unread_ = std::string(left);  // `left` may be a part of it
   if (!deliver()) return false;
   if (response_->done()) complete();
   return !over_;
