@@ -167,14 +167,13 @@ class Loop : public ClientLoop {
     auto& kept = idle_[Peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // Returns a kept connection that is open as far as is known, or nullopt. Without a body, a closed connection
-  // costs little, see on_peer_gone().
+  // Returns a kept connection that is open as far as is known, or nullopt. Some servers send a 408 before they
+  // close an idle connection, which must not become the answer to the next request.
   std::optional<Link> take(const CallRequest& request) {
     auto& kept = idle_[Peer(request)];
     while (!kept.empty()) {
       Link link = std::move(kept.back().link);
       kept.pop_back();
-      if (!request.body) return link;
       char byte = 0;
       error_code error;
       link.socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
