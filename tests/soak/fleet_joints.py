@@ -5,9 +5,9 @@
 
 Four `octavo serve --executor simulated` of two ranks each are pods of a Kubernetes cluster (without --apiserver:
 tests/e2e/kube_stand_in.py) and register in an etcd. `octavo route` watches the etcd. `octavo pick` watches the
-cluster and serves Envoy. A second `octavo route` has a prefill and a decode server (models/demo). Agents hold
-conversations over /v1/chat/completions, /v1/messages and /v1/responses through these three front ends; half of the
-conversations are streamed.
+cluster and serves Envoy. A second `octavo route` has a prefill and a decode server (models/demo), and a queue for
+requests while one of them restarts. Agents hold conversations over /v1/chat/completions, /v1/messages and
+/v1/responses through these three front ends; half of the conversations are streamed.
 
 The first phase (--calm) has no disturbance. Then the program kills one of: a replica, an engine, the prefill server,
 the decode server, the etcd, the picker, a router, the cluster's API server (with its history). A killed program starts
@@ -144,7 +144,7 @@ class Fleet:
         self.replicas = [self.replica(i, port, step) for i in range(4)]
         self.prefill, self.decode = (self.half(role) for role in ("kv_producer", "kv_consumer"))
         self.route = self.front("route", f"route --migration-limit 3 --worker-etcd {self.etcd.url}")
-        self.pd = self.front("pd", f"route --pd-disaggregation --prefill {self.prefill.base} --decode {self.decode.base}")
+        self.pd = self.front("pd", f"route --pd-disaggregation --queue-size 20 --prefill {self.prefill.base} --decode {self.decode.base}")
         grpc, metrics = free_port(), free_port()
         picker = f"{OCTAVO} pick --secure-serving=false --host 127.0.0.1 --grpc-health-port 0 --grpc-port {grpc} --metrics-port {metrics}"
         self.pick = Part("pick", self.cluster.program(picker), metrics)
