@@ -288,20 +288,34 @@ class Ledger:
             print(*(f"    {end}: {sample}" for sample in samples), sep="\n")
 
 
+def post(client, url, body):
+    """Returns the status, the text, and the error that cut the text short, or None."""
+    text = ""
+    with client.stream("POST", url, json=body) as reply:
+        try:
+            for piece in reply.iter_text():
+                text += piece
+        except httpx.RemoteProtocolError as error:
+            return reply.status_code, text, error
+    return reply.status_code, text, None
+
+
 def ask(client, fleet, front, protocol, turns, stream):
     """Sends one request. Returns its end, its text or message, and its tokens."""
     path, body = body_of(protocol, turns, stream)
     before = {part: part.kills for part in fleet.behind(front)}
     note = f"{protocol}{' stream' if stream else ''}: "
     try:
-        reply = client.post(fleet.bases[front] + path, json=body)
-        if reply.status_code == 200:
-            end, text, tokens = read_answer(protocol, reply.text, stream)
+        status, text, error = post(client, fleet.bases[front] + path, body)
+        if error and not (stream and read_answer(protocol, text, stream)[0] == "refused"):
+            raise error  # a router ends a stream irregularly after an error event
+        if status == 200:
+            end, text, tokens = read_answer(protocol, text, stream)
             return ("lost", note + text, (0, 0)) if end == "cut" else (end, text, tokens or (0, 0))
-        if reply.text.strip():
-            return "refused", f"{reply.status_code} {reply.text}", (0, 0)
+        if text.strip():
+            return "refused", f"{status} {text}", (0, 0)
         # A retry should have prevented this error, except if Envoy has no picker.
-        text, behind = f"{reply.status_code} without a text", [fleet.pick] if front == "pick" else []
+        text, behind = f"{status} without a text", [fleet.pick] if front == "pick" else []
     except (httpx.TimeoutException, json.JSONDecodeError, KeyError) as error:
         return "lost", note + repr(error), (0, 0)  # the connections of a killed program end immediately
     except httpx.TransportError as error:
