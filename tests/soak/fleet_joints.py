@@ -307,7 +307,7 @@ def ask(client, fleet, front, protocol, turns, stream):
     note = f"{protocol}{' stream' if stream else ''}: "
     try:
         status, text, error = post(client, fleet.bases[front] + path, body)
-        if error and not (stream and read_answer(protocol, text, stream)[0] == "refused"):
+        if error and not (stream and text.endswith("\n\n") and read_answer(protocol, text, stream)[0] == "refused"):
             raise error  # a router ends a stream irregularly after an error event
         if status == 200:
             end, text, tokens = read_answer(protocol, text, stream)
