@@ -9,8 +9,8 @@
 #include "app/commands.h"
 #include "app/kube_flags.h"
 #include "app/listen_flags.h"
+#include "app/other_router_flags.h"
 #include "app/policy_flags.h"
-#include "app/sglang_flags.h"
 #include "app/source_flags.h"
 #include "app/stop_signals.h"
 #include "app/tracing_flag.h"
@@ -104,7 +104,7 @@ Result<> take_prefill_urls(const std::vector<std::string>& words, RouterOptions&
 DisaggregationOptions& pd_of(RouterOptions& o) { return o.pd; }
 
 constexpr RouterFlag kPoolFlags[] = {
-    {"--pd-disaggregation", flag::to<pd_of, &DisaggregationOptions::enabled>,
+    {"--pd-disaggregation,--vllm-pd-disaggregation", flag::to<pd_of, &DisaggregationOptions::enabled>,
      "Compute prompts on the workers of --prefill and answers on those of --decode, which fetch the KV "
      "blocks (--kv-transfer-config of octavo serve and vllm serve)"},
     {"--prefill", flag::parsed<take_prefill_urls>,
@@ -284,7 +284,7 @@ void add_route_flags(CLI::App& command, RouteCommand& c) {
   add_listen_flags(command, o.http, c.shutdown_grace_s);
   add_flags(command, c, kServer, kClientFlags);
   add_flags(command, o, kServer, kLimitFlags);
-  add_sglang_flags(command);
+  add_other_router_flags(command);
 }
 
 Result<> read_discovery(RouteCommand& c) {

@@ -13,8 +13,9 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
+#include <map>
+#include <optional>
 #include <span>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ using boost::system::error_code;
 
 constexpr int kPauseMs = 2;
 constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kBuffersMax = 128;
 constexpr int kSweepMs = 1000;
 
 // Sets timeouts of the connection. The kernel closes it about a minute after the peer's host has become
@@ -72,7 +74,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::function<void(const error_code&, std::size_t)> written();
   void read();
   void on_bytes(std::span<const char> bytes);
-  bool parse();
+  bool parse(std::string_view left);
   void on_peer_gone(std::string_view why, bool in_order);
   bool deliver();
   void fail(ErrorCode code, std::string message);
@@ -85,13 +87,13 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::string head_;
   Link link_;
   std::string sending_;  // encrypted bytes that are being sent (TLS only)
-  tcp::resolver resolver_;
+  std::optional<tcp::resolver> resolver_;  // created for a host name; an IP address needs none
   asio::steady_timer deadline_;
-  asio::steady_timer pause_;
+  std::optional<asio::steady_timer> pause_;
   std::int64_t deadline_us_ = 0;
   std::optional<ResponseReader> response_;
   std::unique_ptr<char[]> received_;
-  std::string unread_;
+  std::string unread_;    // bytes that the parser needs again, together with the next ones
   int connection_ = 0;    // number of connections that this call has used so far
   bool writing_ = false;
   bool reused_ = false;  // the connection has served an earlier call
@@ -145,18 +147,30 @@ class Loop : public ClientLoop {
   void begun(OneCall* call) { calls_.insert(call); }
   void over(OneCall* call) { calls_.erase(call); }
 
+  // A buffer of kReadBytes. Allocating it for each call would be slow.
+  std::unique_ptr<char[]> take_buffer() {
+    if (buffers_.empty()) return std::make_unique_for_overwrite<char[]>(kReadBytes);
+    auto buffer = std::move(buffers_.back());
+    buffers_.pop_back();
+    return buffer;
+  }
+  void return_buffer(std::unique_ptr<char[]> buffer) {
+    if (buffer && buffers_.size() < kBuffersMax) buffers_.push_back(std::move(buffer));
+  }
+
   asio::io_context& io() { return loop_->io(); }
   const AsyncClientOptions& options() const { return options_; }
 
   const std::shared_ptr<SSL_CTX>& tls_context() { return options_.tls ? options_.tls : system_tls_context(); }
 
   void keep(const CallRequest& request, Link link) {
-    auto& kept = idle_[peer(request)];
+    auto& kept = idle_[Peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // Returns a kept connection that is open as far as is known, or nullopt.
+  // Returns a kept connection that is open as far as is known, or nullopt. Some servers send a 408 before they
+  // close an idle connection, which must not become the answer to the next request.
   std::optional<Link> take(const CallRequest& request) {
-    auto& kept = idle_[peer(request)];
+    auto& kept = idle_[Peer(request)];
     while (!kept.empty()) {
       Link link = std::move(kept.back().link);
       kept.pop_back();
@@ -174,11 +188,14 @@ class Loop : public ClientLoop {
     std::int64_t since_us;
   };
 
-  // Returns the key of a peer's kept connections. Calls with different TLS contexts share no connection.
-  static std::string peer(const CallRequest& request) {
-    const std::string url = request.address.url();
-    return request.tls ? fmt::format("{} {}", url, fmt::ptr(request.tls.get())) : url;
-  }
+  // Key of a peer's kept connections. Calls with different TLS contexts share no connection.
+  struct Peer {
+    explicit Peer(const CallRequest& request) : address(request.address), tls(request.tls.get()) {}
+    auto operator<=>(const Peer&) const = default;
+
+    Address address;
+    const SSL_CTX* tls;
+  };
 
   void sweep() {
     const std::int64_t oldest = now_us() - std::int64_t{options_.idle_keep_ms} * 1000;
@@ -196,7 +213,8 @@ class Loop : public ClientLoop {
   asio::steady_timer sweep_timer_{loop_->io()};
   std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
   std::unordered_set<OneCall*> calls_;
-  std::unordered_map<std::string, std::deque<Idle>> idle_;
+  std::map<Peer, std::deque<Idle>> idle_;
+  std::vector<std::unique_ptr<char[]>> buffers_;
   bool ending_ = false;
 };
 
@@ -205,9 +223,7 @@ OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
       request_(std::move(request)),
       events_(std::move(events)),
       link_{tcp::socket(loop.io())},
-      resolver_(loop.io()),
-      deadline_(loop.io()),
-      pause_(loop.io()) {}
+      deadline_(loop.io()) {}
 
 void OneCall::start() {
   loop_.begun(this);
@@ -250,16 +266,17 @@ void OneCall::connect() {
     const std::array<tcp::endpoint, 1> one{tcp::endpoint(ip, request_.address.port)};
     return asio::async_connect(link_.socket, one, connected);
   }
-  resolver_.async_resolve(request_.address.host, std::to_string(request_.address.port),
-                          [self = shared_from_this(), connected](const error_code& error,
-                                                                 const tcp::resolver::results_type& found) {
-                            if (self->over_) return;
-                            if (error)
-                              return self->fail(ErrorCode::unavailable,
-                                                fmt::format("cannot resolve {}: {}",
-                                                            self->request_.address.host, error.message()));
-                            asio::async_connect(self->link_.socket, found, connected);
-                          });
+  resolver_.emplace(loop_.io());
+  resolver_->async_resolve(request_.address.host, std::to_string(request_.address.port),
+                           [self = shared_from_this(), connected](const error_code& error,
+                                                                  const tcp::resolver::results_type& found) {
+                             if (self->over_) return;
+                             if (error)
+                               return self->fail(ErrorCode::unavailable,
+                                                 fmt::format("cannot resolve {}: {}",
+                                                             self->request_.address.host, error.message()));
+                             asio::async_connect(self->link_.socket, found, connected);
+                           });
 }
 
 // Sends the request and reads at the same time, because a peer that rejects a request may respond before it
@@ -298,14 +315,14 @@ std::function<void(const error_code&, std::size_t)> OneCall::written() {
 
 void OneCall::read() {
   if (head_delivered_ && events_.ready && !events_.ready()) {
-    pause_.expires_after(std::chrono::milliseconds(kPauseMs));
-    return pause_.async_wait([self = shared_from_this()](const error_code&) {
+    pause_.emplace(loop_.io(), std::chrono::milliseconds(kPauseMs));
+    return pause_->async_wait([self = shared_from_this()](const error_code&) {
       if (!self->over_) self->read();
     });
   }
   // Each call has a read buffer. With a shared buffer, the call would first wait until the socket is
   // readable, which costs one more system call for each piece.
-  if (!received_) received_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
+  if (!received_) received_ = loop_.take_buffer();
   link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
                                [self = shared_from_this()](const error_code& error, std::size_t count) {
                                  if (self->over_) return;
@@ -320,12 +337,15 @@ void OneCall::read() {
 
 void OneCall::on_bytes(std::span<const char> bytes) {
   bool open = true;
-  if (link_.tls)
+  std::string_view left(bytes.data(), bytes.size());
+  if (link_.tls) {
     open = link_.tls->open(bytes, unread_);
-  else
-    unread_.append(bytes.data(), bytes.size());
-  heard_ = heard_ || !unread_.empty();
-  if (!parse()) return;
+    left = unread_;
+  } else if (!unread_.empty()) {
+    left = unread_.append(left);
+  }
+  heard_ = heard_ || !left.empty();
+  if (!parse(left)) return;
   if (!open) return on_peer_gone(link_.tls->wrong(), link_.tls->ended());
   if (link_.tls && link_.tls->has_pending() && !writing_) send_sealed({});
   read();
@@ -348,11 +368,12 @@ void OneCall::on_peer_gone(std::string_view why, bool in_order) {
 }
 
 // Returns false if the call has ended.
-bool OneCall::parse() {
-  if (const error_code wrong = response_->parse(unread_)) {
+bool OneCall::parse(std::string_view left) {
+  if (const error_code wrong = response_->parse(left)) {
     fail(ErrorCode::io, fmt::format("malformed answer: {}", wrong.message()));
     return false;
   }
+  unread_ = std::string(left);  // `left` may be a part of it
   if (!deliver()) return false;
   if (response_->done()) complete();
   return !over_;
@@ -390,11 +411,12 @@ void OneCall::fail(ErrorCode code, std::string message) {
 void OneCall::close() {
   if (std::exchange(over_, true)) return;
   loop_.over(this);
+  loop_.return_buffer(std::move(received_));
   error_code ignored;
   link_.socket.close(ignored);
-  resolver_.cancel();
+  if (resolver_) resolver_->cancel();
   deadline_.cancel();
-  pause_.cancel();
+  if (pause_) pause_->cancel();
   // the callbacks are destroyed later, because they may own their caller
   asio::post(loop_.io(), [events = std::move(events_)] {});
 }

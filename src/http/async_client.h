@@ -2,6 +2,7 @@
 // time. Responses arrive in pieces. Connections are kept and reused.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@ struct Address {
   std::uint16_t port = 80;
   bool tls = false;
 
+  auto operator<=>(const Address&) const = default;
   std::string text() const;  // "host:port"; an IPv6 host is in brackets
   std::string url() const;   // "http://host:port" or "https://host:port"
 };

@@ -178,8 +178,10 @@ void Client::close() {
 }
 
 Result<> Client::State::parse() {
-  if (const error_code wrong = response->parse(unread))
-    return failure(ErrorCode::io, "malformed response: {}", wrong.message());
+  std::string_view left = unread;
+  const error_code wrong = response->parse(left);
+  unread.erase(0, unread.size() - left.size());
+  if (wrong) return failure(ErrorCode::io, "malformed response: {}", wrong.message());
   return {};
 }
 

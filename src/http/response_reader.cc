@@ -32,10 +32,10 @@ void ResponseReader::restart() {
   if (without_body_) parser_->skip(true);
 }
 
-error_code ResponseReader::parse(std::string& unread) {
+error_code ResponseReader::parse(std::string_view& unread) {
   while (!unread.empty() && !parser_->is_done()) {
     error_code error;
-    unread.erase(0, parser_->put(boost::asio::buffer(unread), error));
+    unread.remove_prefix(parser_->put(boost::asio::buffer(unread), error));
     if (error && error != beast_http::error::need_more) return error;
     if (parser_->is_done() && parser_->get().result_int() / 100 == 1)
       restart();

@@ -24,8 +24,8 @@ class ResponseReader {
   ResponseReader(std::string_view method, std::uint32_t header_bytes_max,
                  boost::optional<std::uint64_t> body_bytes_max);
 
-  // Parses bytes and removes them from `unread`. Skips interim responses such as 100 Continue.
-  boost::system::error_code parse(std::string& unread);
+  // Parses bytes and removes them from the beginning of `unread`. Skips interim responses such as 100 Continue.
+  boost::system::error_code parse(std::string_view& unread);
   // Called when the peer has closed the connection. Returns an error if the response is incomplete.
   boost::system::error_code end_of_stream();
 

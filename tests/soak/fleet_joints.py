@@ -1,15 +1,17 @@
 """All programs of a fleet under agents' traffic, with one of them killed at intervals: no request is lost.
 
-    .venv/bin/python tests/soak/fleet_joints.py [--seconds 600] [--every 10] [--calm 120] [--agents 9]
+    tools/kube_apiserver.sh build/kube-apiserver
+    .venv/bin/python tests/soak/fleet_joints.py --apiserver build/kube-apiserver [--seconds 600] [--every 10]
 
-Four `octavo serve --executor simulated` of two ranks each are pods of a Kubernetes cluster
-(tests/e2e/kube_stand_in.py) and register in an etcd. `octavo route` watches the etcd. `octavo pick` watches the
-cluster and serves Envoy. A second `octavo route` has a prefill and a decode server (models/demo). Agents hold
-conversations over /v1/chat/completions, /v1/messages and /v1/responses through these three front ends; half of the
-conversations are streamed.
+Four `octavo serve --executor simulated` of two ranks each are pods of a Kubernetes cluster (without --apiserver:
+tests/e2e/kube_stand_in.py) and register in an etcd. `octavo route` watches the etcd. `octavo pick` watches the
+cluster and serves Envoy. A second `octavo route` has a prefill and a decode server (models/demo), and a queue for
+requests while one of them restarts. Agents hold conversations over /v1/chat/completions, /v1/messages and
+/v1/responses through these three front ends; half of the conversations are streamed.
 
 The first phase (--calm) has no disturbance. Then the program kills one of: a replica, an engine, the prefill server,
-the decode server, the etcd, the picker, a router, the cluster's watches. A killed program starts again on its port.
+the decode server, the etcd, the picker, a router, the cluster's API server (with its history). A killed program starts
+again on its port.
 
 Each request ends in one of these ways:
 - answered
@@ -45,6 +47,7 @@ from conftest import eventually, fetch, free_port
 from etcd_server import Etcd
 from kube_stand_in import kubernetes, pod
 from kills import children
+from kubernetes import Api, create_pool, kinds_are_defined, pod_command
 from serving import timing
 from test_kubernetes import APP, PODS, POOLS, pool
 from test_pick import envoy, ready
@@ -92,21 +95,59 @@ class Part:
             sys.exit(f"{self.name} ended with {self.process.returncode}")
 
 
+class StandIn:
+    """The API server of the end-to-end tests."""
+
+    def __init__(self, stack, port):
+        self.cluster, self.url = stack.enter_context(kubernetes())
+        self.cluster.put(POOLS, pool([port]))
+
+    def pod(self, name, ip, ready):
+        self.cluster.put(PODS, pod(name, ip, APP, ready=ready))
+
+    def program(self, command):
+        return f"{command} --kube-api {self.url} --pool-name pool"
+
+    def disturb(self):
+        self.cluster.expire(PODS, lambda: None)
+
+
+class Cluster:
+    """Kubernetes' API server. The picker has the rights of deploy/kubernetes/pick.yaml."""
+
+    def __init__(self, stack, port, apiserver, folder):
+        folder.mkdir()
+        self.api = Api(apiserver, folder)
+        stack.callback(self.api.close)
+        kinds_are_defined(self.api)
+        create_pool(self.api, port)
+
+    def pod(self, name, ip, ready):
+        self.api.pod(name, ip, APP, ready)
+
+    def program(self, command):
+        return pod_command(self.api, "octavo-pick", f"{command} --pool-name octavo")
+
+    def disturb(self):
+        self.api.kill()
+        self.api.forget()
+        self.api.start()
+
+
 class Fleet:
-    def __init__(self, stack, folder):
-        self.cluster, api = stack.enter_context(kubernetes())
+    def __init__(self, stack, folder, apiserver):
+        port = free_port()
+        self.cluster = Cluster(stack, port, apiserver, folder / "cluster") if apiserver else StandIn(stack, port)
         self.etcd = Etcd(folder / "etcd")
         stack.callback(self.etcd.stop)
-        port = free_port()
-        self.cluster.put(POOLS, pool([port]))
         step = stack.enter_context(timing(fixed_us=20_000, token_us=20))
         self.replicas = [self.replica(i, port, step) for i in range(4)]
         self.prefill, self.decode = (self.half(role) for role in ("kv_producer", "kv_consumer"))
         self.route = self.front("route", f"route --migration-limit 3 --worker-etcd {self.etcd.url}")
-        self.pd = self.front("pd", f"route --pd-disaggregation --prefill {self.prefill.base} --decode {self.decode.base}")
+        self.pd = self.front("pd", f"route --pd-disaggregation --queue-size 20 --prefill {self.prefill.base} --decode {self.decode.base}")
         grpc, metrics = free_port(), free_port()
-        self.pick = Part("pick", f"{OCTAVO} pick --secure-serving=false --host 127.0.0.1 --grpc-health-port 0 --grpc-port {grpc} "
-                                 f"--metrics-port {metrics} --kube-api {api} --pool-name pool", metrics)
+        picker = f"{OCTAVO} pick --secure-serving=false --host 127.0.0.1 --grpc-health-port 0 --grpc-port {grpc} --metrics-port {metrics}"
+        self.pick = Part("pick", self.cluster.program(picker), metrics)
         self.parts = [*self.replicas, self.prefill, self.decode, self.route, self.pd, self.pick]
         hosts = [{"endpoint": {"address": {"socket_address": {"address": f"127.0.0.{i + 2}", "port_value": port}}}} for i in range(4)]
         self.gateway = stack.enter_context(envoy(folder, grpc, (1, 2, 3), lambda text: to_hosts(text, hosts)))
@@ -117,8 +158,8 @@ class Fleet:
         events = json.dumps({"enable_kv_cache_events": True, "endpoint": f"tcp://*:{free_port(2)}"})
         command = (f"{OCTAVO} serve --host {host} --port {port} {step} -dp 2 --max-model-len 32768 --enable-prompt-tokens-details "
                    f"--register-etcd {self.etcd.url} --register-lease-secs 2 --kv-events-config '{events}'")
-        return Part(f"replica {i}", command, port, host, lambda: self.cluster.put(PODS, pod(f"p{i}", host, APP)),
-                    lambda: self.cluster.put(PODS, pod(f"p{i}", host, APP, ready=False)))
+        return Part(f"replica {i}", command, port, host, lambda: self.cluster.pod(f"p{i}", host, True),
+                    lambda: self.cluster.pod(f"p{i}", host, False))
 
     def half(self, role):
         port = free_port()
@@ -138,7 +179,7 @@ class Fleet:
 
     def disturb(self, draws):
         """Kills one program and starts it again. Returns its kind."""
-        kind = draws.choice(("replica", "replica", "engine", "prefill or decode", "etcd", "pick", "router", "watches"))
+        kind = draws.choice(("replica", "replica", "engine", "prefill or decode", "etcd", "pick", "router", "cluster"))
         if kind == "engine":
             draws.choice(self.replicas).kill_engine()
         elif kind == "etcd":
@@ -146,8 +187,8 @@ class Fleet:
             self.etcd.process.wait()
             time.sleep(3)  # longer than a lease
             self.etcd.start()
-        elif kind == "watches":
-            self.cluster.expire(PODS, lambda: None)
+        elif kind == "cluster":
+            self.cluster.disturb()
         else:
             part = draws.choice({"replica": self.replicas, "pick": [self.pick], "router": [self.route, self.pd],
                                  "prefill or decode": [self.prefill, self.decode]}[kind])
@@ -247,20 +288,34 @@ class Ledger:
             print(*(f"    {end}: {sample}" for sample in samples), sep="\n")
 
 
+def post(client, url, body):
+    """Returns the status, the text, and the error that cut the text short, or None."""
+    text = ""
+    with client.stream("POST", url, json=body) as reply:
+        try:
+            for piece in reply.iter_text():
+                text += piece
+        except httpx.RemoteProtocolError as error:
+            return reply.status_code, text, error
+    return reply.status_code, text, None
+
+
 def ask(client, fleet, front, protocol, turns, stream):
     """Sends one request. Returns its end, its text or message, and its tokens."""
     path, body = body_of(protocol, turns, stream)
     before = {part: part.kills for part in fleet.behind(front)}
     note = f"{protocol}{' stream' if stream else ''}: "
     try:
-        reply = client.post(fleet.bases[front] + path, json=body)
-        if reply.status_code == 200:
-            end, text, tokens = read_answer(protocol, reply.text, stream)
+        status, text, error = post(client, fleet.bases[front] + path, body)
+        if error and not (stream and text.endswith("\n\n") and read_answer(protocol, text, stream)[0] == "refused"):
+            raise error  # a router ends a stream irregularly after an error event
+        if status == 200:
+            end, text, tokens = read_answer(protocol, text, stream)
             return ("lost", note + text, (0, 0)) if end == "cut" else (end, text, tokens or (0, 0))
-        if reply.text.strip():
-            return "refused", f"{reply.status_code} {reply.text}", (0, 0)
+        if text.strip():
+            return "refused", f"{status} {text}", (0, 0)
         # A retry should have prevented this error, except if Envoy has no picker.
-        text, behind = f"{reply.status_code} without a text", [fleet.pick] if front == "pick" else []
+        text, behind = f"{status} without a text", [fleet.pick] if front == "pick" else []
     except (httpx.TimeoutException, json.JSONDecodeError, KeyError) as error:
         return "lost", note + repr(error), (0, 0)  # the connections of a killed program end immediately
     except httpx.TransportError as error:
@@ -305,11 +360,12 @@ def main():
     parser.add_argument("--calm", type=float, default=120, help="seconds without kills")
     parser.add_argument("--agents", type=int, default=9)
     parser.add_argument("--seed", type=int, default=4)
+    parser.add_argument("--apiserver", help="Kubernetes' API server (tools/kube_apiserver.sh); default: a stand-in")
     options = parser.parse_args()
     draws = random.Random(options.seed)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        fleet = Fleet(stack, folder)
+        fleet = Fleet(stack, folder, options.apiserver)
         assert eventually(fleet.ready, LIMIT_S), "a front does not see all of its workers"
         calm, _ = traffic(fleet, options.agents, options.calm)
         calm.show("undisturbed")

@@ -56,6 +56,7 @@ class Api:
             "etcd-servers": self.etcd_url,
             "secure-port": self.port,
             "bind-address": "127.0.0.1",
+            "advertise-address": "192.0.2.1",  # used by nobody; without it, the server needs a default route
             "cert-dir": self.folder,  # the server writes a certificate there
             "authorization-mode": "RBAC",
             "token-auth-file": self.folder / "tokens.csv",
@@ -133,10 +134,9 @@ class Api:
         self.etcd.wait()
 
 
-@contextlib.contextmanager
-def in_a_pod(api, account, command):
-    """Runs a program with the files and variables that Kubernetes gives to a pod of this account. Yields its base URL
-    and process."""
+def pod_command(api, account, command):
+    """Returns a command that runs a program with the files and variables that Kubernetes gives to a pod of this
+    account."""
     files = pathlib.Path(tempfile.mkdtemp(dir=api.folder))
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = api.ask("POST", f"/api/v1/namespaces/default/serviceaccounts/{account}/token", request)["status"]["token"]
@@ -146,7 +146,13 @@ def in_a_pod(api, account, command):
     place = pathlib.Path("/run") / ACCOUNT
     inside = f'mount -t tmpfs none /run && mkdir -p {place.parent} && ln -s {files} {place} && exec "$@"'
     variables = f"KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT={api.port}"
-    with running(f"env {variables} unshare --map-root-user --mount sh -c '{inside}' sh {command}") as (process, base):
+    return f"env {variables} unshare --map-root-user --mount sh -c '{inside}' sh {command}"
+
+
+@contextlib.contextmanager
+def in_a_pod(api, account, command):
+    """Runs a program like a pod. Yields its base URL and process."""
+    with running(pod_command(api, account, command)) as (process, base):
         yield base, process
 
 
@@ -191,11 +197,16 @@ def ready(metrics):
     return metric(metrics, "llm_d_epp_ready_endpoints")
 
 
-def pool_is_followed(api, port):
+def create_pool(api, port):
+    """Creates the objects of deploy/kubernetes/pick.yaml, with a pool of this port."""
     for obj in yaml.safe_load_all(pathlib.Path("deploy/kubernetes/pick.yaml").read_text()):
         if obj["kind"] == "InferencePool":
             obj["spec"]["targetPorts"] = [{"number": port}]
         api.create(obj)
+
+
+def pool_is_followed(api, port):
+    create_pool(api, port)
     pools = "/apis/inference.networking.k8s.io/v1/namespaces/default/inferencepools/octavo"
     labels = {"app": "octavo"}
     for i in range(1, 4):

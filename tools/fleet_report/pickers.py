@@ -12,11 +12,13 @@ import json
 import os
 import queue
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,6 +39,17 @@ vllm:kv_cache_usage_perc{{model_name="m"}} {usage}
 # TYPE vllm:cache_config_info gauge
 vllm:cache_config_info{{block_size="16",num_gpu_blocks="20000"}} 1
 """
+OWN = ("num_requests_waiting", "num_requests_running", "kv_cache_usage_perc", "cache_config_info")  # metrics of PAGE
+
+
+def other_metrics(octavo):
+    """Returns the rest of a server's page, such as its histograms. It has vLLM's names."""
+    with program([octavo, "serve", "--executor", "simulated"], free_port()) as (_, url):
+        body = json.dumps({"prompt": "a", "max_tokens": 4}).encode()
+        urllib.request.urlopen(urllib.request.Request(f"{url}/v1/completions", body, {"Content-Type": "application/json"})).read()
+        lines = urllib.request.urlopen(f"{url}/metrics").read().decode().splitlines()
+    mine = re.compile(rf"(# \S+ )?vllm:({'|'.join(OWN)})\b")
+    return "".join(f"{line}\n" for line in lines if not mine.match(line))
 CONFIG = """apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig
 plugins:
@@ -71,25 +84,26 @@ def stubs():
 class Metrics:
     """Replicas that only serve metrics, which change on command (canned_workers.py)."""
 
-    def __init__(self, process, ports, pages):
-        self.process, self.ports, self.pages = process, ports, pages
+    def __init__(self, process, ports, pages, others):
+        self.process, self.ports, self.pages, self.others = process, ports, pages, others
 
     def draw(self, random_):
         """Draws metrics. If the range permits it, all are different, so that no selection is random."""
         count = len(self.ports)
         waiting = random_.sample(range(5 * count), count)
         self.pages.write_text(json.dumps([PAGE.format(waiting=waiting[i], running=random_.randrange(20),
-                                                      usage=random_.randrange(10_000) / 10_000) for i in range(count)]))
+                                                      usage=random_.randrange(10_000) / 10_000) + self.others
+                                         for i in range(count)]))
         self.process.send_signal(signal.SIGHUP)
 
 
 @contextmanager
-def metrics_of(count, folder):
+def metrics_of(count, folder, others):
     pages, first = folder / "pages.json", free_ports(count)
     pages.write_text("[]")
     command = [sys.executable, Path(__file__).parent / "canned_workers.py", count, "--metrics", pages]
     with program(command, first) as (process, _):
-        yield Metrics(process, range(first, first + count), pages)
+        yield Metrics(process, range(first, first + count), pages, others)
 
 
 @contextmanager
@@ -197,9 +211,9 @@ def same_picks(options, clients, metrics):
     return f"{same} of {picks} picks are the same ({same / picks:.2%})"
 
 
-def compare(options, count, messages, folder):
+def compare(options, count, messages, folder, others):
     endpoints, config = folder / "endpoints.yaml", folder / "config.yaml"
-    with metrics_of(count, folder) as metrics:
+    with metrics_of(count, folder, others) as metrics:
         endpoints.write_text(json.dumps({"endpoints": [{"name": f"e{i}", "address": "127.0.0.1", "port": str(port)}
                                                        for i, port in enumerate(metrics.ports)]}))
         config.write_text(CONFIG.replace("ENDPOINTS", str(endpoints)))
@@ -231,12 +245,15 @@ def main():
                         default=[(100, 1000), (100, 100_000)], help="requests a second x tokens of a prompt, like 100x1000")
     parser.add_argument("--changes", type=int, default=10, help="of the metrics, with 50 requests each")
     parser.add_argument("--seconds", type=float, default=15, help="of each load")
+    parser.add_argument("--short-pages", action="store_true", help="metrics of the replicas: only those that are read")
     options = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     messages = stubs()
+    others = "" if options.short_pages else other_metrics(options.octavo)
+    print(f"pages of {len(others) + len(PAGE)} bytes, {others.count(chr(10)) + 8} lines")
     with tempfile.TemporaryDirectory() as name:
         for count in options.endpoints:
-            compare(options, count, messages, Path(name))
+            compare(options, count, messages, Path(name), others)
 
 
 if __name__ == "__main__":

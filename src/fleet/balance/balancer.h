@@ -110,8 +110,9 @@ class Balancer {
   std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }
 
   Result<EndpointId> add(Endpoint endpoint);
-  // Adds an endpoint, or replaces the description of one that add() or put() has added. Endpoints from
-  // discovery do not change.
+  // Adds an endpoint, or replaces the description of one that add() or put() has added. Labels that the new
+  // description does not name stay, since an administrator may have set them. Endpoints from discovery do not
+  // change.
   Result<EndpointId> put(Endpoint endpoint);
   // Replaces the endpoints of a source. Models and adapters that were read from an endpoint stay, unless the
   // list has others.

@@ -69,6 +69,7 @@ Result<EndpointId> Balancer::put(Endpoint endpoint) {
   const auto view = fleet_.view();
   const Member* known = view->find(endpoint.name);
   if (!known) return add_locked(std::move(endpoint), {});
+  endpoint.labels.insert(known->endpoint->labels.begin(), known->endpoint->labels.end());
   if (slots_[known->id].source.empty()) update_listed(*known, std::move(endpoint));
   return known->id;
 }

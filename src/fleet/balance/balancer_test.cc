@@ -326,6 +326,17 @@ TEST(Balancer, AWorkerThatIsAddedAgainIsDescribedAnew) {
   EXPECT_FALSE(balancer->add({.name = "a:80", .url = "http://a:80"})) << "twice on the command line";
 }
 
+TEST(Balancer, ARegistrationKeepsTheLabelsThatItDoesNotName) {
+  const auto balancer = make("round_robin");
+  const auto put = [&](std::map<std::string, std::string> labels) {
+    const EndpointId id =
+        balancer->put({.name = "a:80", .url = "http://a:80", .labels = std::move(labels)}).value();
+    return balancer->view()->find(id)->endpoint->labels;
+  };
+  put({{"zone", "a"}, {"rack", "1"}});
+  EXPECT_EQ(put({{"rack", "2"}}), (std::map<std::string, std::string>{{"zone", "a"}, {"rack", "2"}}));
+}
+
 TEST(Balancer, RegisteredRanksAreEndpoints) {
   const auto balancer = make("round_robin");
   balancer->set_endpoints({{.name = "a:80",

@@ -36,6 +36,7 @@
   X("kv-cache-utilization-scorer", make_kv_cache_utilization_scorer, beta)    \
   X("kv-cost-scorer", make_kv_cost_scorer, beta)                              \
   X("latency-scorer", make_latency_scorer, beta)                              \
+  X("lmetric-scorer", make_lmetric_scorer, beta)                              \
   X("load-aware-scorer", make_load_aware_scorer, beta)                        \
   X("lora-affinity-scorer", make_lora_affinity_scorer, beta)                  \
   X("mm-embeddings-cache-scorer", make_media_cache_scorer, beta)              \

@@ -415,6 +415,20 @@ TEST(Plugins, LoadsScoreByWhatWaitsAndWhatIsInFlight) {
   EXPECT_THAT(scores(fleet, tokens), ElementsAre(1, 0.5, 0));
 }
 
+TEST(Plugins, TokensToComputeCountOnceForEachRequestInFlight) {
+  TestFleet fleet(3);
+  auto policy = pipeline({{"", "lmetric-scorer"}}, {{"lmetric-scorer"}});
+  const RouteRequest request = prompt(std::string(512, 'a'));
+  EXPECT_THAT(scores(fleet, policy, request), ElementsAre(1, 1, 1)) << "none has the prompt";
+  fleet.inflight.book(0, 500, 500);
+  fleet.inflight.book(1, 500, 500);
+  fleet.inflight.book(1, 500, 500);
+  EXPECT_THAT(scores(fleet, policy, request), ElementsAre(0.5, 0, 1));
+  const EndpointId holder = fleet.send(policy, request).endpoint;
+  EXPECT_EQ(holder, 2U);
+  EXPECT_THAT(scores(fleet, policy, request)[2], 1) << "it computes nothing";
+}
+
 TEST(Plugins, AnAdapterGoesWhereItIsLoadedOrFindsRoom) {
   TestFleet fleet(5);
   fleet.fleet.update([](Member& m) {

@@ -132,9 +132,11 @@ TEST(Registration, AnErrorSaysWhatWasTried) {
 TEST(Registration, ARouterIsToldAgainAndForgetsOnlyThisWorker) {
   std::map<std::string, std::string> urls;  // by worker id
   std::string next = "3", last;
+  int posts = 0;
   ListServer server([&](const http::Request& request) -> http::Response {
     if (request.headers.find("Authorization") != "Bearer key") return {.status = 401};
     if (request.method == "POST") {
+      ++posts;
       last = request.body;
       urls[next] = json::parse(request.body).at("url").as_string();
       return of({{"worker_id", next}}, 202);
@@ -151,6 +153,15 @@ TEST(Registration, ARouterIsToldAgainAndForgetsOnlyThisWorker) {
     EXPECT_EQ(urls.at("3"), "http://10.0.0.1:8000");
     EXPECT_THAT(last, HasSubstr(R"("worker_type":"regular")"));
     EXPECT_THAT(last, HasSubstr(R"("kv_events":"tcp://10.0.0.1:5557")"));
+  });
+  ASSERT_TRUE(entry->keep());
+  server.look([&] {
+    EXPECT_EQ(posts, 1) << "another POST would overwrite what an administrator has changed";
+    urls.clear();
+  });
+  ASSERT_TRUE(entry->keep());
+  server.look([&] {
+    EXPECT_EQ(posts, 2) << "the router has forgotten the worker";
     urls = {{"3", "http://10.0.0.2:8000"}};  // the router has restarted
   });
   ASSERT_TRUE(entry->remove());

@@ -46,6 +46,11 @@ class RouterEntry : public ListEntry {
       TRY(host, host_towards(router_));
     }
     const Endpoint worker = at_host(worker_, host);
+    // A second POST would overwrite what an administrator has changed in the entry.
+    if (worker.url == url_) {
+      TRY(const bool listed, is_listed());
+      if (listed) return {};
+    }
     json::object record = write_worker(worker);
     record["worker_type"] = sglang_type(worker.role);
     TRY(const http::Response answer, call("POST", "/workers", json::serialize(record)));
@@ -60,17 +65,22 @@ class RouterEntry : public ListEntry {
     return {};
   }
 
-  // Compares the URL first: a restarted router may have given the id to another worker.
   Result<> remove() override {
     if (id_.empty()) return {};
-    TRY(const http::Response known, call("GET", "/workers/" + id_));
-    if (known.status == 404 || member_of(known.body, "url") != url_) return {};
+    TRY(const bool listed, is_listed());
+    if (!listed) return {};
     TRY(const http::Response removed, call("DELETE", "/workers/" + id_));
     if (removed.status / 100 == 2) return {};
     return failure(ErrorCode::io, "DELETE /workers/{} answers HTTP {}", id_, removed.status);
   }
 
  private:
+  // Compares the URL: a restarted router may have given the id to another worker.
+  Result<bool> is_listed() const {
+    TRY(const http::Response known, call("GET", "/workers/" + id_));
+    return known.status != 404 && member_of(known.body, "url") == url_;
+  }
+
   Result<http::Response> call(std::string_view method, const std::string& path, std::string body = {}) const {
     TRY(http::Client client, http::Client::connect({.host = router_.host,
                                                     .port = router_.port,

@@ -1,7 +1,6 @@
 #include "fleet/index/block_index.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/check.h"
 
@@ -26,19 +25,11 @@ void count(Hits& hits, std::uint32_t tiers, std::uint32_t blocks) {
 
 }  // namespace
 
-BlockIndex::BlockIndex(std::size_t entries_max) : entries_max_(entries_max), slots_(kSlotsMin), lists_(1) {
-  shift_ = 64 - std::countr_zero(kSlotsMin);
-}
-
-std::size_t BlockIndex::find(PrefixKey key) const {
-  std::size_t at = place(key);
-  while (slots_[at].first != 0 && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
-  return at;
-}
+BlockIndex::BlockIndex(std::size_t entries_max) : entries_max_(entries_max), slots_(kSlotsMin), lists_(1) {}
 
 void BlockIndex::prefetch(std::span<const PrefixKey> keys, std::size_t first, std::size_t step) const {
   const auto each = [&](auto&& touch) {
-    for (std::size_t at = first; at < keys.size(); at += step) touch(slots_[place(keys[at])]);
+    for (std::size_t at = first; at < keys.size(); at += step) touch(slots_.home(keys[at]));
   };
   each([](const Slot& slot) { __builtin_prefetch(&slot); });
   each([this](const Slot& slot) { __builtin_prefetch(&lists_[slot.list]); });
@@ -64,8 +55,8 @@ std::uint32_t* BlockIndex::entry(Slot& slot, EndpointId endpoint) {
 
 bool BlockIndex::store(EndpointId endpoint, PrefixKey key, Tier tier) {
   CHECK(endpoint < (1U << 28), "endpoint {}", endpoint);
-  std::size_t at = find(key);
-  if (slots_[at].first != 0) {
+  const std::size_t at = slots_.find(key);
+  if (slots_[at].used()) {
     if (std::uint32_t* holder = entry(slots_[at], endpoint)) {
       *holder |= bit(tier);
       return true;
@@ -73,16 +64,11 @@ bool BlockIndex::store(EndpointId endpoint, PrefixKey key, Tier tier) {
   }
   if (entries_ == entries_max_) return false;
   ++entries_;
-  if (slots_[at].first != 0) {
+  if (slots_[at].used()) {
     add_holder(slots_[at], packed({endpoint, bit(tier)}));
     return true;
   }
-  if ((used_ + 1) * 4 > slots_.size() * 3) {
-    grow();
-    at = find(key);
-  }
-  slots_[at] = {key, packed({endpoint, bit(tier)}), 0};
-  ++used_;
+  slots_.insert(at, {key, packed({endpoint, bit(tier)}), 0});
   return true;
 }
 
@@ -101,8 +87,8 @@ void BlockIndex::add_holder(Slot& slot, std::uint32_t holder) {
 }
 
 bool BlockIndex::remove(EndpointId endpoint, PrefixKey key, Tier tier) {
-  const std::size_t at = find(key);
-  if (slots_[at].first == 0) return false;
+  const std::size_t at = slots_.find(key);
+  if (!slots_[at].used()) return false;
   std::uint32_t* holder = entry(slots_[at], endpoint);
   if (!holder || (*holder & bit(tier)) == 0) return false;
   *holder &= ~bit(tier);
@@ -114,7 +100,7 @@ bool BlockIndex::remove(EndpointId endpoint, PrefixKey key, Tier tier) {
 void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   Slot& slot = slots_[at];
   --entries_;
-  if (slot.list == 0) return erase(at);
+  if (slot.list == 0) return slots_.erase(at);
   auto& list = lists_[slot.list];
   std::erase_if(list, [&](std::uint32_t holder) { return unpacked(holder).endpoint == endpoint; });
   if (list.size() > 1) return;
@@ -124,29 +110,16 @@ void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   slot.list = 0;
 }
 
-// Moves later entries back instead of leaving tombstones, so that lookups stay fast after many changes.
-void BlockIndex::erase(std::size_t hole) {
-  const std::size_t mask = slots_.size() - 1;
-  --used_;
-  for (std::size_t at = (hole + 1) & mask; slots_[at].first != 0; at = (at + 1) & mask) {
-    const std::size_t home = place(slots_[at].key);
-    if (((at - home) & mask) < ((at - hole) & mask)) continue;
-    slots_[hole] = slots_[at];
-    hole = at;
-  }
-  slots_[hole] = {};
-}
-
 void BlockIndex::clear(EndpointId endpoint) {
   std::vector<PrefixKey> keys;
-  for (const Slot& slot : slots_)
+  for (const Slot& slot : slots_.slots())
     for (const std::uint32_t holder : holders(slot))
       if (unpacked(holder).endpoint == endpoint) keys.push_back(slot.key);
-  for (const PrefixKey key : keys) drop(find(key), endpoint);
+  for (const PrefixKey key : keys) drop(slots_.find(key), endpoint);
 }
 
 std::uint8_t BlockIndex::tiers(EndpointId endpoint, PrefixKey key) const {
-  for (const std::uint32_t holder : holders(slots_[find(key)]))
+  for (const std::uint32_t holder : holders(slots_[slots_.find(key)]))
     if (unpacked(holder).endpoint == endpoint) return static_cast<std::uint8_t>(unpacked(holder).tiers);
   return 0;
 }
@@ -168,25 +141,17 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
     at = next;
   };
   while (at < keys.size()) {
-    const Slot& here = slots_[find(keys[at])];
+    const Slot& here = slots_[slots_.find(keys[at])];
     if (here.first == 0) return;
     step(at + 1, here);
     // If two blocks have the same holders, all blocks between them have these holders, too.
-    while (at + kJump <= keys.size() && same_holders(here, slots_[find(keys[at + kJump - 1])]))
+    while (at + kJump <= keys.size() && same_holders(here, slots_[slots_.find(keys[at + kJump - 1])]))
       step(at + kJump, here);
   }
 }
 
-void BlockIndex::grow() {
-  Slots old(slots_.size() * 2);
-  old.swap(slots_);
-  --shift_;
-  for (const Slot& slot : old)
-    if (slot.first != 0) slots_[find(slot.key)] = slot;
-}
-
 std::size_t BlockIndex::bytes() const {
-  std::size_t bytes = slots_.capacity() * sizeof(Slot) + lists_.capacity() * sizeof(lists_[0]);
+  std::size_t bytes = slots_.bytes() + lists_.capacity() * sizeof(lists_[0]);
   for (const auto& list : lists_) bytes += list.capacity() * sizeof(std::uint32_t);
   return bytes;
 }

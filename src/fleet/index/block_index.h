@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "fleet/index/huge_pages.h"
 #include "fleet/index/overlap.h"
 #include "fleet/index/prefix_keys.h"
+#include "fleet/index/slot_table.h"
 
 namespace octavo::fleet {
 
@@ -39,7 +39,7 @@ class BlockIndex {
   std::uint8_t tiers(EndpointId endpoint, PrefixKey key) const;
 
   std::size_t entries() const { return entries_; }
-  std::size_t keys() const { return used_; }
+  std::size_t keys() const { return slots_.used(); }
   std::size_t bytes() const;
 
  private:
@@ -51,34 +51,27 @@ class BlockIndex {
   };
   // Most blocks are at one endpoint, which the slot contains. Several endpoints are in a list, sorted by id.
   struct Slot {
+    std::uint64_t id() const { return key; }
+    bool used() const { return first != 0; }
+
     PrefixKey key = 0;
     std::uint32_t first = 0;  // the only endpoint, as endpoint << 3 | tiers; 0: the slot is empty
     std::uint32_t list = 0;   // index in lists_ if several endpoints have the block; otherwise 0
   };
 
-  using Slots = std::vector<Slot, HugePages<Slot>>;
-
   static Holder unpacked(std::uint32_t packed) { return {packed >> 3, packed & 7}; }
   static std::uint32_t packed(Holder holder) { return holder.endpoint << 3 | holder.tiers; }
 
-  std::size_t place(PrefixKey key) const {
-    return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U) >> shift_;
-  }
   void prefetch(std::span<const PrefixKey> keys, std::size_t first, std::size_t step) const;
-  std::size_t find(PrefixKey key) const;  // slot of the key, or the empty slot where it can be stored
   std::span<const std::uint32_t> holders(const Slot& slot) const;
   std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null: the endpoint does not have the block
   bool same_holders(const Slot& a, const Slot& b) const;
   void add_holder(Slot& slot, std::uint32_t holder);
-  void erase(std::size_t place);
   void drop(std::size_t place, EndpointId endpoint);
-  void grow();
 
   std::size_t entries_max_;
   std::size_t entries_ = 0;
-  std::size_t used_ = 0;
-  int shift_ = 0;
-  Slots slots_;  // the size is a power of two; at most 3/4 of the slots are used
+  SlotTable<Slot> slots_;
   std::vector<std::vector<std::uint32_t>> lists_;  // [0] is unused
   std::vector<std::uint32_t> free_lists_;
 };

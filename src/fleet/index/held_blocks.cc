@@ -34,8 +34,8 @@ void HeldBlocks::apply(EndpointId endpoint, const CacheEvent& event) {
 void HeldBlocks::store_again(EndpointId endpoint, const Held& held, const CacheEvent& event) {
   const std::lock_guard lock(table_);
   for (const std::uint64_t block : event.blocks)
-    if (const auto known = held.keys.find(block); known != held.keys.end())
-      index_.store(endpoint, known->second, event.tier);
+    if (const Name& known = held.names[held.names.find(block)]; known.used())
+      index_.store(endpoint, known.key, event.tier);
 }
 
 void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event) {
@@ -44,21 +44,22 @@ void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event)
   if (!first && event.block_size != block_size_) return;
   const auto size = static_cast<std::size_t>(event.block_size);
   if (event.tokens.size() / size < event.blocks.size()) return;
+  for (const std::uint64_t block : event.blocks) held.names.prefetch(block);
   PrefixKey key = first_key(event.adapter, event.salt);
   if (event.parent) {
-    const auto parent = held.keys.find(*event.parent);
-    if (parent == held.keys.end()) return;
-    key = parent->second;
+    const Name& parent = held.names[held.names.find(*event.parent)];
+    if (!parent.used()) return;
+    key = parent.key;
   }
   held.group = event.group;
   event_keys_.clear();
   for (std::size_t i = 0; i < event.blocks.size(); ++i) {
     key = next_key(key, std::span(event.tokens).subspan(i * size, size));
-    if (held.keys.size() == blocks_max_ && !held.keys.contains(event.blocks[i])) break;
-    held.keys[event.blocks[i]] = key;
     event_keys_.push_back(key);
   }
   index_.prefetch(event_keys_);
+  for (std::size_t i = 0; i < event_keys_.size(); ++i)
+    if (!set_name(held, event.blocks[i], event_keys_[i])) event_keys_.resize(i);
   const std::lock_guard lock(table_);
   if (first) block_size_ = static_cast<int>(event.block_size);
   for (const PrefixKey stored : event_keys_) index_.store(endpoint, stored, event.tier);
@@ -67,20 +68,36 @@ void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event)
   tells_[endpoint] = true;
 }
 
+// Returns false if the endpoint has the maximum number of blocks, or if the key is that of an empty slot.
+bool HeldBlocks::set_name(Held& held, std::uint64_t hash, PrefixKey key) const {
+  if (key == 0) return false;
+  const std::size_t at = held.names.find(hash);
+  if (held.names[at].used()) {
+    held.names[at].key = key;
+    return true;
+  }
+  if (held.names.used() == blocks_max_) return false;
+  held.names.insert(at, {hash, key});
+  return true;
+}
+
 void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event) {
   event_keys_.clear();
   gone_names_.clear();
+  for (const std::uint64_t block : event.blocks) held.names.prefetch(block);
   for (const std::uint64_t block : event.blocks) {
-    const auto known = held.keys.find(block);
-    if (known == held.keys.end()) continue;
+    const Name& known = held.names[held.names.find(block)];
+    if (!known.used()) continue;
     gone_names_.push_back(block);
-    event_keys_.push_back(known->second);
+    event_keys_.push_back(known.key);
   }
   index_.prefetch(event_keys_);
   const std::lock_guard lock(table_);
   for (std::size_t i = 0; i < event_keys_.size(); ++i) {
     index_.remove(endpoint, event_keys_[i], event.tier);
-    if (!index_.holds(endpoint, event_keys_[i])) held.keys.erase(gone_names_[i]);
+    if (index_.holds(endpoint, event_keys_[i])) continue;
+    // An event may name a block twice.
+    if (const std::size_t at = held.names.find(gone_names_[i]); held.names[at].used()) held.names.erase(at);
   }
 }
 
@@ -99,11 +116,13 @@ void HeldBlocks::lose(EndpointId endpoint) {
 void HeldBlocks::clear_held(EndpointId endpoint) {
   if (endpoint >= held_.size()) return;
   const Held gone = std::exchange(held_[endpoint], {});
-  for (auto left = gone.keys.begin(); left != gone.keys.end();) {
+  for (std::span<const Name> left = gone.names.slots(); !left.empty();) {
+    const auto some = left.first(std::min(left.size(), kAtOnce));
+    left = left.subspan(some.size());
     const std::lock_guard lock(table_);
-    for (std::size_t i = 0; i < kAtOnce && left != gone.keys.end(); ++i, ++left)
-      for (const Tier tier : kTiers)
-        index_.remove(endpoint, left->second, tier);
+    for (const Name& name : some)
+      if (name.used())
+        for (const Tier tier : kTiers) index_.remove(endpoint, name.key, tier);
   }
 }
 
@@ -112,8 +131,9 @@ std::optional<HeldDump> HeldBlocks::dump(EndpointId endpoint) const {
   if (endpoint >= held_.size() || !held_[endpoint].group) return std::nullopt;
   const Held& held = held_[endpoint];
   HeldDump dump{.block_size = block_size_, .group = *held.group};
-  dump.blocks.reserve(held.keys.size());
-  for (const auto& [name, key] : held.keys) dump.blocks.push_back({name, key, index_.tiers(endpoint, key)});
+  dump.blocks.reserve(held.names.used());
+  for (const Name& name : held.names.slots())
+    if (name.used()) dump.blocks.push_back({name.hash, name.key, index_.tiers(endpoint, name.key)});
   return dump;
 }
 
@@ -126,7 +146,7 @@ bool HeldBlocks::restore(EndpointId endpoint, const HeldDump& dump) {
   Held& held = held_[endpoint];
   held.group = dump.group;
   const std::size_t count = std::min(dump.blocks.size(), blocks_max_);
-  for (std::size_t i = 0; i < count; ++i) held.keys[dump.blocks[i].name] = dump.blocks[i].key;
+  for (std::size_t i = 0; i < count; ++i) set_name(held, dump.blocks[i].name, dump.blocks[i].key);
   for (std::size_t i = 0; i < count;) {
     const std::lock_guard lock(table_);
     block_size_ = dump.block_size;
@@ -143,14 +163,14 @@ bool HeldBlocks::restore(EndpointId endpoint, const HeldDump& dump) {
 IndexSize HeldBlocks::size() const {
   const std::lock_guard writer(writers_);
   IndexSize size;
-  for (const Held& held : held_) size.blocks += static_cast<std::int64_t>(held.keys.size());
+  for (const Held& held : held_) size.blocks += static_cast<std::int64_t>(held.names.used());
   size.reporting = std::ranges::count(tells_, true);
   return size;
 }
 
 std::size_t HeldBlocks::blocks(EndpointId endpoint) const {
   const std::lock_guard writer(writers_);
-  return endpoint < held_.size() ? held_[endpoint].keys.size() : 0;
+  return endpoint < held_.size() ? held_[endpoint].names.used() : 0;
 }
 
 }  // namespace octavo::fleet

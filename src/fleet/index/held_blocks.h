@@ -6,7 +6,6 @@
 // event are stored.
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "fleet/index/cache_event.h"
 #include "fleet/index/held_dump.h"
 #include "fleet/index/index_size.h"
+#include "fleet/index/slot_table.h"
 
 namespace octavo::fleet {
 
@@ -58,12 +58,20 @@ class HeldBlocks {
   IndexSize size() const;
 
  private:
+  struct Name {
+    std::uint64_t id() const { return hash; }
+    bool used() const { return key != 0; }
+
+    std::uint64_t hash = 0;  // of the engine
+    PrefixKey key = 0;
+  };
   struct Held {
-    boost::unordered_flat_map<std::uint64_t, PrefixKey> keys = {};  // keys by the engine's hashes
+    SlotTable<Name> names{16};  // keys by the engine's hashes
     std::optional<std::int64_t> group = {};
   };
 
   void store(EndpointId endpoint, Held& held, const CacheEvent& event);
+  bool set_name(Held& held, std::uint64_t hash, PrefixKey key) const;
   void store_again(EndpointId endpoint, const Held& held, const CacheEvent& event);
   void remove(EndpointId endpoint, Held& held, const CacheEvent& event);
   void clear_held(EndpointId endpoint);

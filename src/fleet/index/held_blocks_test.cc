@@ -120,6 +120,16 @@ TEST(HeldBlocks, KeepsToItsLimit) {
   EXPECT_EQ(held.blocks(1), 2U);
 }
 
+TEST(HeldBlocks, AnEventMayNameABlockTwice) {
+  HeldBlocks held(100);
+  held.apply(0, stored(5, 0, 3));
+  CacheEvent twice = removed(5, 2);
+  twice.blocks.push_back(twice.blocks.front());
+  held.apply(0, twice);
+  EXPECT_EQ(held.blocks(0), 2U);
+  EXPECT_EQ(hits(held, 0, 5, 3).device, 2U);
+}
+
 TEST(HeldBlocks, AdaptersAndSaltsShareNothing) {
   HeldBlocks held(100);
   CacheEvent adapted = stored(5, 0, 2), salted = stored(6, 0, 2);

@@ -18,6 +18,7 @@ struct Row {
 
 // a metric of all Prometheus client libraries
 constexpr std::string_view kStarted = "process_start_time_seconds";
+constexpr std::string_view kWorkerOfRouter = "worker_addr";  // label of SGLang's router: value of one worker
 constexpr std::string_view kRunning = "vllm:num_requests_running";
 constexpr std::string_view kTriton = "triton";
 constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
@@ -188,24 +189,40 @@ bool is_of(std::string_view line, std::string_view name) {
          line.starts_with(name);
 }
 
-// Returns whether the line must be parsed. Most of a page's lines, perhaps a thousand, need no parsing.
-bool concerns(std::string_view line, const EngineMetrics& metrics) {
-  return is_of(line, kStarted) || is_of(line, kRunning) ||
-         std::ranges::any_of(metrics, [&](const EngineMetric& m) { return is_of(line, m.metric.name); });
-}
+// Finds the lines of a page that must be parsed: a few of about a thousand.
+class LineFilter {
+ public:
+  explicit LineFilter(const EngineMetrics& metrics) : metrics_(metrics) {}
+
+  // A name with many series, such as the buckets of a histogram, is compared with all metrics only once.
+  bool concerns(std::string_view line) {
+    if (line.starts_with('#') || (!other_.empty() && is_of(line, other_))) return false;
+    if (is_of(line, kStarted) || is_of(line, kRunning) ||
+        std::ranges::any_of(metrics_, [&](const EngineMetric& m) { return is_of(line, m.metric.name); }))
+      return true;
+    other_ = line.substr(0, line.find_first_of("{ "));
+    return false;
+  }
+
+ private:
+  const EngineMetrics& metrics_;
+  std::string_view other_;  // name of the last line of another metric
+};
 
 // Fills the state, and adds the values of the label `engine` to `engines`.
 bool read_page(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
                std::optional<int> rank, std::set<int>& engines) {
   PageReader reader(state);
+  LineFilter filter(metrics);
   bool any = false;
   while (!page.empty()) {
     const std::size_t end = std::min(page.find('\n'), page.size());
     const std::string_view line = page.substr(0, end);
     page.remove_prefix(std::min(end + 1, page.size()));
-    const auto sample = concerns(line, metrics) ? read_metric(line) : std::nullopt;
+    const auto sample = filter.concerns(line) ? read_metric(line) : std::nullopt;
     if (!sample) continue;
-    if (sample->name == kStarted) state.started_s = sample->value;
+    if (sample->name == kStarted && metric_label(sample->labels, kWorkerOfRouter).empty())
+      state.started_s = sample->value;
     const std::optional<int> engine = engine_of(*sample);
     if (sample->name == kRunning) engines.insert(engine.value_or(0));
     if (rank && engine.value_or(*rank) != *rank) continue;

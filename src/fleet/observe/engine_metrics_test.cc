@@ -36,6 +36,22 @@ TEST(EngineMetrics, ReadsVllms) {
   EXPECT_EQ(state.adapters->active_max, 4);
 }
 
+TEST(EngineMetrics, FindsItsMetricsAmongOthersOfSimilarNames) {
+  EndpointState state;
+  EXPECT_TRUE(
+      read_engine_metrics("vllm:num_requests 1\n"
+                          "vllm:num_requests_waiting{engine=\"0\"} 3\n"
+                          "vllm:num_requests_waiting_bucket{le=\"1\"} 7\n"
+                          "vllm:num_requests_waiting_bucket{le=\"+Inf\"} 8\n"
+                          "vllm:num_requests_waiting{engine=\"1\"} 4\n"
+                          "vllm:num_requests_waiting_bucket{le=\"+Inf\"} 9\n"
+                          "vllm:num_requests_waiting_bucket 9\n"
+                          "vllm:num_requests_running 2",
+                          state));
+  EXPECT_EQ(state.waiting, 7);
+  EXPECT_EQ(state.running, 2);
+}
+
 TEST(EngineMetrics, ReadsSglangsAndTensorRts) {
   EndpointState state;
   EXPECT_TRUE(

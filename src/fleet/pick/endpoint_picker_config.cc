@@ -41,7 +41,8 @@ constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-
                                                    // suffixes of plugin types that are not steps
                                                    "-identity"};
 
-constexpr Parsers kNoParsers{.openai = false, .anthropic = false, .vllm = false, .passthrough = false};
+constexpr Parsers kNoParsers{
+    .openai = false, .anthropic = false, .vllm = false, .vllm_grpc = false, .passthrough = false};
 
 // Returns whether the type's level in llm-d is alpha.
 bool is_alpha(std::string_view type) {
@@ -257,6 +258,7 @@ class Reader {
     config_.parsers.anthropic |= type == "anthropic-parser";
     config_.parsers.passthrough |= type == "passthrough-parser";
     config_.parsers.vllm |= type == "vllmhttp-parser";
+    config_.parsers.vllm_grpc |= type == "vllmgrpc-parser";
     config_.parsers.sglang |= type == "sglanghttp-parser";
     return {};
   }

@@ -115,7 +115,7 @@ TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
 
 TEST(EndpointPickerConfig, WhatIsMissingIsRefusedWithWhatDoesTheSame) {
   for (const std::string type :
-       {"vllmgrpc-parser", "multicluster-queue-scorer", "disaggregatedset-rollout-screener",
+       {"vertexai-parser", "multicluster-queue-scorer", "disaggregatedset-rollout-screener",
         "k8s-notification-source", "low-queue-filter"}) {
     const auto refused = parse_endpoint_picker_config("plugins: [{type: " + type + "}]", true);
     ASSERT_FALSE(refused) << type;

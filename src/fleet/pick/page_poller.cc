@@ -7,6 +7,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::size_t kPageBytesMax = 8 << 20;
+constexpr std::size_t kBodiesMax = 16, kBodyKeptMax = 1 << 20;
 
 }  // namespace
 
@@ -23,6 +24,7 @@ void PagePoller::tick() {
 
 void PagePoller::ask(const Member& member) {
   const auto page = std::make_shared<http::Response>();
+  std::string body = take_body();
   http::Address address = *http::parse_base_url(member.endpoint->url);
   if (options_.port > 0) address.port = static_cast<std::uint16_t>(options_.port);
   if (options_.at_node) address.host = member.endpoint->node;
@@ -32,7 +34,11 @@ void PagePoller::ask(const Member& member) {
               .connect_ms = options_.timeout_ms,
               .timeout_ms = options_.timeout_ms,
               .tls = options_.tls},
-             {.head = [page](http::Response head) { *page = std::move(head); },
+             {.head =
+                  [page, body = std::move(body)](http::Response head) mutable {
+                    *page = std::move(head);
+                    page->body = std::move(body);
+                  },
               .body =
                   [page](std::string_view piece) {
                     if (page->body.size() + piece.size() <= kPageBytesMax) page->body += piece;
@@ -40,8 +46,23 @@ void PagePoller::ask(const Member& member) {
               .end =
                   [this, page, member](const Result<>& result) {
                     asked_.erase(member.id);
-                    result ? then_(member, std::move(*page)) : then_(member, std::unexpected(result.error()));
+                    if (!result) return then_(member, std::unexpected(result.error()));
+                    Result<http::Response> whole = std::move(*page);
+                    then_(member, whole);
+                    return_body(std::move(whole->body));
                   }});
+}
+
+std::string PagePoller::take_body() {
+  if (bodies_.empty()) return {};
+  std::string body = std::move(bodies_.back());
+  bodies_.pop_back();
+  return body;
+}
+
+void PagePoller::return_body(std::string body) {
+  body.clear();
+  if (bodies_.size() < kBodiesMax && body.capacity() <= kBodyKeptMax) bodies_.push_back(std::move(body));
 }
 
 }  // namespace octavo::fleet

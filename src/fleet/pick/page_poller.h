@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "fleet/view/fleet_view.h"
 #include "http/async_client.h"
@@ -32,12 +33,16 @@ class PagePoller {
  private:
   void tick();
   void ask(const Member& member);
+  std::string take_body();
+  void return_body(std::string body);
 
   const Fleet& fleet_;
   http::ClientLoop& loop_;
   const PollOptions options_;
   const Then then_;
   std::unordered_set<EndpointId> asked_;  // endpoints with a running request
+  // Memory of earlier pages. Allocating it for each page would be slow.
+  std::vector<std::string> bodies_;
 };
 
 }  // namespace octavo::fleet

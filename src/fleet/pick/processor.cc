@@ -11,6 +11,7 @@
 #include "fleet/pick/choice_answer.h"
 #include "fleet/pick/compressed_body.h"
 #include "fleet/pick/gateway_metadata.h"
+#include "fleet/pick/grpc_body.h"
 #include "fleet/scan/request_scan.h"
 #include "openai/routes.h"
 
@@ -202,7 +203,10 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   const openai::Route* known = openai::find_route(request_.path);
   const Parsers& parsers = context_.options.parsers;
   const bool parsed = known && is_parsed(known->protocol, parsers);
-  if (parsed && known->model == openai::ModelField::body) {
+  if (parsers.vllm_grpc && is_vllm_grpc(request_.path)) {
+    if (const auto read = read_vllm_grpc(request_.body, route_); !read)
+      return refuse({400, read.error().message}, answers);
+  } else if (parsed && known->model == openai::ModelField::body) {
     if (!route_.body_error.empty())
       return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
     if (route_.model.empty()) return refuse({400, "model not found in request body"}, answers);

@@ -41,6 +41,7 @@ struct Parsers {
   bool openai = true;
   bool anthropic = true;
   bool vllm = true;
+  bool vllm_grpc = true;
   bool sglang = false;
   bool passthrough = true;
 };

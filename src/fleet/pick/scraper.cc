@@ -12,6 +12,8 @@
 namespace octavo::fleet {
 namespace {
 
+constexpr int kGatherMs = 2;
+
 // Returns whether the ranks have separate ports, and so are separate endpoints.
 bool has_port_of_own(const FleetView& view, const Member& member) {
   return std::ranges::any_of(view.members, [&](const Member& other) {
@@ -67,11 +69,11 @@ void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page)
                .attributes = {{{std::string(kGpuUtilization), std::string(kGpuMetrics)}, *busy}}});
 }
 
+// Applies all answers of a short time together, since each change publishes a new view of all endpoints.
 void Scraper::hand_over(Scrape scrape) {
   scrapes_.push_back(std::move(scrape));
-  if (scrapes_.size() > 1) return;
-  // Runs after all answers that have arrived at the same time, and applies them together.
-  loop_.post([this] { balancer_.scraped(std::exchange(scrapes_, {})); });
+  if (scrapes_.size() == 1)
+    loop_.after(kGatherMs, [this] { balancer_.scraped(std::exchange(scrapes_, {})); });
 }
 
 void Scraper::models_read(const Member& asked, const Result<http::Response>& page) {

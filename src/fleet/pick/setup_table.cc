@@ -293,6 +293,7 @@ constexpr SetupRow kSetupTable[] = {
     {"sglanghttp-parser", SetupKind::parser, accept},
     {"single-profile-handler", SetupKind::handler, accept},
     {"token-producer", SetupKind::producer, read_token_producer},
+    {"vllmgrpc-parser", SetupKind::parser, accept},
     {"vllmhttp-parser", SetupKind::parser, accept},
 };
 

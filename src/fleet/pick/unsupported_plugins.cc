@@ -15,6 +15,8 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"disaggregatedset-rollout-pod-extractor", "use label-selector-filter with the label of the revision"},
     {"disaggregatedset-rollout-screener", "use label-selector-filter with the label of the revision"},
     {"k8s-notification-source", "pods, pools and objectives are watched without it: remove it"},
+    {"latency-observation-scorer-hub", kOneCluster},
+    {"latency-observer-producer-hub", kOneCluster},
     {"least-kv-cache-filter", "use kv-cache-utilization-scorer"},
     {"least-queue-filter", "use queue-scorer"},
     {"lora-affinity-filter", "use lora-affinity-scorer"},
@@ -29,7 +31,6 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"multicluster-session-affinity-filter", kOneCluster},
     {"slo-aware-profile-handler", "use single-profile-handler, and latency-scorer in its profile"},
     {"vertexai-parser", "use passthrough-parser, which picks without reading bodies"},
-    {"vllmgrpc-parser", "use passthrough-parser, which picks without reading bodies"},
 };
 
 }  // namespace

@@ -171,18 +171,23 @@ Response metrics(const RouteContext& context) {
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
-// Ready if the router would send a request to a worker. If all circuit breakers are open, it would send the
-// request to one of these workers.
-Response readiness(Balancer& balancer) {
-  const auto view = balancer.fleet().view();
+// Healthy if the router would send a request to a worker. If all circuit breakers are open, it would send the
+// request to one of these workers. With a queue it is always ready: a fleet may be scaled to zero, and the
+// request that waits makes it start.
+Response health(const RouteContext& context, bool readiness) {
+  const auto view = context.balancer.fleet().view();
   const auto healthy = std::ranges::count_if(view->members, available);
-  const bool ready = std::ranges::any_of(view->members, [](const Member& member) {
+  const bool has_workers = std::ranges::any_of(view->members, [](const Member& member) {
     return available(member) || member.state.availability == Availability::broken;
   });
-  return json_response({{"status", ready ? "ready" : "not ready"},
-                        {"healthy_workers", healthy},
-                        {"total_workers", view->members.size()}},
-                       ready ? 200 : 503);
+  const bool ready = has_workers || (readiness && context.queue);
+  Response response = json_response({{"status", ready ? "ready" : "not ready"},
+                                     {"healthy_workers", healthy},
+                                     {"total_workers", view->members.size()}},
+                                    ready ? 200 : 503);
+  // tells another router that this one is not down
+  if (!ready && context.queue) response.headers.set("Retry-After", "1");
+  return response;
 }
 
 // Returns the index of KV blocks for a new router. Answers one request at a time, since the index is built in
@@ -238,7 +243,7 @@ std::optional<Response> admin_answer(const RouteContext& context, const Request&
   if (request.method != "GET" && request.method != "HEAD") return std::nullopt;
   if (path == kWorkers) return list_workers(context.balancer);
   if (path == "/liveness") return Response{.body = "{}"};
-  if (path == "/health" || path == "/readiness") return readiness(context.balancer);
+  if (path == "/health" || path == "/readiness") return health(context, path == "/readiness");
   if (path == "/metrics") return metrics(context);
   if (path == "/get_loads" || path == "/v1/loads") return loads(context.balancer);
   if (path == "/kv_index") return kv_index(context.balancer, request);

@@ -1,5 +1,8 @@
-// Prefers prefill workers near the decode worker, which fetches the prompt's KV blocks from them.
+// Prefers prefill workers near the decode worker, which fetches the prompt's KV blocks from them, unless they
+// have much more work than the others.
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "fleet/decide/eligible.h"
 #include "fleet/decide/topology.h"
@@ -22,21 +25,23 @@ bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   });
 }
 
-// Returns `tried` and all prefill workers of the model that are not the nearest ones.
-std::vector<EndpointId> without_far_ones(const FleetView& view, const TopologyExtractor& topology,
-                                         const Endpoint& decode, std::string_view model,
-                                         std::vector<EndpointId> tried) {
-  const auto left = [&](const Member& member) {
-    return takes_prompts(member) && serves(*member.endpoint, model) &&
-           std::ranges::find(tried, member.id) == tried.end();
-  };
-  Nearness nearest = Nearness::none;
-  for (const Member& member : view.members)
-    if (left(member)) nearest = std::min(nearest, topology.between(decode, *member.endpoint));
-  std::vector<EndpointId> excluded = tried;
-  for (const Member& member : view.members)
-    if (left(member) && topology.between(decode, *member.endpoint) > nearest) excluded.push_back(member.id);
-  return excluded;
+// Prefill workers of one distance to the decode worker.
+struct Group {
+  std::vector<EndpointId> workers = {};
+  std::int64_t least_work = std::numeric_limits<std::int64_t>::max();  // of its least loaded worker
+};
+
+// Returns the prefill workers to exclude because a nearer one exists whose work exceeds theirs by at most
+// own_work, the work of the prompt itself.
+std::vector<EndpointId> far_workers(const std::map<Nearness, Group>& groups, std::int64_t own_work) {
+  std::vector<EndpointId> far;
+  std::int64_t nearer = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [distance, group] : groups) {
+    if (nearer <= group.least_work + own_work)
+      far.insert(far.end(), group.workers.begin(), group.workers.end());
+    nearer = std::min(nearer, group.least_work);
+  }
+  return far;
 }
 
 }  // namespace
@@ -53,8 +58,21 @@ std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   }
   const Member* decode = owner_.empty() ? nullptr : view->find(owner_);
   if (!decode) return balancer_.choose(in_.route(), options);
-  const auto excluded =
-      without_far_ones(*view, kTopology, *decode->endpoint, in_.route().model, history_.tried);
+  // Without a tokenizer, work is the number of requests.
+  const auto own_tokens = static_cast<std::int64_t>(in_.route().tokens.size());
+  std::map<Nearness, Group> groups;
+  for (const Member& member : view->members) {
+    if (!takes_prompts(member) || !serves(*member.endpoint, in_.route().model) ||
+        std::ranges::find(history_.tried, member.id) != history_.tried.end())
+      continue;
+    Group& group = groups[kTopology.between(*decode->endpoint, *member.endpoint)];
+    Load load = balancer_.load(member.id);
+    load += balancer_.load_of_peers(member.id);
+    group.workers.push_back(member.id);
+    group.least_work = std::min(group.least_work, own_tokens > 0 ? load.prefill_tokens : load.requests);
+  }
+  std::vector<EndpointId> excluded = far_workers(groups, std::max<std::int64_t>(own_tokens, 1));
+  excluded.insert(excluded.end(), history_.tried.begin(), history_.tried.end());
   options.excluded = excluded;
   return balancer_.choose(in_.route(), options);
 }

@@ -1,4 +1,6 @@
 // Tests with prompts at prefill workers and answers at decode workers.
+#include <future>
+
 #include "fleet/route/test_router.h"
 
 namespace octavo::fleet {
@@ -36,28 +38,62 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
             std::string::npos);
 }
 
-TEST_F(RouterTest, PromptsAreComputedNearTheDecodeWorker) {
-  const auto hand_over = [](auto e) {
+// Prefill workers in the decode worker's zone and in another one.
+class NearnessTest : public RouterTest {
+ protected:
+  void route_in_zones(const Replica& near, const Replica& far, const Replica& decode) {
+    route_apart({far.url()}, {decode.url()});
+    place(far, "prefill", "b");
+    place(near, "prefill", "a");
+    place(decode, "decode", "a");
+    wait([&] { return ready() == 3 && get("/workers").body.find("unknown") == std::string::npos; });
+  }
+  static void hand_over(const std::shared_ptr<http::Exchange>& e) {
     e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
-  };
-  Replica near("near", hand_over), far("far", hand_over);
-  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
-  route_apart({far.url()}, {decode.url()});
-  const auto place = [&](const Replica& replica, const char* type, const char* zone) {
+  }
+
+ private:
+  void place(const Replica& replica, const char* type, const char* zone) {
     const std::string record = fmt::format(
         R"({{"url": "{}", "worker_type": "{}", "labels": {{"topology.kubernetes.io/zone": "{}"}}}})",
         replica.url(), type, zone);
     EXPECT_EQ(connect().post_json("/workers", record)->status, 202);
-  };
-  place(far, "prefill", "b");
-  place(near, "prefill", "a");
-  place(decode, "decode", "a");
-  wait([&] { return ready() == 3; });
+  }
+};
+
+TEST_F(NearnessTest, PromptsAreComputedNearTheDecodeWorker) {
+  Replica near("near", hand_over), far("far", hand_over), decode("d");
+  route_in_zones(near, far, decode);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
   EXPECT_EQ(near.requests, 4);
   near.stop();
   EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
   EXPECT_EQ(far.requests, 1) << "another zone is better than none";
+}
+
+TEST_F(NearnessTest, NearWorkersOfAnotherModelDoNotCount) {
+  Replica near("near", hand_over), far("wanted", hand_over), decode("wanted");
+  route_in_zones(near, far, decode);
+  EXPECT_EQ(post(R"({"prompt": "a", "model": "wanted"})").status, 200);
+  EXPECT_EQ(far.requests, 1);
+  EXPECT_EQ(near.requests, 0);
+}
+
+TEST_F(NearnessTest, AFarWorkerHelpsANearOneThatHasMuchMoreWork) {
+  Keeper keeper;
+  Replica near("near", std::ref(keeper)), far("far", hand_over), decode("d");
+  route_in_zones(near, far, decode);
+  std::vector<std::future<http::Response>> waiting;
+  for (std::size_t i = 0; i < 2; ++i) {
+    waiting.push_back(std::async(std::launch::async, [&] { return post(R"({"prompt": "a"})"); }));
+    wait([&] { return keeper.size() == i + 1; });
+  }
+  for (std::size_t i = 0; i < 2; ++i)
+    waiting.push_back(std::async(std::launch::async, [&] { return post(R"({"prompt": "a"})"); }));
+  wait([&] { return far.requests + static_cast<int>(keeper.size()) == 4; });
+  EXPECT_GE(far.requests, 1);
+  for (std::size_t i = 0; i < keeper.size(); ++i) hand_over(keeper.at(i));
+  for (auto& answer : waiting) EXPECT_EQ(answer.get().status, 200);
 }
 
 TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {

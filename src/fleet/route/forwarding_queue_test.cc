@@ -65,10 +65,60 @@ TEST_F(QueueTest, RequestsAreRefusedIfNoWorkerIsBackInTime) {
   EXPECT_NE(post(R"({"timeout": 0.05})").body.find("timeout: its 0.05 s are over"), std::string::npos);
 }
 
+// The deadline is longer than the time between two looks at it.
+TEST_F(QueueTest, AWaitingRequestEndsAtItsOwnDeadline) {
+  Replica a("a");
+  route_with_queue(a, 1, 30, 20);
+  lose(a);
+  const http::Response refused = post(R"({"timeout": 1.3})");
+  EXPECT_NE(refused.body.find("timeout: its 1.3 s are over"), std::string::npos) << refused.body;
+  EXPECT_FALSE(waits()) << "it has left the queue";
+}
+
+TEST_F(QueueTest, ARouterWithoutWorkersKeepsRequestsOfAnotherRouter) {
+  Replica a("a");
+  route_with_queue(a, 1, 600, 20);
+  lose(a);
+  EXPECT_EQ(get("/health").status, 503);
+  EXPECT_EQ(get("/health").headers.find("Retry-After"), "1");
+  EXPECT_EQ(get("/readiness").status, 200) << "a Service must send requests, so that a fleet of none starts";
+  Replica inner("inner");
+  route({inner.url()}, {.health = {.interval_ms = 20}});
+  inner.keeps_requests = true;
+  const int before = inner.probes;
+  wait([&] { return inner.probes > before + 5; });
+  EXPECT_EQ(ready(), 1U);
+  EXPECT_EQ(post("{}").status, 200);
+  Replica other("other");
+  route({inner.url(), other.url()}, {.health = {.interval_ms = 20}});
+  const int paused = inner.probes;
+  wait([&] { return inner.probes > paused + 2; });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post("{}").status, 200);
+  EXPECT_EQ(other.requests, 4) << "a router that has workers is better";
+}
+
+// The decode worker was chosen because a prefill worker is near.
+TEST_F(QueueTest, ANearDecodeWorkerWithoutCapacityIsPassedOver) {
+  Replica prefill("p", [](auto e) { e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"}); });
+  Replica full("full", [](auto e) { e->respond({.status = 429}); });
+  Replica free("free");
+  start({.pd = {.enabled = true, .prefill_urls = {prefill.url()}, .decode_urls = {full.url(), free.url()}},
+         .queue = {.size = 4, .timeout_s = 5}});
+  const std::string record = fmt::format(
+      R"({{"url": "{}", "worker_type": "prefill", "labels": {{"topology.kubernetes.io/zone": "a"}}}})",
+      prefill.url());
+  EXPECT_EQ(connect().post_json("/workers", record)->status, 202);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_EQ(free.requests, 4);
+  EXPECT_GE(full.requests, 1);
+}
+
 TEST_F(QueueTest, WithoutAQueueTheyAreRefusedAtOnce) {
   Replica a("a");
   route({a.url()}, {.health = {.interval_ms = 20}});
   lose(a);
+  EXPECT_FALSE(get("/health").headers.find("Retry-After"));
+  EXPECT_EQ(get("/readiness").status, 503);
   const http::Response refused = post("{}");
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.find("Retry-After"), "1");

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/observe/model_cards.h"
+#include "fleet/relay/refusal.h"
 
 namespace octavo::fleet {
 namespace {
@@ -17,6 +18,9 @@ constexpr int kModelsMs = 30'000;
 constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refreshes of the models
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
+constexpr std::string_view kEnginePage = "/metrics";
+// the metrics of all workers of SGLang's router, which has its own metrics on another port
+constexpr std::string_view kRouterPage = "/engine_metrics";
 
 // Metrics of engines, and of routers as workers: the requests at their workers and in their queues.
 const EngineMetrics& worker_metrics() {
@@ -24,6 +28,11 @@ const EngineMetrics& worker_metrics() {
     EngineMetrics metrics = known_engines().any;
     metrics.push_back({.figure = Figure::running, .metric = {.name = "smg_worker_requests_active"}});
     metrics.push_back({.figure = Figure::waiting, .metric = {.name = "llm_d_epp_flow_control_queue_size"}});
+    // names on kRouterPage
+    for (const std::string_view name : {"sglang_num_running_reqs", "vllm_num_requests_running"})
+      metrics.push_back({.figure = Figure::running, .metric = {.name = std::string(name)}});
+    for (const std::string_view name : {"sglang_num_queue_reqs", "vllm_num_requests_waiting"})
+      metrics.push_back({.figure = Figure::waiting, .metric = {.name = std::string(name)}});
     return metrics;
   }();
   return kMetrics;
@@ -76,20 +85,28 @@ void Monitor::visit(const Member& member, std::int64_t now) {
     return;
   }
   if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
-    ask(member, "/metrics", [this, member](const Result<http::Response>& answer) {
-      if (answer && answer->status == 200) read_metrics(member, *answer);
-    });
+    ask(member, known.has_no_page ? kRouterPage : kEnginePage,
+        [this, member](const Result<http::Response>& answer) {
+          const auto asked = known_.find(member.endpoint->name);
+          if (answer && answer->status == 404 && asked != known_.end())
+            asked->second.has_no_page = !asked->second.has_no_page;
+          if (answer && answer->status == 200) read_metrics(member, *answer);
+        });
   if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
 }
 
 // After a failure, repeats the probe at the startup interval, so that a hanging worker is found in less than
-// three normal intervals.
+// three normal intervals. A 503 with Retry-After is not a failure: the worker is a router that has no worker
+// at the moment, and keeps requests in its queue.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
-    const bool well = answer && answer->status / 100 == 2;
+    const bool ready = answer && answer->status / 100 == 2;
+    const auto pause_s = answer && answer->status == 503 ? retry_after_s(*answer) : std::nullopt;
+    const bool well = ready || pause_s;
+    if (pause_s) balancer_.pause(*member.endpoint, *pause_s);
     if (const auto known = known_.find(member.endpoint->name); known != known_.end()) {
       note_failure(member, known->second, well ? "" : failure_of(answer));
-      if (!well)
+      if (!ready)
         known->second.probed_us =
             now_us() - std::int64_t{1000} *
                            std::max(0, options_.health.interval_ms - options_.health.startup_interval_ms);

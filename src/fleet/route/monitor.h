@@ -35,6 +35,7 @@ class Monitor {
     std::int64_t probed_us = 0;
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
+    bool has_no_page = false;  // GET /metrics was answered with 404
     std::string failure = {};  // reason of the last failed probe; "": it succeeded
   };
 

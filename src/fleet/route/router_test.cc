@@ -455,5 +455,18 @@ TEST_F(RouterTest, ARouterAsAWorkerReportsItsLoad) {
   EXPECT_EQ(answer.get().body, "late");
 }
 
+TEST_F(RouterTest, SglangsRouterAsAWorkerReportsItsLoad) {
+  Replica inner("inner");
+  inner.router_metrics =
+      "sglang_num_running_reqs{worker_addr=\"http://a\"} "
+      "4\nsglang_num_running_reqs{worker_addr=\"http://b\"} 3\n"
+      "process_start_time_seconds{worker_addr=\"http://a\"} 17\n"
+      "sglang_num_queue_reqs{worker_addr=\"http://a\"} 1\n";
+  route({inner.url()});
+  wait([&] { return inner.pages > 2; });
+  const std::string workers = get("/workers").body;
+  EXPECT_NE(workers.find(R"("waiting":1,"running":7)"), std::string::npos) << workers;
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -41,7 +41,10 @@ class Replica {
   std::atomic<int> started_s = 10;  // start time of its process
   std::atomic<int> engines = 1;     // ranks in its metrics
   std::atomic<bool> well = true;
+  std::atomic<bool> keeps_requests = false;  // health of a router without workers that has a queue
+  std::atomic<int> probes = 0;
   std::atomic<bool> has_metrics = true;
+  std::string router_metrics = {};     // metrics as SGLang's router has them; set it before the router starts
   std::string own_metrics = {};        // replaces its metrics, unless empty; set it before the router starts
   std::atomic<bool> has_more = false;  // its models include "more"
 
@@ -60,10 +63,19 @@ class Replica {
   }
   void handle(std::shared_ptr<http::Exchange> e) {
     const std::string& path = e->request().path;
-    if (path == "/health") return e->respond({.status = well ? 200 : 500});
+    if (path == "/health") {
+      ++probes;
+      if (keeps_requests) return e->respond({.status = 503, .headers = {{"Retry-After", "1"}}});
+      return e->respond({.status = well ? 200 : 500});
+    }
     if (path == "/metrics") {
-      if (!has_metrics) return e->respond({.status = 404});
+      if (!has_metrics || !router_metrics.empty()) return e->respond({.status = 404});
       e->respond({.content_type = "text/plain", .body = metrics()});
+      return void(++pages);
+    }
+    if (path == "/engine_metrics") {
+      if (router_metrics.empty()) return e->respond({.status = 404});
+      e->respond({.content_type = "text/plain", .body = router_metrics});
       return void(++pages);
     }
     if (path == "/v1/models") return e->respond({.body = models()});

@@ -1,4 +1,4 @@
-#include "app/sglang_flags.h"
+#include "app/other_router_flags.h"
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 enum class Takes : std::uint8_t { nothing, one, several };
 
-struct SglangFlag {
+struct OtherFlag {
   std::string_view name;
   Takes takes;
   std::string_view instead;  // what to use in Octavo, or why nothing is needed
@@ -24,10 +24,17 @@ constexpr std::string_view kWorkersStore =
     "workers keep responses, and each id goes to the worker that has it";
 
 constexpr std::string_view kTokenizes = "each prompt is tokenized once, on threads beside the event loops";
+constexpr std::string_view kTierCredits =
+    "--kv-overlap-score-weight weighs cached blocks of every tier alike";
+constexpr std::string_view kEventSources =
+    "use --kv-events for --worker-urls; POST /workers and lists of workers name the events of a worker";
+constexpr std::string_view kPrograms =
+    "the queue (--queue-size) is shared by tenants, or by x-llm-d-inference-fairness-id";
+constexpr std::string_view kNoWasm = "run a filter in a gateway before the router, such as Envoy's";
 constexpr std::string_view kOneKey =
     "use --api-key for the operator and --tenants for others: tenants cannot change the fleet";
 
-constexpr SglangFlag kSglangFlags[] = {
+constexpr OtherFlag kOtherFlags[] = {
     {"--eviction-interval", Takes::one, "each insertion keeps the prefix tree within --max-tree-size"},
     {"--eviction-interval-secs", Takes::one, "each insertion keeps the prefix tree within --max-tree-size"},
     {"--worker-startup-timeout-secs", Takes::one, "a worker may start at any time"},
@@ -68,6 +75,23 @@ constexpr SglangFlag kSglangFlags[] = {
     {"--redis-url", Takes::one, kWorkersStore},
     {"--redis-pool-max", Takes::one, kWorkersStore},
     {"--redis-retention-days", Takes::one, kWorkersStore},
+    {"--intra-node-data-parallel-size", Takes::one, "data-parallel ranks are found by the workers' metrics"},
+    {"--vllm-discovery-address", Takes::one, "octavo serve registers itself: --register-router"},
+    {"--kv-connector", Takes::one, "the workers' --kv-transfer-config names it"},
+    {"--enable-program-scheduling", Takes::nothing, kPrograms},
+    {"--program-scheduling-config-json", Takes::one, kPrograms},
+    {"--kv-penalty-host", Takes::one, kTierCredits},
+    {"--kv-penalty-external", Takes::one, kTierCredits},
+    {"--kv-penalty-disk", Takes::one, kTierCredits},
+    {"--kv-aware-session-affinity-ttl-secs", Takes::one, "kv_aware finds the replica that has the prefix"},
+    {"--kv-event-source", Takes::one, kEventSources},
+    {"--kv-event-replay-source", Takes::one, kEventSources},
+    {"--pd-kv-events", Takes::one, kEventSources},
+    {"--kv-event-block-size", Takes::one, "events contain the block size"},
+    {"--kv-event-model", Takes::one, "workers list their models"},
+    {"--wasm-middleware", Takes::one, kNoWasm, true},
+    {"--wasm-middleware-sha256", Takes::one, kNoWasm, true},
+    {"--wasm-middleware-route", Takes::one, kNoWasm, true},
     {"--control-plane-api-keys", Takes::several, kOneKey, true},
     {"--jwt-issuer", Takes::one, kOneKey, true},
     {"--jwt-audience", Takes::one, kOneKey, true},
@@ -77,8 +101,8 @@ constexpr SglangFlag kSglangFlags[] = {
 
 }  // namespace
 
-void add_sglang_flags(CLI::App& command) {
-  for (const SglangFlag& flag : kSglangFlags) {
+void add_other_router_flags(CLI::App& command) {
+  for (const OtherFlag& flag : kOtherFlags) {
     const std::string name(flag.name),
         help = fmt::format("{}: {}", flag.is_refused ? "Refused" : "No effect", flag.instead);
     const auto note = [&flag] {

@@ -1,4 +1,4 @@
-// Flags of SGLang's launch_router without effect in Octavo.
+// Flags of SGLang's router and of vllm-router without effect in Octavo.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,6 +6,6 @@
 namespace octavo {
 
 // Adds the flags. A flag accepts its values and logs what to use in Octavo, or is an error.
-void add_sglang_flags(CLI::App& command);
+void add_other_router_flags(CLI::App& command);
 
 }  // namespace octavo
