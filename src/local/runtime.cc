@@ -380,6 +380,8 @@ Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
 }
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
+  if (options.serve.observe.phase_spans && !options.serve.observe.tracer)
+    return invalid("collect-detailed-traces", "needs --otlp-traces-endpoint, the collector of the spans");
   const bool bundled = options.engine.model.dir.empty();
   const std::string named = bundled ? "demo" : options.engine.model.dir;
   TRY_VOID(find_models(options.engine, options.hub));

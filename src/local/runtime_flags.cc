@@ -1,5 +1,7 @@
 #include "local/runtime_flags.h"
 
+#include <ranges>
+
 #include "grammar/tool_dialect.h"
 #include "local/flag_table.h"
 #include "local/json_flags.h"
@@ -25,6 +27,16 @@ Result<std::vector<LoraModule>> read_lora_modules(const std::vector<std::string>
     TRY(modules.emplace_back(), read_lora_module(text));
   }
   return modules;
+}
+
+// Reads the names of vLLM's modules, separated by commas. All of them select the same spans.
+Result<bool> read_detailed_traces(const std::string& text) {
+  for (const auto part : std::views::split(text, ',')) {
+    const std::string_view name(part.begin(), part.end());
+    if (name != "model" && name != "worker" && name != "all")
+      return invalid("", "must be model, worker or all, got {:?}", name);
+  }
+  return true;
 }
 
 constexpr Choice<ContentFormat> kContentFormats[] = {
@@ -112,6 +124,10 @@ constexpr RuntimeFlag kSourceFlags[] = {
     {"--otlp-traces-endpoint", flag::to<&RuntimeCommand::otlp_traces_endpoint>,
      "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
      "http://HOST:4318/v1/traces"},
+    {"--collect-detailed-traces",
+     flag::parsed<read_detailed_traces, serving_of, &ServeOptions::observe, &ObserveOptions::phase_spans>,
+     "Send also spans of the phases of each answer (queue, prefill, decode): model, worker or all; needs "
+     "--otlp-traces-endpoint"},
 };
 
 constexpr RuntimeFlag kOffloadingFlags[] = {

@@ -78,6 +78,7 @@ struct AccessOptions {
 
 struct ObserveOptions {
   std::shared_ptr<Tracer> tracer{};  // null: no spans
+  bool phase_spans = false;          // whether each answer also has spans of its phases
   StepTraceOptions step_trace{};
   bool log_requests = false;
   std::optional<int> max_log_len{};  // maximum bytes of a prompt in the log; nullopt: no limit
