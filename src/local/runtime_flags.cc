@@ -59,6 +59,9 @@ constexpr RuntimeFlag kParserFlags[] = {
      "Format of the model's reasoning, which replies return in `reasoning`; auto: found in the chat "
      "template, none: reasoning stays in the text",
      OneOfList{reasoning_parsers}},
+    {"--reasoning-config", flag::parsed<read_reasoning_config, runtime_of, &RuntimeOptions::reasoning_config>,
+     R"(Texts before and after the reasoning, as JSON: {"reasoning_start_str": "<think>", )"
+     R"("reasoning_end_str": "</think>"}. They must be those of --reasoning-parser)"},
     {"--structured-outputs-config",
      flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
      R"(Rules for JSON answers with a schema, as JSON: {"disable_any_whitespace": true, )"

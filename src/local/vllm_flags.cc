@@ -394,7 +394,7 @@ constexpr VllmFlag kFlags[] = {
     any("--compilation-config", value, kNoCompiler, "-cc"),
     any("--attention-config", value, "the device has one backend", "-ac"),
     refused("--engram-config", value, "no such models yet"),
-    refused("--reasoning-config", value, "--reasoning-parser says what marks thoughts"),
+    works("--reasoning-config"),
     any("--kernel-config", value, kNoCompiler),
     refused("--monokernel", nothing, "it is for AMD's MI355X"),
     only("{}", "--additional-config", value, "there are no platform plugins"),
