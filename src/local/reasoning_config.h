@@ -20,7 +20,8 @@ struct ReasoningConfig {
 // Returns an error that names an unknown field, or a field that is not a string.
 Result<ReasoningConfig> read_reasoning_config(const boost::json::object& config);
 
-// Returns an error if a text is given and is not the token of the rule. rule: null without a reasoning parser.
+// Returns an error if a text is given and is not the token of the rule. rule: null without a reasoning
+// parser.
 Result<> check_reasoning_config(const ReasoningConfig& config, const openai::ReasoningRule* rule,
                                 const Tokenizer& tokenizer);
 

@@ -17,7 +17,8 @@ Result<ReasoningConfig> read(std::string_view json) {
 }
 
 TEST(ReasoningConfig, FieldsAreThoseOfVllm) {
-  const auto config = read(R"({"reasoning_parser": "qwen3", "reasoning_start_str": "<a>", "reasoning_end_str": null})");
+  const auto config =
+      read(R"({"reasoning_parser": "qwen3", "reasoning_start_str": "<a>", "reasoning_end_str": null})");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->parser, "qwen3");
   EXPECT_EQ(config->begin, "<a>");
@@ -37,9 +38,12 @@ TEST(ReasoningConfig, TextsAreThoseOfTheParser) {
   };
   EXPECT_EQ(check({.begin = "<|im_start|>", .end = "<|im_end|>"}, &rule), "");
   EXPECT_EQ(check({}, nullptr), "");
-  EXPECT_THAT(check({.end = "Time is up.<|im_end|>"}, &rule),
-              HasSubstr(R"(reasoning_end_str: "Time is up.<|im_end|>" is not the mark of the reasoning parser, which is "<|im_end|>")"));
-  EXPECT_THAT(check({.begin = "<|im_start|>"}, nullptr), HasSubstr("reasoning-config: needs a --reasoning-parser"));
+  EXPECT_THAT(
+      check({.end = "Time is up.<|im_end|>"}, &rule),
+      HasSubstr(
+          R"(reasoning_end_str: "Time is up.<|im_end|>" is not the mark of the reasoning parser, which is "<|im_end|>")"));
+  EXPECT_THAT(check({.begin = "<|im_start|>"}, nullptr),
+              HasSubstr("reasoning-config: needs a --reasoning-parser"));
 }
 
 }  // namespace

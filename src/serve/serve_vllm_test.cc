@@ -47,8 +47,11 @@ TEST_F(ServeTest, AnEchoedMessageBeginsTheAnswer) {
 TEST_F(ServeTest, TheLoadIsInAHeaderIfTheRequestNamesAFormat) {
   serve_text("Hi");
   const auto report = [&](const std::string& path, const std::string& body, const std::string& format) {
-    const http::Response answer = client().request("POST", path, body, {{"Content-Type", "application/json"},
-                                                                        {"endpoint-load-metrics-format", format}}).value();
+    const http::Response answer =
+        client()
+            .request("POST", path, body,
+                     {{"Content-Type", "application/json"}, {"endpoint-load-metrics-format", format}})
+            .value();
     return std::string(answer.headers.find("endpoint-load-metrics").value_or(""));
   };
   EXPECT_EQ(report("/v1/completions", kCompletion + "}", "TEXT"),
