@@ -12,19 +12,19 @@ namespace {
 
 using testing::HasSubstr;
 
-Result<ReasoningConfig> read(std::string_view json) {
+Result<ReasoningConfig> config_of(std::string_view json) {
   return read_reasoning_config(boost::json::parse(json).as_object());
 }
 
 TEST(ReasoningConfig, FieldsAreThoseOfVllm) {
   const auto config =
-      read(R"({"reasoning_parser": "qwen3", "reasoning_start_str": "<a>", "reasoning_end_str": null})");
+      config_of(R"({"reasoning_parser": "qwen3", "reasoning_start_str": "<a>", "reasoning_end_str": null})");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->parser, "qwen3");
   EXPECT_EQ(config->begin, "<a>");
   EXPECT_EQ(config->end, "");
-  EXPECT_EQ(read(R"({"start": "<a>"})").error().field, "start");
-  EXPECT_EQ(read(R"({"reasoning_end_str": 1})").error().field, "reasoning_end_str");
+  EXPECT_EQ(config_of(R"({"start": "<a>"})").error().field, "start");
+  EXPECT_EQ(config_of(R"({"reasoning_end_str": 1})").error().field, "reasoning_end_str");
 }
 
 // The demo model's tokenizer has the tokens of its chat template.
