@@ -154,6 +154,8 @@ Result<> replay_here(ReplayCommand& c, RecordReader reader) {
   for (const auto& [reason, count] : counts.impossible) fmt::print("  {}: {}\n", count, reason);
   if (counts.different > 0)
     return failure(ErrorCode::internal, "{} requests have other answers than recorded", counts.different);
+  if (counts.identical == 0)
+    return failure(ErrorCode::unavailable, "no record was replayed, so no answer was compared");
   return {};
 }
 

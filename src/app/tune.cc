@@ -191,22 +191,24 @@ class Tuner {
 };
 
 std::vector<Knob> all_knobs(const TuneCommand& c) {
-  std::vector<Knob> knobs{
-      {.flag = "--max-num-seqs",
-       .values = {"8", "16", "32", "64", "128", "256", "512"},
-       .usual = 4,
-       .ordered = true,
-       .coarse = {1, 3, 5}},
-      {.flag = "--max-num-batched-tokens",
-       .values = {"256", "512", "1024", "2048", "4096", "8192"},
-       .usual = 3,
-       .ordered = true,
-       .coarse = {1, 3, 5}},
-      {.flag = "--block-size", .values = {"16", "32", "64"}, .ordered = true},
+  std::vector<Knob> knobs{{.flag = "--max-num-seqs",
+                           .values = {"8", "16", "32", "64", "128", "256", "512"},
+                           .usual = 4,
+                           .ordered = true,
+                           .coarse = {1, 3, 5}},
+                          {.flag = "--max-num-batched-tokens",
+                           .values = {"256", "512", "1024", "2048", "4096", "8192"},
+                           .usual = 3,
+                           .ordered = true,
+                           .coarse = {1, 3, 5}},
+                          {.flag = "--block-size", .values = {"16", "32", "64"}, .ordered = true}};
+  // A simulated executor has no draft tokens, compute threads or weights.
+  if (c.parsed.device.executor != "local") return knobs;
+  knobs.push_back(
       {.flag = "--speculative-config",
        .values = {
            "", R"({"method": "suffix"})",
-           R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"}}};
+           R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"}});
   Knob threads{.flag = "--cpu-threads", .values = {""}, .usual = 0, .ordered = true};
   for (int n = usable_processors() / 2; n >= 1 && threads.values.size() < 4; n /= 2)
     threads.values.push_back(std::to_string(n));

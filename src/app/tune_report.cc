@@ -46,9 +46,10 @@ std::string tuned_config(const TuneResult& result) {
     text += fmt::format("{}: {}\n", name, boost::json::serialize(boost::json::value(value)));
   };
   if (!result.model.empty()) add("model", result.model);
+  // The file is for a real engine, also if a simulated one was tuned.
   for (const auto* flags : {&result.given, &result.best.flags})
     for (const GivenFlag& flag : *flags)
-      if (!flag.value.empty()) add(name_of(flag), flag.value);
+      if (!flag.value.empty() && name_of(flag) != "executor") add(name_of(flag), flag.value);
   return text;
 }
 

@@ -131,7 +131,8 @@ struct Parsers {
 
 // Returns the parsers in the options, or those that the chat template suggests.
 Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer) {
-  Parsers chosen{options.tool_call_parser, options.reasoning_parser};
+  const std::string& configured = options.reasoning_config.parser;
+  Parsers chosen{options.tool_call_parser, configured.empty() ? options.reasoning_parser : configured};
   const bool finds_tool = chosen.tool == "auto", finds_reasoning = chosen.reasoning == "auto";
   std::string text(tokenizer.config().chat_template(true));
   if (!options.chat_template.empty()) {
@@ -166,8 +167,11 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
     TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));
     // Templates of models without reasoning may contain the marks as well, so the prompt or the output must
     // open the reasoning.
-    if (options.reasoning_parser == "auto") serve.rules.reasoning->from_start = false;
+    if (options.reasoning_parser == "auto" && options.reasoning_config.parser.empty())
+      serve.rules.reasoning->from_start = false;
   }
+  const openai::ReasoningRule* const rule = serve.rules.reasoning ? &*serve.rules.reasoning : nullptr;
+  TRY_VOID(check_reasoning_config(options.reasoning_config, rule, tokenizer));
   if (serve.rules.tool_dialect && serve.rules.tool_dialect->form == grammar::ToolDialect::Form::harmony &&
       !(serve.rules.reasoning && serve.rules.reasoning->harmony))
     return invalid("tool-call-parser", "{} needs the tokens of gpt-oss and no other --reasoning-parser",
@@ -380,6 +384,8 @@ Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
 }
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
+  if (options.serve.observe.phase_spans && !options.serve.observe.tracer)
+    return invalid("collect-detailed-traces", "needs --otlp-traces-endpoint, the collector of the spans");
   const bool bundled = options.engine.model.dir.empty();
   const std::string named = bundled ? "demo" : options.engine.model.dir;
   TRY_VOID(find_models(options.engine, options.hub));

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/engine_options.h"
 #include "local/find_model.h"
+#include "local/reasoning_config.h"
 #include "model/generation_config.h"
 #include "record/record_log.h"
 #include "remote/engine_meeting.h"
@@ -52,6 +53,7 @@ struct RuntimeOptions {
   std::string tool_call_parser;  // parser for tool_choice `auto`; "auto": from the chat template; "" or
                                  // "none": no parser
   std::string reasoning_parser;  // "auto": from the chat template; "" or "none": disabled
+  ReasoningConfig reasoning_config;
   std::vector<LoraModule> lora_modules;
   std::string lora_folder;                  // folder of adapters that are loaded on demand; "": no folder
   std::vector<std::string> engine_command;  // command of the engine's process; empty: the engine runs in

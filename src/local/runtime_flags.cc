@@ -1,5 +1,7 @@
 #include "local/runtime_flags.h"
 
+#include <ranges>
+
 #include "grammar/tool_dialect.h"
 #include "local/flag_table.h"
 #include "local/json_flags.h"
@@ -27,6 +29,16 @@ Result<std::vector<LoraModule>> read_lora_modules(const std::vector<std::string>
   return modules;
 }
 
+// Reads the names of vLLM's modules, separated by commas. All of them select the same spans.
+Result<bool> read_detailed_traces(const std::string& text) {
+  for (const auto part : std::views::split(text, ',')) {
+    const std::string_view name(part.begin(), part.end());
+    if (name != "model" && name != "worker" && name != "all")
+      return invalid("", "must be model, worker or all, got {:?}", name);
+  }
+  return true;
+}
+
 constexpr Choice<ContentFormat> kContentFormats[] = {
     {"auto", ContentFormat::automatic}, {"string", ContentFormat::string}, {"openai", ContentFormat::parts}};
 
@@ -47,6 +59,9 @@ constexpr RuntimeFlag kParserFlags[] = {
      "Format of the model's reasoning, which replies return in `reasoning`; auto: found in the chat "
      "template, none: reasoning stays in the text",
      OneOfList{reasoning_parsers}},
+    {"--reasoning-config", flag::parsed<read_reasoning_config, runtime_of, &RuntimeOptions::reasoning_config>,
+     R"(Texts before and after the reasoning, as JSON: {"reasoning_start_str": "<think>", )"
+     R"("reasoning_end_str": "</think>"}. They must be those of --reasoning-parser)"},
     {"--structured-outputs-config",
      flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
      R"(Rules for JSON answers with a schema, as JSON: {"disable_any_whitespace": true, )"
@@ -112,6 +127,10 @@ constexpr RuntimeFlag kSourceFlags[] = {
     {"--otlp-traces-endpoint", flag::to<&RuntimeCommand::otlp_traces_endpoint>,
      "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
      "http://HOST:4318/v1/traces"},
+    {"--collect-detailed-traces",
+     flag::parsed<read_detailed_traces, serving_of, &ServeOptions::observe, &ObserveOptions::phase_spans>,
+     "Send also spans of the phases of each answer (queue, prefill, decode): model, worker or all; needs "
+     "--otlp-traces-endpoint"},
 };
 
 constexpr RuntimeFlag kOffloadingFlags[] = {

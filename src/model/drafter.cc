@@ -47,6 +47,7 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   spec.predictor = {};
   spec.media.tower = {};
   spec.shard = {};
+  spec.stage = {};
   spec.layers = {other.layers[predictor.like]};
   spec.inputs.hidden = {.dim = other.dim,
                         .vocab = other.vocab,

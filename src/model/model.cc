@@ -73,11 +73,15 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
   auto ends = std::make_unique<Model>();
   ends->spec = model.spec;
   ends->spec.shard = {};
+  ends->spec.stage = {};
   ends->max_model_len = model.max_model_len;
   TRY(Network whole, checked_network(ends->spec, checkpoint));
   ends->network.plain = whole.plain;
   ends->network.ends->embedding = std::move(whole.ends->embedding);
-  ends->network.ends->lm_head = std::move(whole.ends->lm_head);
+  if (model.spec.shard.size > 1)
+    ends->network.ends->lm_head = std::move(whole.ends->lm_head);
+  else
+    ends->network.ends->other = model.network.ends.get();  // the last stage has the complete output matrix
   TRY_VOID(load_weights(checkpoint, backend, options, *ends));
   model.ends = std::move(ends);
   return {};
@@ -423,8 +427,8 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   TRY_VOID(checkpoint.intact());  // checked first, because a damaged file can cause any of the errors below
   TRY_VOID(loaded);
   if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
-  if (options.whole_ends && model->spec.shard.size > 1)
-    TRY_VOID(load_ends(checkpoint, backend, options, *model));
+  const bool has_ends = model->spec.shard.size == 1 && model->network.ends->embedding.weight;
+  if (options.whole_ends && !has_ends) TRY_VOID(load_ends(checkpoint, backend, options, *model));
   return model;
 }
 

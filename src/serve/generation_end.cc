@@ -22,8 +22,8 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .preemptions = choice.preemptions,
                                   .times = times,
                                   .finished_us = at_us});
-  if (service_->options.observe.tracer)
-    service_->options.observe.tracer->record(to_span(span_of(run, choice, reason, times, at_us)));
+  if (const ObserveOptions& observe = service_->options.observe; observe.tracer)
+    record_answer(*observe.tracer, span_of(run, choice, reason, times, at_us), observe.phase_spans);
 }
 
 bool Generation::all_ended() const {

@@ -42,6 +42,27 @@ TEST_F(InferenceTest, TokensInTokensOut) {
   EXPECT_EQ(streamed, ending("hello"));
 }
 
+// A completion without max_tokens has 16 output tokens.
+TEST_F(InferenceTest, WithoutALimitTheAnswerFillsTheContext) {
+  serve_text("hello");
+  for (const char* sampling : {R"({})", R"({"max_tokens":null})"}) {
+    const json::object whole = reply(
+        "/inference/v1/generate", fmt::format(R"({{"token_ids":[72,105],"sampling_params":{}}})", sampling));
+    EXPECT_EQ(ids(whole.at("choices").at(0).at("token_ids")), ending("hello"));
+    EXPECT_EQ(engine_->last_request.sampling.max_tokens, engine_->info().max_model_len - 2) << sampling;
+  }
+}
+
+TEST_F(InferenceTest, TheSampledTokenIsAmongTheTopOnes) {
+  serve_text("hi");
+  const json::object whole = reply("/inference/v1/generate",
+                                   R"({"token_ids":[72],"sampling_params":{"max_tokens":1,"logprobs":0}})");
+  const json::value& token = whole.at("choices").at(0).at("logprobs").at("content").at(0);
+  ASSERT_EQ(token.at("top_logprobs").as_array().size(), 1U);
+  EXPECT_EQ(token.at("top_logprobs").at(0).at("token"), token.at("token"));
+  EXPECT_EQ(token.at("top_logprobs").at(0).at("logprob"), token.at("logprob"));
+}
+
 TEST_F(InferenceTest, ErrorsNameTheField) {
   serve_text("hello");
   const auto param = [&](const std::string& body) {

@@ -79,6 +79,7 @@ struct AccessOptions {
 
 struct ObserveOptions {
   std::shared_ptr<Tracer> tracer{};  // null: no spans
+  bool phase_spans = false;          // whether each answer also has spans of its phases
   StepTraceOptions step_trace{};
   AccountOptions accounts{};
   bool log_requests = false;

@@ -44,6 +44,25 @@ TEST_F(ServeTest, AnEchoedMessageBeginsTheAnswer) {
   EXPECT_EQ(streamed, "An apple a day");
 }
 
+TEST_F(ServeTest, TheLoadIsInAHeaderIfTheRequestNamesAFormat) {
+  serve_text("Hi");
+  const auto report = [&](const std::string& path, const std::string& body, const std::string& format) {
+    const http::Response answer =
+        client()
+            .request("POST", path, body,
+                     {{"Content-Type", "application/json"}, {"endpoint-load-metrics-format", format}})
+            .value();
+    return std::string(answer.headers.find("endpoint-load-metrics").value_or(""));
+  };
+  EXPECT_EQ(report("/v1/completions", kCompletion + "}", "TEXT"),
+            "TEXT named_metrics.kv_cache_usage_perc=0, named_metrics.num_requests_waiting=0");
+  EXPECT_EQ(report("/v1/chat/completions", kChat + "}", "json"),
+            R"(JSON {"named_metrics": {"kv_cache_usage_perc": 0, "num_requests_waiting": 0}})");
+  EXPECT_EQ(report("/v1/completions", kCompletion + "}", "BIN"), "");
+  EXPECT_EQ(report("/v1/completions", R"({"model":"demo"})", "TEXT"), "") << "an error has no report";
+  EXPECT_FALSE(post("/v1/completions", kCompletion + "}").headers.find("endpoint-load-metrics"));
+}
+
 TEST_F(ServeTest, InvocationsAreChatsOrCompletions) {
   serve_text("Hi");
   EXPECT_EQ(reply("/invocations", kChat + "}").at("object"), "chat.completion");

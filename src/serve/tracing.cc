@@ -46,4 +46,27 @@ Span to_span(const AnswerSpan& answer) {
   return span;
 }
 
+void record_answer(Tracer& tracer, const AnswerSpan& answer, bool with_phases) {
+  Span span = to_span(answer);
+  if (!with_phases) return tracer.record(std::move(span));
+  if (!span.context) span.context = TraceContext{.trace_id = new_trace_id(), .parent_span = {}};
+  span.id = new_span_id();
+  const TraceContext below{
+      .trace_id = span.context->trace_id, .parent_span = span.id, .sampled = span.context->sampled};
+  tracer.record(std::move(span));
+  // A phase ends when the next one begins, or with the answer.
+  const RequestTimes& t = answer.times;
+  const auto add = [&](std::string name, std::int64_t begun_us, std::int64_t ended_us) {
+    if (begun_us == 0) return;
+    tracer.record({.context = below,
+                   .name = std::move(name),
+                   .kind = SpanKind::internal,
+                   .begun_us = begun_us,
+                   .ended_us = ended_us > 0 ? ended_us : answer.finished_us});
+  };
+  add("queue", t.arrived_us, t.scheduled_us);
+  add("prefill", t.scheduled_us, t.first_token_us);
+  add("decode", t.first_token_us, t.last_token_us);
+}
+
 }  // namespace octavo

@@ -29,4 +29,8 @@ struct AnswerSpan {
 // The span, with vLLM's attributes.
 Span to_span(const AnswerSpan& answer);
 
+// Records the answer's span. with_phases: also a span below it for each phase that has begun: queue, prefill,
+// decode.
+void record_answer(Tracer& tracer, const AnswerSpan& answer, bool with_phases);
+
 }  // namespace octavo

@@ -71,6 +71,37 @@ TEST_F(TracingTest, ASpanForEachAnswer) {
   EXPECT_NE(spans_[1].at("traceId"), span.at("traceId"));
 }
 
+TEST_F(TracingTest, PhasesAreBelowTheAnswer) {
+  {
+    const auto tracer = Tracer::start(endpoint(), "tests").value();
+    AnswerSpan answer{.arrived_us = 90, .finished_us = 500};
+    answer.times = {.arrived_us = 100, .scheduled_us = 200, .first_token_us = 300, .last_token_us = 400};
+    record_answer(*tracer, answer, true);
+    answer.times = {.arrived_us = 100};  // aborted while it waits
+    record_answer(*tracer, answer, true);
+    record_answer(*tracer, answer, false);
+  }  // the destructor sends the remaining spans
+  const auto name = [&](std::size_t i) { return std::string(spans_[i].at("name").as_string()); };
+  const auto duration_us = [&](std::size_t i) {
+    const auto at = [&](const char* key) { return std::stoll(std::string(spans_[i].at(key).as_string())); };
+    return (at("endTimeUnixNano") - at("startTimeUnixNano")) / 1000;
+  };
+  ASSERT_EQ(spans_.size(), 7U);
+  EXPECT_EQ(name(0), "llm_request");
+  EXPECT_EQ(name(1), "queue");
+  EXPECT_EQ(name(2), "prefill");
+  EXPECT_EQ(name(3), "decode");
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(spans_[i].at("parentSpanId"), spans_[0].at("spanId"));
+    EXPECT_EQ(spans_[i].at("traceId"), spans_[0].at("traceId"));
+    EXPECT_EQ(duration_us(i), 100);
+  }
+  EXPECT_EQ(name(4), "llm_request");
+  EXPECT_EQ(name(5), "queue");
+  EXPECT_EQ(duration_us(5), 400) << "until the end of the answer";
+  EXPECT_EQ(name(6), "llm_request");
+}
+
 TEST_F(TracingTest, WhatNobodyRecordsIsNotSent) {
   {
     const auto tracer = Tracer::start(endpoint(), "tests").value();

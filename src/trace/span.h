@@ -22,7 +22,7 @@ struct TraceContext {
 std::optional<TraceContext> parse_traceparent(std::string_view header);
 std::string traceparent(const TraceContext& context);
 
-enum class SpanKind : std::uint8_t { server = 2, client = 3 };  // values of OTLP
+enum class SpanKind : std::uint8_t { internal = 1, server = 2, client = 3 };  // values of OTLP
 
 using SpanValue = std::variant<std::string, std::int64_t, double>;
 

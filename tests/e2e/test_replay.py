@@ -154,7 +154,8 @@ def test_hashes_have_no_ids_and_are_refused_by_name(tmp_path):
     assert "request" not in record and record["prompt_tokens"] > 0 and len(record["request_hash"]) == 64
     assert "tokens" not in record["answers"][0] and record["answers"][0]["count"] == 4
     done = replay(tmp_path / "log")
-    assert done.returncode == 0 and "only hashes are recorded (--record-hashes-only)" in done.stdout
+    assert done.returncode == 1 and "only hashes are recorded (--record-hashes-only)" in done.stdout
+    assert "no record was replayed, so no answer was compared" in done.stderr
     assert "0 identical, 0 different, 1 cannot be replayed" in done.stdout
 
 
@@ -164,6 +165,18 @@ def test_a_cut_line_is_named(log, tmp_path):
     file.write_text(line + "\n" + line[:100])
     done = replay(file, "--enable-lora")
     assert "cut.jsonl:2: cannot be replayed: is not JSON" in done.stdout
+
+
+def test_parameters_that_no_request_may_have_are_refused(log, tmp_path):
+    """The engine does not check parameters, so replay checks those of an edited record."""
+    plain, edited = [record for record in records(log) if "adapter" not in record and record["answers"][0]["count"] > 3][:2]
+    edited["request"]["sampling"]["temperature"] = -1
+    file = tmp_path / "edited.jsonl"
+    file.write_text(json.dumps(plain) + "\n" + json.dumps(edited))
+    done = replay(file)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^edited.jsonl:2: cannot be replayed: temperature: ", done.stdout, re.MULTILINE), done.stdout
+    assert "1 identical, 0 different, 1 cannot be replayed" in done.stdout
 
 
 def test_a_log_is_a_load(log, tmp_path):

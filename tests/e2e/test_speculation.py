@@ -6,7 +6,7 @@ import subprocess
 
 import openai
 import pytest
-from conftest import eventually, fetch, serve
+from conftest import eventually, fetch, serve, tiny
 from test_adapters import write_adapter
 
 PROMPTS = ["Once upon a time", "Who is the baker?", "Count from one to twenty: one, two,", "A list: apple, apple,"]
@@ -69,6 +69,38 @@ def test_two_ranks_guess(method):
         assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0)
 
 
+@pytest.mark.parametrize("method", ["draft_model", "suffix"])
+def test_two_stages_guess(method, plain):
+    """Several steps are in flight at the same time."""
+    with serve("--device", "cpu", "--pipeline-parallel-size", "2", "--speculative-config", json.dumps(METHODS[method])) as base:
+        assert answers(base) == plain
+        assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0)
+
+
+@pytest.mark.parametrize("model, config", [
+    ("markov", {"method": "eagle", "model": "tests/data/drafters/markov-eagle", "num_speculative_tokens": 3}),
+    ("markov", {"method": "medusa", "model": "tests/data/drafters/markov-medusa", "num_speculative_tokens": 3}),
+    ("mimo", {"method": "mtp", "num_speculative_tokens": 1}),
+])
+def test_heads_guess_in_the_last_stage(model, config, tmp_path):
+    """The embedding is in the first stage, so the last stage loads it for its head."""
+    flags = (tiny(model, tmp_path, "drafters"), "--device", "cpu", "--max-model-len", "256", "--kv-cache-memory-bytes", "16M")
+    config = config | {"num_speculative_tokens_per_batch_size": [[1, 64, config["num_speculative_tokens"]]]}
+    with serve(*flags) as base:
+        expected = letters(base)
+    with serve(*flags, "--pipeline-parallel-size", "2", "--speculative-config", json.dumps(config)) as base:
+        assert letters(base) == expected
+        assert eventually(lambda: metric(base, "spec_decode_num_draft_tokens_total") > 0)
+
+
+def letters(base):
+    """Returns answers of a golden checkpoint, several at a time."""
+    client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+    model = client.models.list().data[0].id
+    completion = client.completions.create(model=model, prompt=[[5, 9, 14, 3 + i] for i in range(6)], max_tokens=32, temperature=0)
+    return [choice.text for choice in completion.choices]
+
+
 def test_adapters_take_drafts(tmp_path):
     adapter = write_adapter(tmp_path / "adapter", 1, strength=0.3)
     flags = ("--device", "cpu", "--enable-lora", "--max-lora-rank", "8", "--lora-modules", f"adapted={adapter}")
@@ -90,6 +122,15 @@ def test_adapters_take_drafts(tmp_path):
     ({"method": "deepseek_mtp", "num_speculative_tokens": 1}, "Qwen3ForCausalLM has no layer of multi-token prediction"),
 ])
 def test_what_cannot_guess_is_refused(config, words):
-    ended = subprocess.run(["build/release/octavo", "serve", "--port", "0", "--device", "cpu", "--speculative-config",
-                            json.dumps(config)], capture_output=True, text=True, timeout=60)
-    assert ended.returncode != 0 and words in ended.stderr
+    assert words in refusal(config)
+
+
+def test_heads_that_read_several_stages_are_refused():
+    assert "pipeline_parallel_size: must be 1 with the method eagle3" in refusal(METHODS["eagle3"], "--pipeline-parallel-size", "2")
+
+
+def refusal(config, *flags):
+    command = ["build/release/octavo", "serve", "--port", "0", "--device", "cpu", *flags, "--speculative-config", json.dumps(config)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0
+    return ended.stderr

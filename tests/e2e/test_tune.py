@@ -1,5 +1,6 @@
 """octavo tune: a server with the file that it writes meets the SLO."""
 
+import json
 import re
 import subprocess
 
@@ -24,6 +25,17 @@ def test_the_file_it_writes_is_one_that_serve_reads(tmp_path):
     assert settings["model"] == '"models/demo"' and settings["max-model-len"] == '"256"' and "max-num-seqs" in settings
     with running(f"{OCTAVO} serve --config {config} --port {{port}}"):
         pass
+
+
+def test_a_simulated_engine_is_tuned_for_a_real_one(tmp_path):
+    timing, config = tmp_path / "timing.json", tmp_path / "tuned.yaml"
+    timing.write_text(json.dumps({"fixed_us": 100, "weights_us": 1000, "token_us": 50, "kv_token_us": 0, "pair_us": 0}))
+    done = run("tune", "models/demo", "--slo", "ttft:5000", "tpot:2000", *LOAD, "--minutes", "0.5", "--seconds", "1", "--first-rate", "8",
+               "--precision", "1", "--executor", f"simulated={timing}", "--config-file", str(config))
+    assert done.returncode == 0, done.stderr
+    for flag in ("speculative-config", "cpu-threads"):
+        assert flag not in done.stdout, "a simulated engine has no such setting"
+    assert "executor" not in config.read_text()
 
 
 def test_what_it_cannot_do_is_said():

@@ -94,6 +94,12 @@ Result<> check_shared_experts(const EngineOptions& options) {
   return {};
 }
 
+// Draft tokens are computed in the last stage, but EAGLE-3 heads read the residual of layers in all stages.
+bool reads_early_layers(const EngineOptions& options) {
+  const HeadOptions* head = options.speculation ? options.speculation->head() : nullptr;
+  return head != nullptr && head->kind == HeadOptions::Kind::eagle3;
+}
+
 }  // namespace
 
 Result<> check_ranks(const EngineOptions& options) {
@@ -128,7 +134,8 @@ Result<> check_ranks(const EngineOptions& options) {
     return refuse(fmt::format("on devices other than cpu, this is {}", options.device.type));
   if (options.kv_transfer.enabled && (options.parallel.mpi || options.parallel.nodes.count > 1))
     return refuse("with --kv-transfer-config over several hosts");
-  if (stages && options.speculation) return refuse("with --speculative-config");
+  if (stages && reads_early_layers(options))
+    return refuse("with the method eagle3, whose head reads layers of several stages");
   if (options.parallel.data_parallel_size > 1 && (options.parallel.mpi || options.parallel.nodes.count > 1))
     return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 over several hosts, got {}",
                          options.parallel.data_parallel_size);

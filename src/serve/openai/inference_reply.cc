@@ -69,9 +69,21 @@ class InferenceReply final : public Reply {
                      {"finish_reason", finish_reason_json(part.finish)},
                      {"token_ids", json::value_from(part.token_ids)}};
     if (part.finish) out["weight_versions"] = weight_versions_json(part);
-    if (options_.logprobs)
-      out["logprobs"] = json::object{{"content", token_logprobs_json(*tokenizer_, options_, part)}};
+    if (options_.logprobs) out["logprobs"] = json::object{{"content", logprobs(part)}};
     return out;
+  }
+
+  // As in vLLM, top_logprobs has at least the sampled token.
+  json::array logprobs(const AnswerPart& part) const {
+    json::array tokens = token_logprobs_json(*tokenizer_, options_, part);
+    for (json::value& each : tokens) {
+      json::object& token = each.as_object();
+      if (!token.at("top_logprobs").as_array().empty()) continue;
+      json::object sampled = token;
+      sampled.erase("top_logprobs");
+      token["top_logprobs"] = json::array{std::move(sampled)};
+    }
+    return tokens;
   }
 
   const Tokenizer* tokenizer_;

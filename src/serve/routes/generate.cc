@@ -14,6 +14,7 @@
 #include "openai/api_key.h"
 #include "openai/errors.h"
 #include "openai/request_id.h"
+#include "serve/load_report.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -155,6 +156,7 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
 }
 
 Result<> chat_completions(const ServicePtr& service, const ExchangePtr& exchange) {
+  report_load(service, *exchange);
   TRY(openai::ChatRequest request, read_request(service, exchange, openai::parse_chat_request));
   const auto waiting = std::make_shared<openai::ChatRequest>(std::move(request));
   return with_media(service, exchange, waiting->prompt.media, openai::error_response, [=] {
@@ -163,6 +165,7 @@ Result<> chat_completions(const ServicePtr& service, const ExchangePtr& exchange
 }
 
 Result<> completions(const ServicePtr& service, const ExchangePtr& exchange) {
+  report_load(service, *exchange);
   TRY(openai::CompletionRequest request, read_request(service, exchange, openai::parse_completion_request));
   TRY(GenerationPlan plan, prepare_completion(*service, std::move(request)));
   return start(service, exchange, std::move(plan));

@@ -46,7 +46,7 @@ Result<json::object> as_completion(const json::object& body) {
       const std::string_view name = key;
       if (std::ranges::find(kOfCompletions, name) != kOfCompletions.end())
         return invalid(fmt::format("sampling_params.{}", name), "is no sampling parameter");
-      if (std::ranges::find(kOfText, name) == kOfText.end()) out[key] = value;
+      if (std::ranges::find(kOfText, name) == kOfText.end() && !value.is_null()) out[key] = value;
     }
   for (const std::string_view name : kOfRequest)
     if (const json::value* value = fields.any(name)) out[name] = *value;
@@ -119,6 +119,9 @@ Result<> inference(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object completion, as_completion(body));
   TRY(auto request, openai::parse_completion_request(completion, service->options.rules));
+  // As in vLLM, the default is the context, not the limit of a completion.
+  if (!completion.contains("max_tokens") && !service->options.rules.defaults.max_tokens)
+    request.generation.sampling.max_tokens.reset();
   TRY_VOID(read_headers(exchange->request(), request.generation));
   TRY(GenerationPlan plan, prepare_completion_as(*service, std::move(request), "", openai::inference_reply));
   return start(service, exchange, std::move(plan));
