@@ -242,4 +242,12 @@ std::string to_text(const Json& value) {
   return out;
 }
 
+std::string shortened(std::string text) {
+  constexpr std::size_t kShownMax = 60;
+  if (text.size() <= kShownMax) return text;
+  std::size_t size = kShownMax;
+  while (size > 0 && (text[size] & 0xC0) == 0x80) --size;  // does not split a character
+  return text.substr(0, size) + "...";
+}
+
 }  // namespace octavo::grammar

@@ -142,18 +142,19 @@ def options_of(vllm_config: Any) -> Options:
 
 
 def validate(sampling_params: Any) -> None:
-    """Refuses an invalid grammar when the request arrives, and names the position of the error. Grammars and structural
-    tags may contain tokens of the model, which only the backend can check."""
+    """Refuses an invalid grammar when the request arrives, and names the position of the error. Only the backend can
+    check tokens of the model in a grammar or structural tag."""
     from vllm.exceptions import VLLMValidationError
     from vllm.v1.structured_output.request import get_structured_output_key
     if sampling_params.structured_outputs is None:
         return
     kind, text = get_structured_output_key(sampling_params.structured_outputs)
-    if kind in (StructuredOutputOptions.GRAMMAR, StructuredOutputOptions.STRUCTURAL_TAG):
-        return
+    names_tokens = kind in (StructuredOutputOptions.GRAMMAR, StructuredOutputOptions.STRUCTURAL_TAG)
     try:
         compile_request(kind, text, _bytes(), Options(any_order=False))
     except (GrammarError, ValueError) as problem:
+        if names_tokens and "the vocabulary" in str(problem):
+            return  # a token that bytes do not have
         raise VLLMValidationError(f"structured_outputs: {problem}") from problem
 
 
@@ -170,7 +171,7 @@ def install() -> None:
     """Replaces the backend "xgrammar" in the current process."""
     import vllm.v1.structured_output as manager
     from vllm.v1.structured_output import backend_xgrammar
-    manager.XgrammarBackend = OctavoBackend
+    manager.XgrammarBackend = backend_xgrammar.XgrammarBackend = OctavoBackend
     backend_xgrammar.validate_xgrammar_grammar = validate
 
 
