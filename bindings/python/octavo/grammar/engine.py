@@ -19,7 +19,7 @@ class Options:
     """How JSON follows a schema."""
     any_whitespace: bool = True  # a space after ':', and line breaks with indentation around members
     additional_properties: bool = False  # default for objects with `properties` and without this keyword
-    any_order: bool = True  # members may be in any order, in objects with at most 128 properties
+    any_order: bool = True  # members may be in any order, in objects with at most 256 properties
     refuse_unknown: bool = False  # True: unknown keywords and formats are errors; False: they are ignored
     refuse_unique: bool = False  # True: `uniqueItems` is an error if it needs all earlier items
 

@@ -19,6 +19,12 @@ from octavo.grammar.engine import (Grammar, GrammarError, LimitReached, Matcher,
                                    compile_json_object, compile_json_schema, compile_regex, compile_structural_tag)
 from octavo.grammar.vocabulary import Vocabulary
 
+# The beginnings of vLLM's messages, for clients that look for them.
+REFUSALS = {StructuredOutputOptions.JSON: "Failed to transform json schema into a grammar",
+            StructuredOutputOptions.REGEX: "Failed to transform regex into a grammar",
+            StructuredOutputOptions.CHOICE: "Failed to transform choices into a grammar",
+            StructuredOutputOptions.GRAMMAR: "Invalid grammar specification",
+            StructuredOutputOptions.STRUCTURAL_TAG: "Invalid structural tag specification"}
 GRAMMARS_MAX = 256  # maximum number of compiled grammars that a backend keeps
 
 
@@ -155,7 +161,7 @@ def validate(sampling_params: Any) -> None:
     except (GrammarError, ValueError) as problem:
         if names_tokens and "the vocabulary" in str(problem):
             return  # a token that bytes do not have
-        raise VLLMValidationError(f"structured_outputs: {problem}") from problem
+        raise VLLMValidationError(f"{REFUSALS.get(kind, 'structured_outputs')}: {problem}") from problem
 
 
 _byte_vocabulary: List[Vocabulary] = []
