@@ -57,7 +57,7 @@ class JsonParser {
   Result<void> read(Json& value, int depth) {
     skip_space();
     if (depth > kJsonDepthMax)
-      return error("values are nested more than {} deep; flatten them", kJsonDepthMax);
+      return error("values are nested too deeply, more than {} levels; flatten them", kJsonDepthMax);
     value.offset = at_;
     if (take("{")) return read_object(value, depth);
     if (take("[")) return read_array(value, depth);
