@@ -85,8 +85,7 @@ TextBelow text_below(std::span<const TrieNode> trie) {
     below.kinds[parent] |= own[i] | below.kinds[i];
     const bool begins = rests[parent].left == 0;
     const int characters = std::min(255, below.characters[i] + begins);
-    below.characters[parent] =
-        std::max(below.characters[parent], static_cast<std::uint8_t>(characters));
+    below.characters[parent] = std::max(below.characters[parent], static_cast<std::uint8_t>(characters));
   }
   for (std::size_t i = 0; i < trie.size(); ++i)
     if (rests[i].left > 0) below.kinds[i] |= kNoKind;

@@ -44,7 +44,7 @@ KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte);
 Utf8Rest utf8_rest(std::uint8_t first_byte);
 inline bool begins_character(char byte) { return (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80; }
 
-// What the tokens below a trie node contain after the node.
+// Contents of the tokens below each trie node, after the node.
 struct TextBelow {
   // kinds: of all characters. The last character of a token may be incomplete. The set includes kNoKind if
   // the tokens contain other bytes, or if the node is inside a character.

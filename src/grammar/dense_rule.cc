@@ -41,7 +41,8 @@ std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, St
 
 template <class Visit>
 void DenseRule::for_each_character(const Tables& tables, std::uint32_t state, Visit&& visit) const {
-  const auto follow = [&](auto& self, std::uint32_t at, Utf8Rest rest, std::uint8_t first, KindSet kind) -> void {
+  const auto follow = [&](auto& self, std::uint32_t at, Utf8Rest rest, std::uint8_t first,
+                          KindSet kind) -> void {
     if (at == kNowhere || rest.left == 0 || accepting_[at]) {
       visit(rest.left > 0 && at != kNowhere ? kNowhere : at, kind);
       return;
@@ -290,7 +291,8 @@ DenseRule::Repeats DenseRule::repeat(const Tables& tables, std::uint32_t start, 
                                      std::uint8_t byte) const {
   const std::uint32_t to = next(tables, at.state, byte);
   const std::uint32_t characters = at.characters + begins_character(static_cast<char>(byte));
-  return ends_[to] ? Repeats{start, at.repeats + 1, characters, true} : Repeats{to, at.repeats, characters, false};
+  return ends_[to] ? Repeats{start, at.repeats + 1, characters, true}
+                   : Repeats{to, at.repeats, characters, false};
 }
 
 std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary,
@@ -318,7 +320,8 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
         if (node.end == i + 1) return false;
         if (!at.complete || !text.kinds[i].without(whole).empty()) return true;
         // Each character below is one repetition.
-        const std::size_t first = node.first_token + node.token_count, count = vocabulary.tokens_below(i).size();
+        const std::size_t first = node.first_token + node.token_count,
+                          count = vocabulary.tokens_below(i).size();
         for (std::size_t t = first; t < first + count; ++t)
           accepted.emplace_back(at.repeats + vocabulary.characters()[t] - at.characters, sorted[t]);
         copied += count;
@@ -338,8 +341,8 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
 }
 
 std::optional<DenseRule::OpenNodes> DenseRule::open_after_repeats(const Tables& tables,
-                                                                  const Vocabulary& vocabulary,
-                                                                  StateId start, const ByteSet& wanted,
+                                                                  const Vocabulary& vocabulary, StateId start,
+                                                                  const ByteSet& wanted,
                                                                   std::size_t most) const {
   const TextBelow& text = vocabulary.text_below();
   KindSet kinds;  // the wanted bytes are below a node only if some of these are

@@ -65,7 +65,7 @@ class DenseRule {
 
   StateId first_ = 0;
   int classes_ = 0;
-  // What follows a state after one character of each kind.
+  // The states after one character of each kind.
   struct Onward {
     struct Target {
       std::uint32_t state;

@@ -237,12 +237,14 @@ TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
                                                     "\xE3\x80\x80\xE3\x80\x81",
                                                     "\xE3\x81\x82\xE3\x81\x84\""});
   for (const std::string_view pattern :
-       {R"("[^x]*")", R"("[^é]*")", R"("[^日]*")", R"("[^x]{2,4}")", R"("(?:[^x]+ )*[^x]+")", R"("[a-z ]*")", ".*",
-        R"(".*"!)", R"("\S+(?: \S+)*")", R"("\s*[a-z]+x[^x]*")", R"("[^x]{2,90}")", R"("[^x]{1,90}[xa]+")",
-        R"("(?:ab|é){1,90}b")", R"(.{1,90}"[a-z日]*)", R"("[^ ]{60,90}[^x]{60,90}")"}) {
+       {R"("[^x]*")", R"("[^é]*")", R"("[^日]*")", R"("[^x]{2,4}")", R"("(?:[^x]+ )*[^x]+")", R"("[a-z ]*")",
+        ".*", R"(".*"!)", R"("\S+(?: \S+)*")", R"("\s*[a-z]+x[^x]*")", R"("[^x]{2,90}")",
+        R"("[^x]{1,90}[xa]+")", R"("(?:ab|é){1,90}b")", R"(.{1,90}"[a-z日]*)",
+        R"("[^ ]{60,90}[^x]{60,90}")"}) {
     const auto grammar = CompiledGrammar::compile(regex_grammar(pattern).value(), vocabulary);
     ASSERT_TRUE(grammar);
-    for (const std::string_view text : {"", "\"", "\"a", "\"\xC3", "\"\xE6\x97", "\"a b", "\"ab", "\"abx", "a"}) {
+    for (const std::string_view text :
+         {"", "\"", "\"a", "\"\xC3", "\"\xE6\x97", "\"a b", "\"ab", "\"abx", "a"}) {
       Matcher matcher(*grammar);
       if (!testing::feed(matcher, text)) continue;
       EXPECT_EQ(testing::mask_of(matcher, *vocabulary), testing::brute_force_mask(matcher, *vocabulary))

@@ -26,8 +26,10 @@ Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const 
   TRY(const Json document, parse_json(schema, field));
   SchemaReader reader(document, field, options.refuse_unknown);
   if (const std::string_view name = wrapped_schema(document); !name.empty())
-    return reader.refuse(&document, "", "no keyword limits the value, and '{}' contains a schema; send only the "
-                                        "value of '{}'", name, name);
+    return reader.refuse(&document, "",
+                         "no keyword limits the value, and '{}' contains a schema; send only the "
+                         "value of '{}'",
+                         name, name);
   SchemaWriter writer(grammar, reader, options);
   TRY(const RuleId root, writer.write({{&document}}));
   TRY_VOID(writer.refuse_if_empty(root));

@@ -243,15 +243,16 @@ void MaskTable::add_open_tokens(StateId state, const StateMask& mask, ConfigId a
   mask.for_open(enter, take_below);
   if (!mask.open_by_path) return;
   for (const auto& [node, repeats] : open_after_repeats(state, states_.bytes(after)))
-    if (mask.repeats_min <= repeats && repeats <= mask.repeats_max && enter(trie[node].byte)) take_below(node);
+    if (mask.repeats_min <= repeats && repeats <= mask.repeats_max && enter(trie[node].byte))
+      take_below(node);
 }
 
 std::span<const DenseRule::OpenNodes::Node> MaskTable::open_after_repeats(StateId counted, ByteSet wanted) {
   const RuleId body = tables_.rules[states_.made().rule(counted)].body;
-  const auto known = open_after_repeats_.find(body);
-  if (known != open_after_repeats_.end() && known->second.first == wanted) return known->second.second.nodes;
   const DenseRule* const table = dense(body);
   if (!table) return {};
+  Dense& kept = dense_.at(body);
+  if (kept.wanted == wanted) return kept.open.nodes;
   auto found = table->open_after_repeats(tables_, vocabulary_, tables_.rules[body].start, wanted,
                                          states_.nodes_left());
   if (!found) {
@@ -259,11 +260,10 @@ std::span<const DenseRule::OpenNodes::Node> MaskTable::open_after_repeats(StateI
     return {};
   }
   states_.spend_nodes(found->visited);
-  auto& kept = open_after_repeats_[body];
-  byte_size_ += found->nodes.size() * sizeof(found->nodes[0]);
-  byte_size_ -= kept.second.nodes.size() * sizeof(found->nodes[0]);
-  kept = {wanted, *std::move(found)};
-  return kept.second.nodes;
+  byte_size_ += (found->nodes.size() - kept.open.nodes.size()) * sizeof(found->nodes[0]);
+  kept.wanted = wanted;
+  kept.open = *std::move(found);
+  return kept.open.nodes;
 }
 
 // A token of n bytes repeats at most n times, so larger bounds have the same effect.
@@ -326,10 +326,10 @@ const DenseRule* MaskTable::dense(RuleId rule) {
   if (tables_.rules[rule].kind != RuleKind::automaton || rule_calls_[rule]) return nullptr;
   const StateId start = tables_.rules[rule].start, end = rule_end_[rule];
   const auto it = dense_.find(rule);
-  if (it != dense_.end()) return it->second ? &*it->second : nullptr;
+  if (it != dense_.end()) return it->second.rule ? &*it->second.rule : nullptr;
   states_.spend((end - start) * static_cast<std::size_t>(tables_.classes) / kWalkShare);
   if (states_.exhausted()) return nullptr;
-  const std::optional<DenseRule>& made = dense_[rule] = DenseRule::make(tables_, start, end);
+  const std::optional<DenseRule>& made = dense_[rule].rule = DenseRule::make(tables_, start, end);
   return made ? &*made : nullptr;
 }
 

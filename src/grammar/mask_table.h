@@ -63,6 +63,11 @@ class MaskTable {
     std::vector<Few> states;
     std::vector<TokenId> tokens;
   };
+  struct Dense {
+    std::optional<DenseRule> rule;  // nullopt: the rule has no table
+    ByteSet wanted;                 // the argument of the last open_after_repeats()
+    DenseRule::OpenNodes open;      // its result
+  };
   // Identifies the states of a rule across grammars.
   struct RuleKey {
     std::optional<Hash128> hash;         // nullopt: the rule reaches too many states
@@ -119,10 +124,8 @@ class MaskTable {
   std::vector<bool> plain_;        // whether the state reads only bytes, is deterministic, and does not end
                                    // the rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
-  std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
+  std::unordered_map<RuleId, Dense> dense_;
   std::unordered_map<RuleId, std::vector<StateId>> models_;  // states that are bases of other masks, by rule
-  // The last result of open_after_repeats(), by repeated rule.
-  std::unordered_map<RuleId, std::pair<ByteSet, DenseRule::OpenNodes>> open_after_repeats_;
   FewTokens few_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state
   std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // by configuration

@@ -113,8 +113,8 @@ Result<std::optional<Error>> SchemaReader::missing_member(const Facts& facts) {
       const auto closed = std::ranges::find_if(facts.said, excludes);
       if (closed != facts.said.end())
         return refuse(required, "required",
-                      "'{}' is required, but '{}' at {} does not allow it: add it to 'properties' there", name,
-                      closed->first, path(closed->second, closed->first))
+                      "'{}' is required, but '{}' at {} does not allow it: add it to 'properties' there",
+                      name, closed->first, path(closed->second, closed->first))
             .error();
       return refuse(required, "required",
                     "'{}' is required, but its schema in 'properties' is false; remove one of the two", name)

@@ -105,7 +105,8 @@ Result<void> SchemaReader::check(const Json* schema) {
         return refuse(schema, keyword, "must not be empty; add a schema, or remove the keyword");
     }
     if (keyword == "enum" && !value.is(Json::Kind::array)) return refuse(schema, keyword, "must be an array");
-    if (keyword == "required" || keyword.starts_with("depende")) TRY_VOID(check_names(schema, keyword, value));
+    if (keyword == "required" || keyword.starts_with("depende"))
+      TRY_VOID(check_names(schema, keyword, value));
     if (keyword == "pattern" && !value.is(Json::Kind::string))
       return refuse(schema, keyword, "must be a string");
     if (keyword == "uniqueItems" && !value.is(Json::Kind::boolean))
@@ -119,7 +120,8 @@ Result<void> SchemaReader::check(const Json* schema) {
 }
 
 // Checks `required` and the keywords of dependencies.
-Result<void> SchemaReader::check_names(const Json* schema, std::string_view keyword, const Json& value) const {
+Result<void> SchemaReader::check_names(const Json* schema, std::string_view keyword,
+                                       const Json& value) const {
   const auto names = [](const Json& list) {
     return list.is(Json::Kind::array) &&
            std::ranges::all_of(list.items, [](const Json& item) { return item.is(Json::Kind::string); });
@@ -132,8 +134,9 @@ Result<void> SchemaReader::check_names(const Json* schema, std::string_view keyw
     return {};
   }
   if (value.is(Json::Kind::boolean))
-    return refuse(schema, keyword,
-                  "must be an array of member names; add the name of this member to 'required' of its object");
+    return refuse(
+        schema, keyword,
+        "must be an array of member names; add the name of this member to 'required' of its object");
   if (!names(value)) return refuse(schema, keyword, "must be an array of member names");
   return {};
 }
