@@ -36,8 +36,8 @@ struct Utf8Rest {
   bool operator==(const Utf8Rest&) const = default;
 };
 
-// Returns the kind of the characters that begin with this byte; an empty set if no character does. Some
-// second bytes have a kind of their own.
+// Returns the kind of the characters that begin with this byte; an empty set if no character does. With
+// some second bytes the kind is another one.
 KindSet kind_of(std::uint8_t first_byte);
 // Returns the kind of the characters that begin with these two bytes.
 KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte);
