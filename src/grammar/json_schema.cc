@@ -1,14 +1,35 @@
 #include "grammar/json_schema.h"
 
+#include "grammar/schema_keywords.h"
 #include "grammar/schema_reader.h"
 #include "grammar/schema_writer.h"
 
 namespace octavo::grammar {
 
+namespace {
+
+// Returns the member that contains the schema, if the document is an API's object around a schema, such as
+// {"name": .., "schema": {..}}; "" otherwise. Such a document would be a schema that allows every value.
+std::string_view wrapped_schema(const Json& document) {
+  for (const auto& [name, value] : document.members)
+    if (role_of(name, Dialect::draft2020) == KeywordRole::constrains) return "";
+  for (const std::string_view name : {"schema", "json_schema", "parameters", "input_schema", "inputSchema"})
+    if (const Json* inner = document.find(name); inner && (inner->find("type") || inner->find("properties")))
+      return name;
+  return "";
+}
+
+}  // namespace
+
 Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const JsonOptions& options,
                                std::string_view field) {
   TRY(const Json document, parse_json(schema, field));
   SchemaReader reader(document, field, options.refuse_unknown);
+  if (const std::string_view name = wrapped_schema(document); !name.empty())
+    return reader.refuse(&document, "",
+                         "no keyword limits the value, and '{}' contains a schema; send only the "
+                         "value of '{}'",
+                         name, name);
   SchemaWriter writer(grammar, reader, options);
   TRY(const RuleId root, writer.write({{&document}}));
   TRY_VOID(writer.refuse_if_empty(root));

@@ -57,7 +57,7 @@ class JsonParser {
   Result<void> read(Json& value, int depth) {
     skip_space();
     if (depth > kJsonDepthMax)
-      return error("values are nested more than {} deep; flatten them", kJsonDepthMax);
+      return error("values are nested too deeply, more than {} levels; flatten them", kJsonDepthMax);
     value.offset = at_;
     if (take("{")) return read_object(value, depth);
     if (take("[")) return read_array(value, depth);
@@ -240,6 +240,14 @@ std::string to_text(const Json& value) {
   std::string out;
   write(value, out);
   return out;
+}
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kShownMax = 60;
+  if (text.size() <= kShownMax) return text;
+  std::size_t size = kShownMax;
+  while (size > 0 && (text[size] & 0xC0) == 0x80) --size;  // does not split a character
+  return text.substr(0, size) + "...";
 }
 
 }  // namespace octavo::grammar

@@ -40,5 +40,7 @@ Result<Json> parse_json(std::string_view text, std::string_view field);
 std::string json_escape(std::string_view content);
 // Returns compact JSON. Numbers are unchanged.
 std::string to_text(const Json& value);
+// Returns the text, or its first 60 bytes and "..." for an error message.
+std::string shortened(std::string text);
 
 }  // namespace octavo::grammar

@@ -56,7 +56,7 @@ inline constexpr int kAlternativesMax = 512;   // branches of one subschema afte
 inline constexpr int kSchemaDepthMax = 100;    // nested allOf, anyOf, not, $ref
 inline constexpr int kPatternGroupsMax = 5;    // patternProperties that constrain one object
 inline constexpr std::size_t kAnyOrderMax =
-    128;  // members of an object in any order, or values under uniqueItems
+    256;  // members of an object in any order, or values under uniqueItems
 inline constexpr std::size_t kUniqueBytesMax = 1u << 20;  // bytes of the items of all such arrays in a text
 inline constexpr std::uint32_t kMultipleOfMax = 2000;  // integer part of a multipleOf automaton
 inline constexpr std::size_t kNumberDigitsMax = 400;   // digits of a numeric bound

@@ -10,20 +10,12 @@ namespace octavo::grammar {
 
 namespace {
 
-std::string cut(std::string text) {
-  constexpr std::size_t kShownMax = 60;
-  if (text.size() <= kShownMax) return text;
-  std::size_t size = kShownMax;
-  while (size > 0 && (text[size] & 0xC0) == 0x80) --size;  // does not split a character
-  return text.substr(0, size) + "...";
-}
-
 // The last schema with this value of the keyword, or otherwise the last schema with the keyword.
 struct Said {
   const Json* schema = nullptr;
   std::string_view keyword;
   explicit operator bool() const { return schema != nullptr; }
-  std::string value() const { return cut(to_text(*schema->find(keyword))); }
+  std::string value() const { return shortened(to_text(*schema->find(keyword))); }
 };
 
 Said said(const Facts& facts, std::initializer_list<std::string_view> keywords) {
@@ -96,7 +88,7 @@ Result<Error> SchemaReader::no_listed_value(const Facts& facts) const {
     for (const auto& [name, schema] : facts.said)
       if ((name == "enum" || name == "const") && (schema != last.schema || name != last.keyword))
         return refuse(last.schema, last.keyword, "{} has no value that '{}' at {} allows: {}", last.value(),
-                      name, path(schema, name), cut(to_text(*schema->find(name))))
+                      name, path(schema, name), shortened(to_text(*schema->find(name))))
             .error();
   return refuse(last.schema, last.keyword, "{}: no value listed here satisfies all of {}", last.value(),
                 keywords_of(facts))
@@ -112,15 +104,17 @@ Result<std::optional<Error>> SchemaReader::missing_member(const Facts& facts) {
     const Json* required = by == facts.said.end() ? facts.about : by->second;
     TRY(const Goals goals, property_goals(facts, name));
     if (is_false(goals)) {
-      const bool listed = std::ranges::any_of(facts.objects, [&](const Json* schema) {
-        const Json* properties = schema->find("properties");
-        return properties && properties->find(name);
-      });
-      const Said closed = said(facts, {"additionalProperties"});
-      if (closed && !listed)
+      const auto excludes = [&](const auto& entry) {
+        const Json* properties = entry.second->find("properties");
+        const Json* others = entry.second->find(entry.first);
+        return entry.first == "additionalProperties" && others->is(Json::Kind::boolean) && !others->boolean &&
+               !(properties && properties->find(name));
+      };
+      const auto closed = std::ranges::find_if(facts.said, excludes);
+      if (closed != facts.said.end())
         return refuse(required, "required",
-                      "'{}' is required, but '{}' at {} does not allow it: add it to 'properties'", name,
-                      closed.keyword, path(closed.schema, closed.keyword))
+                      "'{}' is required, but '{}' at {} does not allow it: add it to 'properties' there",
+                      name, closed->first, path(closed->second, closed->first))
             .error();
       return refuse(required, "required",
                     "'{}' is required, but its schema in 'properties' is false; remove one of the two", name)

@@ -60,6 +60,37 @@ TEST(JsonSchema, SaysWhyNoValueIsValid) {
     }
 }
 
+TEST(JsonSchema, ErrorsSayWhatIsProbablyMeant) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {R"({"type":"str"})", R"(or a list of these, not "str"; did you mean "string"?)"},
+      {R"({"type":"OBJECT"})", R"(did you mean "object"?)"},
+      {R"({"type":["integer","strnig"]})", R"(not "strnig"; did you mean "string"?)"},
+      {R"({"type":["string",null]})", "or a list of these, not null"},
+      {R"({"properties":{"a":{"required":true}}})",
+       "'required' at #/properties/a/required: must be an array of member names; add the name of this "
+       "member"},
+      {R"({"dependentRequired":{"a":"b"}})",
+       "'dependentRequired' at #/dependentRequired: the value of 'a' must be an array of member names"},
+      {R"({"$ref":"/$defs/A","$defs":{"A":{}}})", "'/$defs/A' is another document; write '#/$defs/A'"},
+      {R"({"$ref":"#/definitions/A","$defs":{"A":{}}})", "points nowhere; did you mean '#/$defs/A'?"},
+      {R"({"allOf":[{"properties":{"a":{}},"additionalProperties":false},{"type":"object","properties":{"b":{}},"required":["b"]}]})",
+       "'b' is required, but 'additionalProperties' at #/allOf/0/additionalProperties does not allow it"},
+      {R"({"name":"person","schema":{"type":"object"},"strict":true})",
+       "'schema' contains a schema; send only"},
+      {R"({"name":"find","parameters":{"properties":{}}})", "'parameters' contains a schema; send only"},
+      {"\xEF\xBB\xBF{}", "found a byte order mark (U+FEFF); remove it"},
+  };
+  for (const auto& [schema, message] : cases) {
+    const auto grammar = json_schema_grammar(schema, {});
+    ASSERT_FALSE(grammar) << schema;
+    EXPECT_NE(grammar.error().message.find(message), std::string::npos) << schema << "\n"
+                                                                        << grammar.error().message;
+  }
+  // These are schemas.
+  EXPECT_TRUE(json_schema_grammar(R"({"type":"object","schema":{"type":"object"}})", {}));
+  EXPECT_TRUE(json_schema_grammar(R"({"schema":5})", {}));
+}
+
 // If no value satisfies an optional member or a branch, the grammar omits it.
 TEST(JsonSchema, DeadPartsAreLeftOut) {
   const Case cases[] = {

@@ -149,6 +149,23 @@ std::optional<std::string_view> likely_constraint(std::string_view unknown) {
   return std::nullopt;
 }
 
+std::string_view likely_type(std::string_view unknown) {
+  constexpr std::string_view kTypes[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
+  // Names of types in programming languages.
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"str", "string"},    {"text", "string"},   {"char", "string"},   {"int", "integer"},
+      {"long", "integer"},  {"float", "number"},  {"double", "number"}, {"decimal", "number"},
+      {"bool", "boolean"},  {"dict", "object"},   {"map", "object"},    {"struct", "object"},
+      {"list", "array"},    {"tuple", "array"},   {"nil", "null"},      {"none", "null"},
+      {"nonetype", "null"}, {"undefined", "null"}};
+  const std::string name = lower_case(unknown);
+  for (const auto& [other, type] : kOthers)
+    if (name == other) return type;
+  for (const std::string_view type : kTypes)
+    if (one_slip(name, type)) return type;
+  return "";
+}
+
 void log_ignored(std::string_view what, std::string_view name, std::optional<std::string_view> meant) {
   constexpr std::size_t kNamesMax = 256, kNameBytesMax = 60;
   static std::mutex mutex;

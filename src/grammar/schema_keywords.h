@@ -27,6 +27,9 @@ bool is_reference(std::string_view keyword);
 // Returns the known constraint that an unknown keyword probably means: it differs in case or in one letter.
 std::optional<std::string_view> likely_constraint(std::string_view unknown);
 
+// Returns the type that an unknown type probably means, or "" if none is similar.
+std::string_view likely_type(std::string_view unknown);
+
 // Logs that an unknown keyword (or format) is ignored, once for each name. Names come from clients, so they
 // are shortened and escaped, and their number is limited.
 void log_ignored(std::string_view what, std::string_view name, std::optional<std::string_view> meant);

@@ -104,14 +104,9 @@ Result<void> SchemaReader::check(const Json* schema) {
       if (applicator->holds == Holds::schemas && value.items.empty())
         return refuse(schema, keyword, "must not be empty; add a schema, or remove the keyword");
     }
-    if (keyword == "required" || keyword == "enum") {
-      if (!value.is(Json::Kind::array)) return refuse(schema, keyword, "must be an array");
-      if (keyword == "required" &&
-          !std::ranges::all_of(value.items, [](const Json& i) { return i.is(Json::Kind::string); }))
-        return refuse(schema, keyword, "must be an array of strings");
-    }
-    if (keyword.starts_with("depende") && !value.is(Json::Kind::object))
-      return refuse(schema, keyword, "must be an object");
+    if (keyword == "enum" && !value.is(Json::Kind::array)) return refuse(schema, keyword, "must be an array");
+    if (keyword == "required" || keyword.starts_with("depende"))
+      TRY_VOID(check_names(schema, keyword, value));
     if (keyword == "pattern" && !value.is(Json::Kind::string))
       return refuse(schema, keyword, "must be a string");
     if (keyword == "uniqueItems" && !value.is(Json::Kind::boolean))
@@ -122,6 +117,28 @@ Result<void> SchemaReader::check(const Json* schema) {
     }
   }
   return check_loops(schema);
+}
+
+// Checks `required` and the keywords of dependencies.
+Result<void> SchemaReader::check_names(const Json* schema, std::string_view keyword,
+                                       const Json& value) const {
+  const auto names = [](const Json& list) {
+    return list.is(Json::Kind::array) &&
+           std::ranges::all_of(list.items, [](const Json& item) { return item.is(Json::Kind::string); });
+  };
+  if (keyword != "required") {
+    if (!value.is(Json::Kind::object)) return refuse(schema, keyword, "must be an object");
+    for (const auto& [name, list] : value.members)
+      if (keyword == "dependentRequired" && !names(list))
+        return refuse(schema, keyword, "the value of '{}' must be an array of member names", shortened(name));
+    return {};
+  }
+  if (value.is(Json::Kind::boolean))
+    return refuse(
+        schema, keyword,
+        "must be an array of member names; add the name of this member to 'required' of its object");
+  if (!names(value)) return refuse(schema, keyword, "must be an array of member names");
+  return {};
 }
 
 Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, std::string_view name) const {

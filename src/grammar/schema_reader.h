@@ -180,6 +180,7 @@ class SchemaReader {
   Result<void> check(const Json* schema);
   Result<void> check_loops(const Json* schema);
   // Handles an unknown keyword or format: returns an error, or logs it.
+  Result<void> check_names(const Json* schema, std::string_view keyword, const Json& value) const;
   Result<void> unknown(const Json* schema, std::string_view what, std::string_view name) const;
   Result<Error> contradiction(const Facts& facts);
   std::optional<Error> crossed(const Facts& facts, std::string_view thing) const;

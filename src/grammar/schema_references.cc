@@ -102,6 +102,14 @@ void References::index(const Json& schema, const std::string& base) {
   }
 }
 
+std::string References::points_nowhere(std::string_view reference) const {
+  const std::string_view name = reference.substr(reference.rfind('/'));
+  for (const std::string_view folder : {"/$defs", "/definitions"})
+    if (const std::string pointer = fmt::format("{}{}", folder, name); at_pointer(document_, pointer))
+      return fmt::format("'{}' points nowhere; did you mean '#{}'?", reference, pointer);
+  return fmt::format("'{}' points nowhere; add the schema there, or correct the reference", reference);
+}
+
 std::expected<const Json*, std::string> References::target(const Json& schema,
                                                            std::string_view keyword) const {
   const Json* value = schema.find(keyword);
@@ -112,7 +120,9 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
   const std::string uri = resolved_uri(base == base_of_.end() ? "" : *base->second, text.substr(0, hash));
   const auto resource = resources_.find(uri);
   if (resource == resources_.end())
-    return std::unexpected(fmt::format("'{}' is another document; copy its schema into '$defs'", text));
+    return std::unexpected(at_pointer(document_, text)
+                               ? fmt::format("'{0}' is another document; write '#{0}'", text)
+                               : fmt::format("'{}' is another document; copy its schema into '$defs'", text));
   const auto fragment = percent_decoded(text.substr(std::min(hash + 1, text.size())));
   if (!fragment) return std::unexpected(fmt::format("'{}' is malformed", text));
   const Json* found = resource->second;
@@ -125,7 +135,7 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
     found = at_pointer(*found, *fragment);
     // Every part of a generated schema has an `id`, but references are relative to the document.
     if (!found) found = at_pointer(document_, *fragment);
-    if (!found) return std::unexpected(fmt::format("'{}' points nowhere", text));
+    if (!found) return std::unexpected(points_nowhere(text));
   } else if (!fragment->empty()) {
     const auto anchor = anchors_.find(fmt::format("{}#{}", uri, *fragment));
     if (anchor == anchors_.end())

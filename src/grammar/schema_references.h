@@ -23,6 +23,8 @@ class References {
 
  private:
   void index(const Json& schema, const std::string& base);
+  // Returns an error, with the reference that is probably meant.
+  std::string points_nowhere(std::string_view reference) const;
 
   const Json& document_;
   const Dialect dialect_;

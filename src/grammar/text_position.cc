@@ -18,6 +18,7 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
 
 std::string found_at(std::string_view text, std::size_t offset) {
   if (offset >= text.size()) return "the end of the text";
+  if (text.substr(offset).starts_with("\xEF\xBB\xBF")) return "a byte order mark (U+FEFF); remove it";
   if (text[offset] == '\n' || text[offset] == '\r') return "the end of the line";
   std::size_t end = offset;
   next_code_point(text, end);

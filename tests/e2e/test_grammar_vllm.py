@@ -49,7 +49,7 @@ def stand_in():
     modules = {"vllm": {}, "vllm.exceptions": {"VLLMValidationError": type("VLLMValidationError", (ValueError,), {})},
                "vllm.v1": {}, "vllm.v1.structured_output": {"XgrammarBackend": None},
                "vllm.v1.structured_output.request": {"get_structured_output_key": key_of},
-               "vllm.v1.structured_output.backend_xgrammar": {"validate_xgrammar_grammar": None},
+               "vllm.v1.structured_output.backend_xgrammar": {"XgrammarBackend": None, "validate_xgrammar_grammar": None},
                "vllm.v1.structured_output.backend_types": {
                    "StructuredOutputGrammar": Grammar, "StructuredOutputBackend": Backend,
                    "StructuredOutputOptions": enum.Enum("StructuredOutputOptions", KINDS)}}
@@ -154,10 +154,15 @@ def params_of(kind, text):
 
 
 def test_a_request_is_refused_when_it_arrives():
-    for kind, text, part in [("JSON", '{"minLength":-1}', "#/minLength"), ("REGEX", "(?=a)", "lookaround"), ("CHOICE", "[]", "choice")]:
+    for kind, text, part in [("JSON", '{"minLength":-1}', "#/minLength"), ("REGEX", "(?=a)", "lookaround"), ("CHOICE", "[]", "choice"),
+                             ("GRAMMAR", "not a grammar", "line 1"), ("STRUCTURAL_TAG", '{"nope": 1}', "structural tag")]:
         with pytest.raises(ValueError, match=part):
             ours.validate(params_of(kind, text))
+    with pytest.raises(ValueError, match="^Invalid grammar specification: "):
+        ours.validate(params_of("GRAMMAR", "not a grammar"))
     ours.validate(params_of("JSON", PERSON))
+    for token in ["<|im_start|>", "<[70000]>"]:  # the message names a token of the model
+        ours.validate(params_of("GRAMMAR", f"root ::= {token}"))
     ours.validate(params_of("STRUCTURAL_TAG", '{"format": {"type": "const_string", "value": "<|im_start|>"}}'))  # the message names a token
 
 
@@ -165,11 +170,12 @@ def test_install_takes_the_place_of_xgrammar(monkeypatch):
     import vllm.v1.structured_output as manager
     from vllm.v1.structured_output import backend_xgrammar
     monkeypatch.setattr(manager, "XgrammarBackend", None)
+    monkeypatch.setattr(backend_xgrammar, "XgrammarBackend", None)
     monkeypatch.setattr(backend_xgrammar, "validate_xgrammar_grammar", None)
     monkeypatch.setenv("VLLM_PLUGINS", "lora,another")
     ours.plugin()
     assert manager.XgrammarBackend is None
     monkeypatch.setenv("VLLM_PLUGINS", "another,octavo_grammar")
     ours.plugin()
-    assert manager.XgrammarBackend is ours.OctavoBackend
+    assert manager.XgrammarBackend is backend_xgrammar.XgrammarBackend is ours.OctavoBackend
     assert backend_xgrammar.validate_xgrammar_grammar is ours.validate

@@ -32,7 +32,11 @@ SCHEMAS = ["", "{\"type\": \"string\",}", "{'type': 'string'}", "{\"a\": 1, \"a\
            {"required": "a"}, {"properties": []}, {"anyOf": []}, {"items": 5}, {"$ref": "#/$defs/x"}, {"$ref": "other.json"}, {"$ref": "#"},
            {"enum": []}, {"type": "string", "minLength": 5, "maxLength": 2}, {"type": "object", "required": ["a"], "additionalProperties": False},
            {"type": "string", "enum": [1]}, {"pattern": "a("}, {"type": "string", "not": {"format": "date"}}, {"type": "number", "multipleOf": 123456},
-           {"allOf": [{"unevaluatedProperties": False}]}, {"not": {}}, {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}]
+           {"allOf": [{"unevaluatedProperties": False}]}, {"not": {}}, {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+           {"type": "str"}, {"type": ["string", None]}, {"properties": {"a": {"type": "integer", "required": True}}}, {"dependentRequired": {"a": "b"}},
+           {"$ref": "/$defs/A", "$defs": {"A": {}}}, {"$ref": "#/definitions/A", "$defs": {"A": {}}}, "\ufeff{}",
+           {"allOf": [{"properties": {"a": {}}, "additionalProperties": False}, {"properties": {"b": {}}, "required": ["b"], "type": "object"}]},
+           {"name": "person", "schema": {"type": "object"}, "strict": True}, {"name": "find", "parameters": {"type": "object"}}]
 PARTS = [("EBNF (GBNF)", "ebnf", EBNF), ("Lark", "ebnf", LARK), ("Regular expressions", "regex", REGEX), ("Structural tags", "structural_tag", TAGS),
          ("JSON Schema", "json_schema", SCHEMAS), ("Choices", "choice", ["{}", "[]", "[1]"])]
 HEAD = """# Errors of grammars

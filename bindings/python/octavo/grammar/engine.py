@@ -19,7 +19,7 @@ class Options:
     """How JSON follows a schema."""
     any_whitespace: bool = True  # a space after ':', and line breaks with indentation around members
     additional_properties: bool = False  # default for objects with `properties` and without this keyword
-    any_order: bool = True  # members may be in any order, in objects with at most 128 properties
+    any_order: bool = True  # members may be in any order, in objects with at most 256 properties
     refuse_unknown: bool = False  # True: unknown keywords and formats are errors; False: they are ignored
     refuse_unique: bool = False  # True: `uniqueItems` is an error if it needs all earlier items
 
@@ -37,7 +37,7 @@ class Grammar(Immutable):
     @property
     def size(self) -> int:
         """Current size of the grammar in bytes."""
-        return lib.octavo_grammar_size(self._handle)
+        return int(lib.octavo_grammar_size(self._handle))
 
     def to_bytes(self) -> bytes:
         """Returns the compiled grammar, for `from_bytes` of the same release and an equal vocabulary."""
@@ -162,7 +162,7 @@ class Matcher:
         """Accepts a text as tokens that spell it. Returns the number of tokens, for rollback(); -1, without a change,
         if the text may not follow."""
         data = text.encode() if isinstance(text, str) else text
-        return lib.octavo_matcher_accept_text(self._handle, data, len(data))
+        return int(lib.octavo_matcher_accept_text(self._handle, data, len(data)))
 
     def fill(self, mask: Any) -> None:
         """Sets the bits of the tokens that may follow, and clears all others. mask: one row of int32 words (numpy,
@@ -183,7 +183,7 @@ class Matcher:
     @property
     def accepted(self) -> int:
         """Number of accepted tokens."""
-        return lib.octavo_matcher_accepted(self._handle)
+        return int(lib.octavo_matcher_accepted(self._handle))
 
     def forced_text(self) -> bytes:
         """Returns the text that must follow; b"" if there is a choice."""
@@ -223,7 +223,7 @@ class MatcherPool:
         failed = lib.octavo_matcher_fill_batch(self._handle, handles, len(matchers), address, words)
         if failed < 0:
             raise ValueError(f"masks: rows of {words} words are too short for the vocabulary")
-        return failed
+        return int(failed)
 
 
 def allowed_tokens(mask: Any) -> List[int]:

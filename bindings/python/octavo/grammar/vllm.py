@@ -19,6 +19,12 @@ from octavo.grammar.engine import (Grammar, GrammarError, LimitReached, Matcher,
                                    compile_json_object, compile_json_schema, compile_regex, compile_structural_tag)
 from octavo.grammar.vocabulary import Vocabulary
 
+# The beginnings of vLLM's messages, for clients that look for them.
+REFUSALS = {StructuredOutputOptions.JSON: "Failed to transform json schema into a grammar",
+            StructuredOutputOptions.REGEX: "Failed to transform regex into a grammar",
+            StructuredOutputOptions.CHOICE: "Failed to transform choices into a grammar",
+            StructuredOutputOptions.GRAMMAR: "Invalid grammar specification",
+            StructuredOutputOptions.STRUCTURAL_TAG: "Invalid structural tag specification"}
 GRAMMARS_MAX = 256  # maximum number of compiled grammars that a backend keeps
 
 
@@ -142,19 +148,20 @@ def options_of(vllm_config: Any) -> Options:
 
 
 def validate(sampling_params: Any) -> None:
-    """Refuses an invalid grammar when the request arrives, and names the position of the error. Grammars and structural
-    tags may contain tokens of the model, which only the backend can check."""
+    """Refuses an invalid grammar when the request arrives, and names the position of the error. Only the backend can
+    check tokens of the model in a grammar or structural tag."""
     from vllm.exceptions import VLLMValidationError
     from vllm.v1.structured_output.request import get_structured_output_key
     if sampling_params.structured_outputs is None:
         return
     kind, text = get_structured_output_key(sampling_params.structured_outputs)
-    if kind in (StructuredOutputOptions.GRAMMAR, StructuredOutputOptions.STRUCTURAL_TAG):
-        return
+    names_tokens = kind in (StructuredOutputOptions.GRAMMAR, StructuredOutputOptions.STRUCTURAL_TAG)
     try:
         compile_request(kind, text, _bytes(), Options(any_order=False))
     except (GrammarError, ValueError) as problem:
-        raise VLLMValidationError(f"structured_outputs: {problem}") from problem
+        if names_tokens and "the vocabulary" in str(problem):
+            return  # a token that bytes do not have
+        raise VLLMValidationError(f"{REFUSALS.get(kind, 'structured_outputs')}: {problem}") from problem
 
 
 _byte_vocabulary: List[Vocabulary] = []
@@ -170,7 +177,7 @@ def install() -> None:
     """Replaces the backend "xgrammar" in the current process."""
     import vllm.v1.structured_output as manager
     from vllm.v1.structured_output import backend_xgrammar
-    manager.XgrammarBackend = OctavoBackend
+    manager.XgrammarBackend = backend_xgrammar.XgrammarBackend = OctavoBackend
     backend_xgrammar.validate_xgrammar_grammar = validate
 
 
