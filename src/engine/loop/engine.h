@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "engine/cache/kept_cache.h"
 #include "engine/cache/kv_residency.h"
 #include "engine/cache/kv_transfers.h"
 #include "engine/execute/executor.h"
@@ -42,6 +43,8 @@ struct EngineParts {
   double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples, 0 to 1
   std::optional<WorkFigures> work_figures{};  // figures for WorkStats; nullopt: no estimates
   KvTransferOptions kv_transfer{};            // connectors that store and load KV blocks
+  std::unique_ptr<KeptCache> kept{};          // blocks that outlive the process; its memory is the executor's
+  int threads = 1;                            // number of threads that verify kept blocks
 };
 
 class Engine final : public EngineClient {
@@ -112,6 +115,7 @@ class Engine final : public EngineClient {
   struct {
     std::unique_ptr<KvEventPublisher> events;  // null if events are disabled
     std::optional<KvResidency> residency;      // nullopt if residency is not measured
+    std::unique_ptr<KeptCache> kept;           // null if blocks do not outlive the process
   } observers_;
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
