@@ -37,7 +37,8 @@ KeptPlan::KeptPlan(int descriptor, const EngineOptions& options, const LoadedMod
   if (descriptor < 0) return;
   if (const std::string_view why = obstacle(options, loaded.figures, backend); !why.empty()) {
     if (!options.cache.memory_file.empty()) log_warning("--kv-memory-file is not used: {}", why);
-    return void(close(descriptor));
+    close(descriptor);
+    return;
   }
   descriptor_ = descriptor;
   shape_ = {.blocks = {.block_size = loaded.figures.layout.block_size,
