@@ -55,8 +55,8 @@ Result<> check_space(int fd, std::size_t bytes) {
   if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return {};  // no limit
   const std::size_t space = system.f_bavail * system.f_frsize;
   if (space >= bytes) return {};
-  return failure(ErrorCode::resource_exhausted, "its file system has space for {} bytes, {} are needed", space,
-                 bytes);
+  return failure(ErrorCode::resource_exhausted, "its file system has space for {} bytes, {} are needed",
+                 space, bytes);
 }
 
 Result<std::size_t> size_of(int fd) {
@@ -95,7 +95,8 @@ Result<SharedMemory> SharedMemory::open(int fd, std::size_t bytes) {
 
 Result<SharedMemory> SharedMemory::of_file(const std::string& path) {
   SharedMemory memory;
-  memory.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR);
+  memory.fd_ =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR);
   if (memory.fd_ < 0) return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
   struct stat status{};
   struct statfs system{};
@@ -104,9 +105,9 @@ Result<SharedMemory> SharedMemory::of_file(const std::string& path) {
   if (!S_ISREG(status.st_mode) || system.f_type != TMPFS_MAGIC)
     return failure(ErrorCode::invalid_argument, "{} is no file in memory: use a path in /dev/shm", path);
   if (status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return failure(ErrorCode::invalid_argument,
-                   "{} is accessible to other users: it contains prompts, so it needs this user and mode 0600",
-                   path);
+    return failure(
+        ErrorCode::invalid_argument,
+        "{} is accessible to other users: it contains prompts, so it needs this user and mode 0600", path);
   // Children of a server that was killed end shortly after it.
   for (int waited_ms = 0; flock(memory.fd_, LOCK_EX | LOCK_NB) != 0; waited_ms += kLockMs) {
     if (errno != EWOULDBLOCK && errno != EINTR)

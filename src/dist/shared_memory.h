@@ -21,9 +21,9 @@ class SharedMemory {
   // The same for memory of create_unsized() or of_file(). If the size differs, the memory becomes empty and
   // gets this size. Returns io, or resource_exhausted if its file system has too little space.
   static Result<SharedMemory> open(int fd, std::size_t bytes);
-  // Opens or creates a file in a file system in memory (tmpfs), and locks it for this process and its children.
-  // This process does not map it. Returns invalid_argument if other users can read the file or if it is not in
-  // memory, unavailable if another process has the lock, or io.
+  // Opens or creates a file in a file system in memory (tmpfs), and locks it for this process and its
+  // children. This process does not map it. Returns invalid_argument if other users can read the file or if
+  // it is not in memory, unavailable if another process has the lock, or io.
   static Result<SharedMemory> of_file(const std::string& path);
   // Maps memory of another process by the number of its descriptor in that process. Host, user and process
   // namespace must be the same. Returns io, or not_found if create() did not make this memory.
@@ -34,7 +34,8 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  // Removes the content of the file, so that its next user sets the size. Returns false if this is impossible.
+  // Removes the content of the file, so that its next user sets the size. Returns false if this is
+  // impossible.
   bool clear() const;
   // Allocates all pages, which is eight times faster than page faults at the first use.
   void populate() const;

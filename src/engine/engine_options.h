@@ -127,7 +127,8 @@ struct KvCacheOptions {
   int block_size = 16;
   bool sliding_window_groups = true;  // false: layers with a sliding window keep all tokens
   bool enable_prefix_caching = true;
-  bool survives_engine = true;  // whether blocks of a killed engine process are used by the next one (KeptCache)
+  bool survives_engine =
+      true;  // whether blocks of a killed engine process are used by the next one (KeptCache)
   // File in memory for the blocks, which the next server uses, too; "": blocks end with the server.
   std::string memory_file;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;

@@ -38,8 +38,8 @@ struct BlockContent {
 class BlockObserver {
  public:
   virtual void allocated(BlockId) {}
-  virtual void acquired(BlockId) {}  // the block has one more user
-  virtual void released(BlockId) {}  // the block has no users any more
+  virtual void acquired(BlockId) {}                                   // the block has one more user
+  virtual void released(BlockId) {}                                   // the block has no users any more
   virtual void remembered(BlockId, const BlockContent&, PrefixId) {}  // see BlockPool::remember
   virtual void evicted(BlockId) {}  // the content of the block is removed; allocated() follows
   virtual void cleared() {}

@@ -72,8 +72,7 @@ std::uint64_t BlockRecords::checksum(BlockId block) const {
   const Fields& f = fields(block);
   const auto* const first = reinterpret_cast<const std::byte*>(&f.data_checksum);
   const auto* const end = reinterpret_cast<const std::byte*>(&f) + stride_;
-  const std::uint64_t seed =
-      (static_cast<std::uint64_t>(block) << 32) | static_cast<std::uint32_t>(f.group);
+  const std::uint64_t seed = (static_cast<std::uint64_t>(block) << 32) | static_cast<std::uint32_t>(f.group);
   return hash_bytes(HashAlgorithm::xxh3_128, {first, end}, seed).low;
 }
 

@@ -55,8 +55,8 @@ class BlockRecords {
   std::int64_t& kept() const;
   std::int64_t& discarded() const;
 
-  State state(BlockId block) const;            // broken: the record is incomplete or damaged
-  Record read(BlockId block) const;            // the state must be `complete`
+  State state(BlockId block) const;  // broken: the record is incomplete or damaged
+  Record read(BlockId block) const;  // the state must be `complete`
   void write(BlockId block, const BlockContent& content, PrefixId prefix, std::uint64_t data_checksum);
   void set_released(BlockId block, std::uint64_t released);
   void erase(BlockId block);

@@ -24,7 +24,12 @@ struct Memory {
 };
 
 BlockContent content(const Tokens& tokens, std::uint64_t key, PrefixId parent = kEmptyPrefix) {
-  return {.group = 1, .key = {key, 1}, .extra = {2, key}, .parent = parent, .tokens = tokens, .parent_key = {5, 6}};
+  return {.group = 1,
+          .key = {key, 1},
+          .extra = {2, key},
+          .parent = parent,
+          .tokens = tokens,
+          .parent_key = {5, 6}};
 }
 
 TEST(BlockRecords, ALaterProcessReadsWhatWasWritten) {
@@ -122,9 +127,10 @@ TEST(BlockRecords, AnInterruptedWriteIsNotTrusted) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {
     Memory torn = before;
-    const auto state = static_cast<std::size_t>(2 * (BlockRecords::bytes({.num_blocks = 1, .block_size = 4}) -
-                                                     BlockRecords::bytes({.num_blocks = 0, .block_size = 4})) +
-                                                BlockRecords::bytes({.num_blocks = 0, .block_size = 4}));
+    const auto state =
+        static_cast<std::size_t>(2 * (BlockRecords::bytes({.num_blocks = 1, .block_size = 4}) -
+                                      BlockRecords::bytes({.num_blocks = 0, .block_size = 4})) +
+                                 BlockRecords::bytes({.num_blocks = 0, .block_size = 4}));
     std::size_t written = 0;
     for (const std::size_t at : differ)
       if (at >= state + 4 && random() % 2 == 0) torn.bytes()[at] = after.bytes()[at], ++written;
@@ -144,7 +150,8 @@ TEST(BlockRecords, ARecordOfAnotherBlockIsBroken) {
   records.write(0, content({1, 2, 3, 4}, 3), 4, 5);
   const std::size_t header = BlockRecords::bytes({.num_blocks = 0, .block_size = 4});
   const std::size_t size = BlockRecords::bytes({.num_blocks = 1, .block_size = 4}) - header;
-  std::ranges::copy(memory.bytes().subspan(header, size), memory.bytes().begin() + static_cast<std::ptrdiff_t>(header + size));
+  std::ranges::copy(memory.bytes().subspan(header, size),
+                    memory.bytes().begin() + static_cast<std::ptrdiff_t>(header + size));
   EXPECT_EQ(records.state(1), State::broken);
 }
 

@@ -185,7 +185,8 @@ constexpr EngineFlag kCache[] = {
      "CPUs: keep the KV cache in memory of the server's process, so that an engine that is killed loses no "
      "prefix (default: on)"},
     {"--kv-memory-file", flag::to<&E::cache, &KvCacheOptions::memory_file>,
-     "CPUs: path in /dev/shm for the KV cache. The next server with this path, model and size of the cache has "
+     "CPUs: path in /dev/shm for the KV cache. The next server with this path, model and size of the cache "
+     "has "
      "its prefixes at once. The file contains prompts"},
     {"--prefix-caching-hash-algo",
      flag::chosen<kHashes, &E::cache, &KvCacheOptions::prefix_hash>,

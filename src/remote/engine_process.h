@@ -180,7 +180,7 @@ class EngineProcess final : public EngineClient {
   // Used only by the thread.
   EngineState state_;
   ChildProcess child_;
-  SharedMemory kept_;  // KV blocks that outlive the process; without descriptor: none
+  SharedMemory kept_;            // KV blocks that outlive the process; without descriptor: none
   bool start_reported_ = false;  // true: started_ has its value
   RestartPolicy restarts_;
   UnfinishedRequests requests_;

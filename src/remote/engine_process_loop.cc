@@ -36,8 +36,8 @@ EngineEvent EngineProcess::run_process() {
   const Result<EngineEvent> event = serve_process();
   const std::string fate = child_.kill();
   const bool falls_asleep = event && std::holds_alternative<event::FellAsleep>(*event);
-  // A sleep frees the memory, and with new weights its content is useless. If the engine died while it loaded,
-  // and gave no reason, the memory may be the cause: it is too large, or its content cannot be read.
+  // A sleep frees the memory, and with new weights its content is useless. If the engine died while it
+  // loaded, and gave no reason, the memory may be the cause: it is too large, or its content cannot be read.
   const auto* begun = std::get_if<state::Loading>(&state_);
   if (event ? !std::holds_alternative<event::StopRequested>(*event) : begun != nullptr && !begun->error)
     clear_kept();
@@ -102,8 +102,8 @@ Result<ChildProcess> EngineProcess::begin_process() {
 }
 
 Result<> EngineProcess::open_kept() {
-  auto opened = options_.kept_file.empty() ? SharedMemory::create_unsized()
-                                           : SharedMemory::of_file(options_.kept_file);
+  auto opened =
+      options_.kept_file.empty() ? SharedMemory::create_unsized() : SharedMemory::of_file(options_.kept_file);
   if (!opened) return field_failure("kv_memory_file", opened.error().code, "{}", opened.error().message);
   kept_ = *std::move(opened);
   return {};

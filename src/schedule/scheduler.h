@@ -102,7 +102,8 @@ class Scheduler {
   void observe(StateObserver& observer) {
     if (cache_.saved_states) cache_.saved_states->observe(observer);
   }
-  // Restore contents of an earlier process, before the first sequence: BlockPool::restore, SavedStates::restore.
+  // Restore contents of an earlier process, before the first sequence: BlockPool::restore,
+  // SavedStates::restore.
   void restore(BlockId block, const BlockContent& content, PrefixId prefix) {
     cache_.pool.restore(block, content, prefix);
   }

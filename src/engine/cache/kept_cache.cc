@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-constexpr std::size_t to_huge_page(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+constexpr std::size_t to_huge_page(std::size_t bytes) {
+  return (bytes + kHugePage - 1) / kHugePage * kHugePage;
+}
 
 BlockRecordsShape states_of(const KeptShape& shape) {
   return {.num_blocks = shape.saved_states, .block_size = 0, .identity = shape.blocks.identity};
@@ -42,7 +44,8 @@ struct KeptCache::Layout {
 };
 
 std::uint64_t KeptCache::Recorded::checksum(int index) const {
-  return hash_bytes(HashAlgorithm::xxh3_128, data.subspan(static_cast<std::size_t>(index) * bytes, bytes), 0).low;
+  return hash_bytes(HashAlgorithm::xxh3_128, data.subspan(static_cast<std::size_t>(index) * bytes, bytes), 0)
+      .low;
 }
 
 // Returns the indices whose record and data are intact.
@@ -51,8 +54,8 @@ std::vector<int> KeptCache::Recorded::intact(int threads) const {
   ThreadPool pool(std::max(threads, 1));
   pool.for_units(count, [&](int, std::int64_t unit) {
     const int i = static_cast<int>(unit);
-    good[static_cast<std::size_t>(unit)] = records.state(i) == BlockRecords::State::complete &&
-                                           records.read(i).data_checksum == checksum(i);
+    good[static_cast<std::size_t>(unit)] =
+        records.state(i) == BlockRecords::State::complete && records.read(i).data_checksum == checksum(i);
   });
   std::vector<int> found;
   for (int i = 0; i < count; ++i)
@@ -134,9 +137,8 @@ std::vector<BlockId> KeptCache::restore(Scheduler& scheduler, int threads) {
 
   const int group = std::max(whole_group(scheduler.options().groups), 0);
   std::vector<BlockId> of_group;
-  std::ranges::copy_if(blocks, std::back_inserter(of_group), [&](BlockId block) {
-    return blocks_.records.read(block).content.group == group;
-  });
+  std::ranges::copy_if(blocks, std::back_inserter(of_group),
+                       [&](BlockId block) { return blocks_.records.read(block).content.group == group; });
   return of_group;
 }
 
@@ -148,7 +150,8 @@ std::vector<BlockId> KeptCache::restore_blocks(Scheduler& scheduler, int threads
     BlockRecords::Record record;
   };
   std::vector<Restored> restored;
-  for (const BlockId block : blocks_.intact(threads)) restored.push_back({block, blocks_.records.read(block)});
+  for (const BlockId block : blocks_.intact(threads))
+    restored.push_back({block, blocks_.records.read(block)});
 
   // A block without the blocks before it cannot be found. Ids ascend from a prefix to its continuations.
   const int whole = whole_group(scheduler.options().groups);

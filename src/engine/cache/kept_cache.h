@@ -1,9 +1,9 @@
-// KV blocks and saved states in memory that outlives the engine's process (--kv-survives-engine). The server's
-// process owns the memory. When a new engine maps it, the blocks with complete and intact contents are in its
-// prefix cache.
+// KV blocks and saved states in memory that outlives the engine's process (--kv-survives-engine). The
+// server's process owns the memory. When a new engine maps it, the blocks with complete and intact contents
+// are in its prefix cache.
 //
-// The memory contains the records of the blocks and those of the states (kv/block_records.h), then the blocks,
-// then the states. Blocks and states begin at huge pages.
+// The memory contains the records of the blocks and those of the states (kv/block_records.h), then the
+// blocks, then the states. Blocks and states begin at huge pages.
 #pragma once
 
 #include <cstdint>
@@ -79,8 +79,10 @@ class KeptCache final : public BlockObserver, public StateObserver {
 
   KeptCache(std::span<std::byte> memory, const KeptShape& shape, const Layout& layout);
 
-  std::vector<BlockId> restore_blocks(Scheduler& scheduler, int threads, std::unordered_set<PrefixId>& reachable);
-  std::vector<int> restore_states(Scheduler& scheduler, int threads, const std::unordered_set<PrefixId>& reachable);
+  std::vector<BlockId> restore_blocks(Scheduler& scheduler, int threads,
+                                      std::unordered_set<PrefixId>& reachable);
+  std::vector<int> restore_states(Scheduler& scheduler, int threads,
+                                  const std::unordered_set<PrefixId>& reachable);
 
   Recorded blocks_, states_;
   int first_saved_;  // slot of the first saved state

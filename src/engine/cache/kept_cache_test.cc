@@ -37,7 +37,8 @@ SchedulerOptions options_for(const std::vector<CacheGroup>& groups, int saved_st
   return options;
 }
 
-// An engine's process: a scheduler, and blocks in the memory of the server's process. It computes stored_value.
+// An engine's process: a scheduler, and blocks in the memory of the server's process. It computes
+// stored_value.
 struct Process {
   std::unique_ptr<Scheduler> scheduler;
   KeptCache::Opened kept;
@@ -64,9 +65,7 @@ struct Process {
     return reinterpret_cast<std::uint64_t*>(first)[position % kBlockTokens];
   }
 
-  std::uint64_t& state(int slot) {
-    return reinterpret_cast<std::uint64_t*>(kept.blocks.states.data())[slot];
-  }
+  std::uint64_t& state(int slot) { return reinterpret_cast<std::uint64_t*>(kept.blocks.states.data())[slot]; }
 
   // Runs a step. Each sequence ends when it has max_total_tokens tokens, whose values are random.
   bool step(std::mt19937& random) {
@@ -79,7 +78,8 @@ struct Process {
           value(p.blocks->table(g)[static_cast<std::size_t>(at / kBlockTokens)], at) =
               stored_value(std::span(s.tokens).first(static_cast<std::size_t>(at) + 1), g);
       if (p.state_to != kNoState)
-        state(p.state_to) = stored_value(std::span(s.tokens).first(static_cast<std::size_t>(p.end())), kStates);
+        state(p.state_to) =
+            stored_value(std::span(s.tokens).first(static_cast<std::size_t>(p.end())), kStates);
     }
     scheduler->collect(plan.step);
     for (const PlannedSequence& p : plan.sequences) {
@@ -195,7 +195,8 @@ TEST(KeptCache, ResetPrefixesStayAway) {
 
 TEST(KeptCache, TheLeastRecentlyUsedPrefixIsEvictedFirst) {
   const SharedMemory server = SharedMemory::create_unsized().value();
-  const std::vector<Text> texts{text_of(1, 300), text_of(2, 300), text_of(3, 300), text_of(4, 300), text_of(5, 300)};
+  const std::vector<Text> texts{text_of(1, 300), text_of(2, 300), text_of(3, 300), text_of(4, 300),
+                                text_of(5, 300)};
   {
     Process first(server, {{}});
     for (const Text& text : texts) first.run(text);  // 18 blocks each, of 96
@@ -220,8 +221,9 @@ TEST(KeptCache, AtEveryEndTheNextProcessFindsTheSamePrefixes) {
     std::vector<CacheGroup> groups;
     int saved_states = 0;
   };
-  for (const auto& [groups, saved_states] : {Case{{{}}}, Case{{{}, {.window = 40}}}, Case{{{.window = 40}, {}}},
-                                             Case{{{.window = 24}}}, Case{{{}}, 10}, Case{{{.window = 2}}, 10}}) {
+  for (const auto& [groups, saved_states] :
+       {Case{{{}}}, Case{{{}, {.window = 40}}}, Case{{{.window = 40}, {}}}, Case{{{.window = 24}}},
+        Case{{{}}, 10}, Case{{{.window = 2}}, 10}}) {
     std::mt19937 random(static_cast<unsigned>(groups.size()));
     const SharedMemory server = SharedMemory::create_unsized().value();
     std::vector<Text> texts;

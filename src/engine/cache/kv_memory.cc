@@ -68,7 +68,8 @@ std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
 }
 
 void KvMemory::prefault() {
-  if (in_host_memory_ && !blocks_.empty()) prefault_ = std::make_unique<Prefault>(blocks_, segment_.fd() >= 0);
+  if (in_host_memory_ && !blocks_.empty())
+    prefault_ = std::make_unique<Prefault>(blocks_, segment_.fd() >= 0);
 }
 
 void KvMemory::used(std::int64_t block) const {
@@ -92,9 +93,11 @@ void KvMemory::release() {
   for (const Buffer* buffer : {&bytes_, &state_bytes_})
     if (buffer->bytes() > 0)
       CHECK(madvise(buffer->data(), buffer->bytes(), MADV_DONTNEED) == 0, "memory that is not page-aligned");
-  for (const std::span<std::byte> shared : {segment_.fd() >= 0 ? blocks_ : std::span<std::byte>(), kept_states_})
+  for (const std::span<std::byte> shared :
+       {segment_.fd() >= 0 ? blocks_ : std::span<std::byte>(), kept_states_})
     if (!shared.empty())
-      CHECK(madvise(shared.data(), shared.size(), MADV_REMOVE) == 0, "shared memory that cannot be given back");
+      CHECK(madvise(shared.data(), shared.size(), MADV_REMOVE) == 0,
+            "shared memory that cannot be given back");
   if (ahead) prefault();
 }
 
