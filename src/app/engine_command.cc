@@ -78,7 +78,8 @@ Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {
       load_engine(options, {.progress = [&](std::size_t done, std::size_t all) { host.loading(done, all); },
                             .vocabulary = vocabulary,
                             .after_step = [&] { host.flush(); },
-                            .rank_command = command_with(options, kRunRankFlag)});
+                            .rank_command = command_with(options, kRunRankFlag),
+                            .kept_memory = hello.keeps_cache ? remote::kKeptMemory : -1});
   if (!engine) {
     host.failed(engine.error());
     return {};

@@ -1,14 +1,20 @@
 #include "dist/shared_memory.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace octavo {
@@ -17,21 +23,103 @@ namespace {
 // The size is fixed, so that other processes can rely on it.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr std::string_view kLink = "/memfd:octavo";  // prefix of the descriptor's link in /proc
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr int kLockMs = 20, kLockMsMax = 5'000;
+
+// Maps the file at an address that huge pages can have. Returns MAP_FAILED after an error.
+void* map_aligned(int fd, std::size_t bytes) {
+  if (bytes < kHugePage) return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const std::size_t pages = (bytes + 4095) / 4096 * 4096;
+  void* all = mmap(nullptr, pages + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return all;
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(all) % kHugePage;
+  std::byte* const data = static_cast<std::byte*>(all) + before;
+  if (before > 0) munmap(all, before);
+  munmap(data + pages, kHugePage - before);
+  void* mapped = mmap(data, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (mapped == MAP_FAILED) munmap(data, pages);
+  return mapped;
+}
+
+Result<> set_size(int fd, std::size_t bytes) {
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+    return failure(ErrorCode::io, "cannot allocate {} bytes of shared memory: {}", bytes,
+                   std::strerror(errno));
+  fcntl(fd, F_ADD_SEALS, kSeals);
+  return {};
+}
+
+// A file system without space ends a process at its first use of a page, so the space is checked before.
+Result<> check_space(int fd, std::size_t bytes) {
+  struct statvfs system{};
+  if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return {};  // no limit
+  const std::size_t space = system.f_bavail * system.f_frsize;
+  if (space >= bytes) return {};
+  return failure(ErrorCode::resource_exhausted, "its file system has space for {} bytes, {} are needed",
+                 space, bytes);
+}
+
+Result<std::size_t> size_of(int fd) {
+  struct stat status{};
+  if (fstat(fd, &status) != 0)
+    return failure(ErrorCode::io, "shared memory, descriptor {}: {}", fd, std::strerror(errno));
+  return static_cast<std::size_t>(status.st_size);
+}
 
 }  // namespace
 
-Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
-  const int fd = memfd_create("octavo", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return failure(ErrorCode::io, "cannot create shared memory: {}", std::strerror(errno));
-  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
-    const int error = errno;
-    close(fd);
-    return failure(ErrorCode::io, "cannot allocate {} bytes of shared memory: {}", bytes,
-                   std::strerror(error));
-  }
-  fcntl(fd, F_ADD_SEALS, kSeals);
-  return open(fd);
+Result<SharedMemory> SharedMemory::create_unsized() {
+  SharedMemory memory;
+  memory.fd_ = memfd_create("octavo", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (memory.fd_ < 0) return failure(ErrorCode::io, "cannot create shared memory: {}", std::strerror(errno));
+  return memory;
 }
+
+Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
+  TRY(SharedMemory memory, create_unsized());
+  TRY_VOID(set_size(memory.fd_, bytes));
+  return open(std::exchange(memory.fd_, -1));
+}
+
+Result<SharedMemory> SharedMemory::open(int fd, std::size_t bytes) {
+  SharedMemory memory;
+  memory.fd_ = fd;
+  TRY(const std::size_t size, size_of(fd));
+  if (size != bytes) {
+    memory.clear();
+    TRY_VOID(check_space(fd, bytes));
+    TRY_VOID(set_size(fd, bytes));
+  }
+  return open(std::exchange(memory.fd_, -1));
+}
+
+Result<SharedMemory> SharedMemory::of_file(const std::string& path) {
+  SharedMemory memory;
+  memory.fd_ =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR);
+  if (memory.fd_ < 0) return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+  struct stat status{};
+  struct statfs system{};
+  if (fstat(memory.fd_, &status) != 0 || fstatfs(memory.fd_, &system) != 0)
+    return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode) || system.f_type != TMPFS_MAGIC)
+    return failure(ErrorCode::invalid_argument, "{} is no file in memory: use a path in /dev/shm", path);
+  if (status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return failure(
+        ErrorCode::invalid_argument,
+        "{} is accessible to other users: it contains prompts, so it needs this user and mode 0600", path);
+  // Children of a server that was killed end shortly after it.
+  for (int waited_ms = 0; flock(memory.fd_, LOCK_EX | LOCK_NB) != 0; waited_ms += kLockMs) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+    if (waited_ms >= kLockMsMax)
+      return failure(ErrorCode::unavailable, "{} is in use by another process: use another path", path);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLockMs));
+  }
+  return memory;
+}
+
+bool SharedMemory::clear() const { return ftruncate(fd_, 0) == 0; }
 
 Result<SharedMemory> SharedMemory::open_of(std::int64_t process, std::int64_t descriptor) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
@@ -52,11 +140,8 @@ Result<SharedMemory> SharedMemory::open_of(std::int64_t process, std::int64_t de
 Result<SharedMemory> SharedMemory::open(int fd) {
   SharedMemory memory;
   memory.fd_ = fd;
-  struct stat status{};
-  if (fstat(fd, &status) != 0)
-    return failure(ErrorCode::io, "shared memory, descriptor {}: {}", fd, std::strerror(errno));
-  const auto size = static_cast<std::size_t>(status.st_size);
-  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  TRY(const std::size_t size, size_of(fd));
+  void* data = map_aligned(fd, size);
   if (data == MAP_FAILED)
     return failure(ErrorCode::io, "{} bytes of shared memory: {}", size, std::strerror(errno));
   memory.bytes_ = {static_cast<std::byte*>(data), size};
@@ -65,6 +150,11 @@ Result<SharedMemory> SharedMemory::open(int fd) {
 
 // Kernels before 5.14 do not support MADV_POPULATE_WRITE; they allocate pages at the first use.
 void SharedMemory::populate() const { madvise(bytes_.data(), bytes_.size(), MADV_POPULATE_WRITE); }
+
+std::size_t SharedMemory::allocated(int fd) {
+  struct stat status{};
+  return fstat(fd, &status) == 0 ? static_cast<std::size_t>(status.st_blocks) * 512 : 0;
+}
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept { *this = std::move(other); }
 

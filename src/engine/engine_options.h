@@ -127,6 +127,10 @@ struct KvCacheOptions {
   int block_size = 16;
   bool sliding_window_groups = true;  // false: layers with a sliding window keep all tokens
   bool enable_prefix_caching = true;
+  bool survives_engine =
+      true;  // whether blocks of a killed engine process are used by the next one (KeptCache)
+  // File in memory for the blocks, which the next server uses, too; "": blocks end with the server.
+  std::string memory_file;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
   // Number of tokens between two saved states of recurrent layers in the prefix cache; a multiple of the
   // block size. nullopt: 256, or one block if blocks are larger.

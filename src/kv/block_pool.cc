@@ -63,18 +63,19 @@ BlockId BlockPool::allocate(int group) {
   CHECK(free_ > 0);
   const BlockId block = blocks_[at(total_)].newer;
   unlink(block);
-  if (observer_ && blocks_[at(block)].prefix != kEmptyPrefix) observer_->evicted(block);
+  if (blocks_[at(block)].prefix != kEmptyPrefix)
+    for (BlockObserver* observer : observers_) observer->evicted(block);
   forget(block);
   --free_;
   blocks_[at(block)].references = 1;
   blocks_[at(block)].group = group;
-  if (observer_) observer_->allocated(block);
+  for (BlockObserver* observer : observers_) observer->allocated(block);
   return block;
 }
 
 void BlockPool::acquire(BlockId block) {
   Block& b = blocks_[at(block)];
-  if (observer_) observer_->acquired(block);
+  for (BlockObserver* observer : observers_) observer->acquired(block);
   if (b.references++ > 0) {
     ++extra_references_[at(b.group)];
     return;
@@ -92,6 +93,7 @@ void BlockPool::release(BlockId block) {
     return;
   }
   ++free_;
+  for (BlockObserver* observer : observers_) observer->released(block);
   const BlockId seam = total_;
   if (b.prefix == kEmptyPrefix) {
     link_after(seam, block);
@@ -133,6 +135,18 @@ void BlockPool::remember(BlockId block, const BlockContent& content, PrefixId pr
   BlockId& first = buckets_[bucket(b.group, b.key)];
   b.next_in_bucket = first;
   first = block;
+  for (BlockObserver* observer : observers_) observer->remembered(block, content, prefix);
+}
+
+void BlockPool::restore(BlockId block, const BlockContent& content, PrefixId prefix) {
+  Block& b = blocks_[at(block)];
+  CHECK(b.references == 0 && b.prefix == kEmptyPrefix, "block {}: {} users, prefix {}", block, b.references,
+        b.prefix);
+  acquire(block);
+  b.group = content.group;
+  remember(block, content, prefix);
+  release(block);
+  last_prefix_ = std::max(last_prefix_, prefix);
 }
 
 void BlockPool::reset() {
@@ -140,7 +154,7 @@ void BlockPool::reset() {
   for (BlockId block = 0; block < total_; ++block) forget(block);
   log_ = log;
   if (log_) log_->write({.kind = KvEvent::Kind::cleared});
-  if (observer_) observer_->cleared();
+  for (BlockObserver* observer : observers_) observer->cleared();
 }
 
 // Returns true if another block of the group has the same key.

@@ -37,10 +37,12 @@ struct BlockContent {
 // Receives changes to blocks.
 class BlockObserver {
  public:
-  virtual void allocated(BlockId block) = 0;
-  virtual void acquired(BlockId block) = 0;  // the block has one more user
-  virtual void evicted(BlockId block) = 0;   // the content of the block is removed; allocated() follows
-  virtual void cleared() = 0;
+  virtual void allocated(BlockId) {}
+  virtual void acquired(BlockId) {}                                   // the block has one more user
+  virtual void released(BlockId) {}                                   // the block has no users any more
+  virtual void remembered(BlockId, const BlockContent&, PrefixId) {}  // see BlockPool::remember
+  virtual void evicted(BlockId) {}  // the content of the block is removed; allocated() follows
+  virtual void cleared() {}
 
  protected:
   ~BlockObserver() = default;
@@ -76,6 +78,10 @@ class BlockPool {
   // Sets the content of a block in use, so that find() returns it. Several blocks may have the same content.
   void remember(BlockId block, const BlockContent& content, PrefixId prefix);
 
+  // Gives a free block without content the content that it had in an earlier process. It becomes the most
+  // recently used block. Prefix ids of this process are higher than those of all restored blocks.
+  void restore(BlockId block, const BlockContent& content, PrefixId prefix);
+
   PrefixId new_prefix() { return ++last_prefix_; }
   PrefixId prefix(BlockId block) const { return blocks_[at(block)].prefix; }
   PrefixId parent(BlockId block) const { return blocks_[at(block)].parent; }
@@ -93,7 +99,7 @@ class BlockPool {
   void tell(KvEventLog& log) { log_ = &log; }
 
   // Notifies the observer from now on; it must outlive this object.
-  void observe(BlockObserver& observer) { observer_ = &observer; }
+  void observe(BlockObserver& observer) { observers_.push_back(&observer); }
 
   // If the log has lost events, logs all contents again as soon as the log has room.
   void tell_all();
@@ -135,7 +141,7 @@ class BlockPool {
   std::vector<BlockId> buckets_;       // first block of each bucket; size is a power of two
   std::vector<int> extra_references_;  // per group
   KvEventLog* log_ = nullptr;
-  BlockObserver* observer_ = nullptr;
+  std::vector<BlockObserver*> observers_;
 };
 
 }  // namespace octavo

@@ -34,11 +34,27 @@ int SavedStates::take() {
 void SavedStates::keep(int slot, PrefixId prefix) {
   give_back(slot);
   if (const int twin = find(prefix); twin != kNoState) return touch(twin);
-  touch(slot);
+  insert(slot, prefix);
+  if (observer_ != nullptr) observer_->state_kept(slot, prefix);
+}
+
+void SavedStates::restore(int slot, PrefixId prefix) {
+  CHECK(!at(slot).writing && at(slot).prefix == kEmptyPrefix && find(prefix) == kNoState,
+        "slot {} or prefix {} has a state", slot, prefix);
+  insert(slot, prefix);
+}
+
+void SavedStates::insert(int slot, PrefixId prefix) {
+  at(slot).used = ++now_;
   at(slot).prefix = prefix;
   int& first = buckets_[bucket(prefix)];
   at(slot).next_in_bucket = first;
   first = slot;
+}
+
+void SavedStates::touch(int slot) {
+  at(slot).used = ++now_;
+  if (observer_ != nullptr) observer_->state_used(slot);
 }
 
 void SavedStates::give_back(int slot) {
@@ -54,6 +70,7 @@ void SavedStates::unpin(int slot) {
 
 void SavedStates::forget(int slot) {
   if (at(slot).prefix == kEmptyPrefix) return;
+  if (observer_ != nullptr) observer_->state_removed(slot);
   int* link = &buckets_[bucket(at(slot).prefix)];
   while (*link != slot) link = &at(*link).next_in_bucket;
   *link = at(slot).next_in_bucket;

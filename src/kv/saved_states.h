@@ -13,10 +13,26 @@
 
 namespace octavo {
 
+// Receives changes to saved states.
+class StateObserver {
+ public:
+  virtual void state_kept(int slot, PrefixId prefix) = 0;  // see SavedStates::keep
+  virtual void state_used(int slot) = 0;
+  virtual void state_removed(int slot) = 0;  // before the slot is written again
+
+ protected:
+  ~StateObserver() = default;
+};
+
 class SavedStates {
  public:
   // Slots [first, first + count).
   SavedStates(int first, int count);
+
+  // Notifies the observer from now on; it must outlive this object.
+  void observe(StateObserver& observer) { observer_ = &observer; }
+  // Gives an empty slot the state that it had in an earlier process, as the most recently used one.
+  void restore(int slot, PrefixId prefix);
 
   int count() const { return static_cast<int>(states_.size()); }
   int writing() const {
@@ -28,7 +44,7 @@ class SavedStates {
   int find(PrefixId prefix) const;
 
   // Marks the state as recently used.
-  void touch(int slot) { at(slot).used = ++now_; }
+  void touch(int slot);
 
   // Adds a reader: the state stays in its slot until unpin() has been called once for each pin().
   void pin(int slot) { ++at(slot).pins; }
@@ -61,12 +77,14 @@ class SavedStates {
   const State& at(int slot) const { return states_[static_cast<std::size_t>(slot - first_)]; }
   std::size_t bucket(PrefixId prefix) const { return prefix & (buckets_.size() - 1); }
   void forget(int slot);
+  void insert(int slot, PrefixId prefix);
 
   int first_;
   int writing_ = 0;
   std::uint64_t now_ = 0;
   std::vector<State> states_;
   std::vector<int> buckets_;  // first slot of each bucket; size is a power of two
+  StateObserver* observer_ = nullptr;
 };
 
 }  // namespace octavo

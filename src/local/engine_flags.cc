@@ -181,6 +181,13 @@ constexpr EngineFlag kCache[] = {
      "Number of KV blocks, instead of a size in bytes", flag::count(1, 1 << 30)},
     {"--enable-prefix-caching", flag::to<&E::cache, &KvCacheOptions::enable_prefix_caching>,
      "Reuse the KV of common prefixes (default: on)"},
+    {"--kv-survives-engine", flag::to<&E::cache, &KvCacheOptions::survives_engine>,
+     "CPUs: keep the KV cache in memory of the server's process, so that an engine that is killed loses no "
+     "prefix (default: on)"},
+    {"--kv-memory-file", flag::to<&E::cache, &KvCacheOptions::memory_file>,
+     "CPUs: path in /dev/shm for the KV cache. The next server with this path, model and size of the cache "
+     "has "
+     "its prefixes at once. The file contains prompts"},
     {"--prefix-caching-hash-algo",
      flag::chosen<kHashes, &E::cache, &KvCacheOptions::prefix_hash>,
      "xxhash (keyed, fast; builtin is the same) or sha256; the forms with _cbor are the same",

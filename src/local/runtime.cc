@@ -179,10 +179,15 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
   return {};
 }
 
-remote::EngineProcessOptions process_options(std::vector<std::string> command, std::uint64_t seed,
+remote::EngineProcessOptions process_options(std::vector<std::string> command, const EngineOptions& engine,
                                              int index) {
   command.insert(command.end(), {kEngineIndexFlag, std::to_string(index)});
-  return {.command = std::move(command), .seed = seed};
+  std::string file = engine.cache.memory_file;
+  if (!file.empty() && index > 0) file += fmt::format(".{}", index);
+  return {.command = std::move(command),
+          .seed = engine.seed,
+          .keeps_cache = engine.cache.survives_engine || !file.empty(),
+          .kept_file = std::move(file)};
 }
 
 // Allows an engine process to restart with other weights. Excluded are ranks and engines on other hosts:
@@ -199,13 +204,30 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
 
 // Returns a function that starts a further engine. The engine uses any processors and the memory that
 // remains. The processors of earlier engines stay reserved.
-remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command, std::uint64_t seed) {
-  return [command, seed](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
-    remote::EngineProcessOptions one = process_options(command, seed, index);
+remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command,
+                                               const EngineOptions& engine) {
+  return [command, engine](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
+    remote::EngineProcessOptions one = process_options(command, engine, index);
     one.command.insert(one.command.end(),
                        {"--data-parallel-size", std::to_string(count), kProcessorsFlag, ""});
     return remote::EngineProcess::start(std::move(one));
   };
+}
+
+// Refuses options that need engines in separate processes.
+Result<> check_in_process(const RuntimeOptions& options) {
+  if (options.engines.elastic)
+    return invalid("enable_elastic_ep", "needs engines in separate processes: remove --no-engine-process");
+  if (!options.engine.cache.memory_file.empty())
+    return invalid("kv_memory_file", "needs an engine in a separate process: remove --no-engine-process");
+  if (options.engines.elsewhere > 0)
+    return field_failure("data_parallel_size_local", ErrorCode::unsupported,
+                         "must be --data-parallel-size where the engine has no separate process, got {}",
+                         options.engine.parallel.data_parallel_size);
+  if (const int all = options.engine.parallel.data_parallel_size; all > 1)
+    return field_failure("data_parallel_size", ErrorCode::unsupported,
+                         "must be 1 where the engine has no separate process, got {}", all);
+  return {};
 }
 
 Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options, const std::string& named,
@@ -239,7 +261,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       TRY(meeting, remote::EngineMeeting::open(std::move(place), std::move(elsewhere)));
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
-      remote::EngineProcessOptions one = process_options(command, options.engine.seed, index - first_here);
+      remote::EngineProcessOptions one = process_options(command, options.engine, index - first_here);
       one.program = options.engine_program;
       if (index == first_here) one.progress = progress;
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
@@ -253,19 +275,11 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     if (all_engines == 1 && !options.engines.elastic) return start(0, 1);
     TRY(auto all, remote::DataParallelClient::start(0, all_engines, start));
     remote::DataParallelClient::Start more;
-    if (options.engines.elastic) more = later_engine(command, options.engine.seed);
+    if (options.engines.elastic) more = later_engine(command, options.engine);
     return std::make_unique<remote::DataParallelClient>(std::move(all), options.engine.seed, std::move(more),
                                                         std::max(all_engines, options.engines.most));
   }
-  if (options.engines.elastic)
-    return invalid("enable_elastic_ep", "needs engines in separate processes: remove --no-engine-process");
-  if (options.engines.elsewhere > 0)
-    return field_failure("data_parallel_size_local", ErrorCode::unsupported,
-                         "must be --data-parallel-size where the engine has no separate process, got {}",
-                         options.engine.parallel.data_parallel_size);
-  if (const int all = options.engine.parallel.data_parallel_size; all > 1)
-    return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 where the engine has no separate process, got {}", all);
+  TRY_VOID(check_in_process(options));
   const auto load = [engine = options.engine, title, &tokenizer,
                      eos_ids]() -> Result<std::unique_ptr<EngineClient>> {
     ProgressBar bar(title, "GB", 1e9);

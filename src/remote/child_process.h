@@ -15,6 +15,8 @@ namespace octavo::remote {
 
 // Descriptor of the child's end of the socket.
 inline constexpr int kChildSocket = 3;
+// Descriptor of the memory of an EngineProcess that outlives the child.
+inline constexpr int kKeptMemory = kChildSocket + 1;
 
 class ChildProcess {
  public:

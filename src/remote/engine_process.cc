@@ -24,6 +24,7 @@ EngineProcess::EngineProcess(EngineProcessOptions options)
 
 Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options) {
   std::unique_ptr<EngineProcess> process(new EngineProcess(std::move(options)));
+  if (process->options_.keeps_cache && !process->options_.meeting) TRY_VOID(process->open_kept());
   auto started = process->started_.get_future();
   process->thread_ = std::thread([p = process.get()] {
     shorten_slice();

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "dist/shared_memory.h"
 #include "remote/adapter_ledger.h"
 #include "remote/child_process.h"
 #include "remote/engine_meeting.h"
@@ -46,6 +47,8 @@ struct EngineProcessOptions {
   // Age in ms, or the first output token, after which a death was not caused by the engine's start. After
   // this age, a death is also less likely to be caused by a request that the engine got at its start.
   int young_ms = 10'000;
+  bool keeps_cache = false;       // whether the KV blocks of a killed engine are kept for the next one
+  std::string kept_file{};        // file in memory for these blocks; "": anonymous memory
   bool on_several_hosts = false;  // whether ranks run on several hosts, so that requests are rejected during
                                   // a restart
   // called with (bytes read, total bytes) during the first load
@@ -141,6 +144,8 @@ class EngineProcess final : public EngineClient {
   EngineEvent refuse_requests();
 
   Result<ChildProcess> begin_process();
+  Result<> open_kept();
+  void clear_kept();
   Result<ChildProcess> meet_process();
   Result<> receive();
   std::optional<EngineEvent> end_due();
@@ -175,6 +180,7 @@ class EngineProcess final : public EngineClient {
   // Used only by the thread.
   EngineState state_;
   ChildProcess child_;
+  SharedMemory kept_;            // KV blocks that outlive the process; without descriptor: none
   bool start_reported_ = false;  // true: started_ has its value
   RestartPolicy restarts_;
   UnfinishedRequests requests_;

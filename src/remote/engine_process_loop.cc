@@ -36,6 +36,11 @@ EngineEvent EngineProcess::run_process() {
   const Result<EngineEvent> event = serve_process();
   const std::string fate = child_.kill();
   const bool falls_asleep = event && std::holds_alternative<event::FellAsleep>(*event);
+  // A sleep frees the memory, and with new weights its content is useless. If the engine died while it
+  // loaded, and gave no reason, the memory may be the cause: it is too large, or its content cannot be read.
+  const auto* begun = std::get_if<state::Loading>(&state_);
+  if (event ? !std::holds_alternative<event::StopRequested>(*event) : begun != nullptr && !begun->error)
+    clear_kept();
   {
     const std::lock_guard lock(mutex_);
     shared_.pid = -1;
@@ -63,7 +68,7 @@ Result<EngineEvent> EngineProcess::serve_process() {
     const std::lock_guard lock(mutex_);
     shared_.pid = child_.pid();
   }
-  append_frame(child_.socket.out, Hello{.num_blocks = info_.num_blocks});
+  append_frame(child_.socket.out, Hello{.num_blocks = info_.num_blocks, .keeps_cache = kept_.fd() >= 0});
   for (;;) {
     if (!child_.socket.flush()) return failure(ErrorCode::internal, "");
     pollfd fds[] = {{child_.socket.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}};
@@ -89,7 +94,24 @@ Result<ChildProcess> EngineProcess::begin_process() {
     weights = shared_.weights.path();
   }
   if (!weights.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights));
-  return ChildProcess::start(command, options_.program);
+  if (!options_.keeps_cache) return ChildProcess::start(command, options_.program);
+  if (kept_.fd() < 0) TRY_VOID(open_kept());
+  static_assert(kKeptMemory == kChildSocket + 1);
+  const int shared[] = {kept_.fd()};
+  return ChildProcess::start(command, options_.program, shared);
+}
+
+Result<> EngineProcess::open_kept() {
+  auto opened =
+      options_.kept_file.empty() ? SharedMemory::create_unsized() : SharedMemory::of_file(options_.kept_file);
+  if (!opened) return field_failure("kv_memory_file", opened.error().code, "{}", opened.error().message);
+  kept_ = *std::move(opened);
+  return {};
+}
+
+// The file stays open, because its lock belongs to this server.
+void EngineProcess::clear_kept() {
+  if (options_.kept_file.empty() || !kept_.clear()) kept_ = SharedMemory();
 }
 
 // Only for an engine on another host: waits until it connects. Requests that wait for longer than

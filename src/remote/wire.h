@@ -29,6 +29,7 @@ struct Hello {
   std::uint64_t version = wire_version();
   int num_blocks = 0;  // number of KV blocks that the engine had before its death; 0: the engine starts for
                        // the first time
+  bool keeps_cache = false;  // whether the engine has the descriptor kKeptMemory
 };
 struct Submit {
   RequestId id = 0;  // client's id of the request, which outputs contain

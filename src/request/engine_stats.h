@@ -184,6 +184,13 @@ struct TokenStats {
   std::int64_t generation = 0;
 };
 
+// KV blocks that engines have from earlier ones (--kv-survives-engine). Counters since the memory of the KV
+// cache was last empty.
+struct KeptBlockStats {
+  std::int64_t kept = 0;       // number of blocks whose content was complete and intact
+  std::int64_t discarded = 0;  // number of blocks whose content was incomplete or damaged
+};
+
 struct PrefixCacheStats {
   std::int64_t queries = 0;  // counter: number of tokens looked up
   std::int64_t hits = 0;     // counter: number of these tokens that were found
@@ -215,6 +222,7 @@ struct EngineStats {
   // Counters since the start.
   TokenStats tokens{};
   PrefixCacheStats prefix_cache{};
+  KeptBlockStats kept_blocks{};
   std::int64_t preemptions = 0;
   DraftStats drafts{};
   GrammarStats grammars{};

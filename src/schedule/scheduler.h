@@ -98,6 +98,16 @@ class Scheduler {
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
+  // Observes the saved states; without such states, does nothing.
+  void observe(StateObserver& observer) {
+    if (cache_.saved_states) cache_.saved_states->observe(observer);
+  }
+  // Restore contents of an earlier process, before the first sequence: BlockPool::restore,
+  // SavedStates::restore.
+  void restore(BlockId block, const BlockContent& content, PrefixId prefix) {
+    cache_.pool.restore(block, content, prefix);
+  }
+  void restore_state(int slot, PrefixId prefix) { cache_.saved_states->restore(slot, prefix); }
 
   // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, it adds empty blocks, and an
   // empty state if the tokens after the last block need one; the caller fills them before publish(). extras:

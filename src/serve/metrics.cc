@@ -219,6 +219,10 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   write_prompt_sources(engines, out);
   write_cached_sources(engines, out);
   write_media_cache(engines, out);
+  out.counter("kv_kept_blocks", "KV blocks that an engine has from an earlier one, which ended.", engines,
+              member_path<&Stats::kept_blocks, &KeptBlockStats::kept>);
+  out.counter("kv_kept_discarded_blocks", "KV blocks of an earlier engine that were incomplete or damaged.",
+              engines, member_path<&Stats::kept_blocks, &KeptBlockStats::discarded>);
   out.counter("generation_tokens", "Tokens generated.", engines,
               member_path<&Stats::tokens, &TokenStats::generation>);
   out.histogram("iteration_tokens_total",

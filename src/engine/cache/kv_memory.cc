@@ -19,14 +19,21 @@ Error no_room(std::size_t bytes, const Error& error) {
 }  // namespace
 
 Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
-                                    std::int64_t slots, bool shared) {
+                                    std::int64_t slots, bool shared, KeptBlocks kept) {
   KvMemory memory;
   memory.exchange_ = kv_exchange(backend.name);
   memory.in_host_memory_ = backend.device->shares_host_memory();
   memory.pieces_ = PieceLayout::of(layout);
   memory.block_bytes_ = static_cast<std::size_t>(layout.block_bytes(backend.ops));
   const std::size_t bytes = memory.block_bytes_ * static_cast<std::size_t>(blocks);
-  if (shared && bytes > 0) {
+  const auto state_bytes = static_cast<std::size_t>(slots * layout.state_bytes());
+  const bool is_kept = !kept.memory.bytes().empty();
+  if (is_kept) {
+    CHECK(kept.bytes.size() >= bytes && kept.states.size() >= state_bytes, "{} and {} bytes for {} and {}",
+          kept.bytes.size(), kept.states.size(), bytes, state_bytes);
+    memory.blocks_ = kept.bytes.first(bytes);
+    memory.segment_ = std::move(kept.memory);
+  } else if (shared && bytes > 0) {
     auto created = SharedMemory::create(bytes);
     if (!created) return std::unexpected(no_room(bytes, created.error()));
     memory.segment_ = *std::move(created);
@@ -43,7 +50,12 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
     for (const PieceLayout::Group& group : memory.pieces_.groups)
       memory.runs_.push_back(memory.runs_of(group));
   if (layout.state_floats == 0) return memory;
-  TRY(memory.state_bytes_, backend.device->allocate(static_cast<std::size_t>(slots * layout.state_bytes())));
+  if (is_kept) {
+    memory.kept_states_ = kept.states.first(state_bytes);
+    memory.states_ = View::of(memory.kept_states_.data(), DType::f32, {slots, layout.state_floats});
+    return memory;
+  }
+  TRY(memory.state_bytes_, backend.device->allocate(state_bytes));
   memory.states_ = memory.state_bytes_.view(DType::f32, {slots, layout.state_floats});
   return memory;
 }
@@ -72,7 +84,8 @@ std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
 }
 
 void KvMemory::prefault() {
-  if (in_host_memory_ && !blocks_.empty()) prefault_ = std::make_unique<Prefault>(blocks_);
+  if (in_host_memory_ && !blocks_.empty())
+    prefault_ = std::make_unique<Prefault>(blocks_, segment_.fd() >= 0);
 }
 
 void KvMemory::used(std::int64_t block) const {
@@ -96,8 +109,11 @@ void KvMemory::release() {
   for (const Buffer* buffer : {&bytes_, &state_bytes_})
     if (buffer->bytes() > 0)
       CHECK(madvise(buffer->data(), buffer->bytes(), MADV_DONTNEED) == 0, "memory that is not page-aligned");
-  if (const std::span<std::byte> shared = segment_.bytes(); !shared.empty())
-    CHECK(madvise(shared.data(), shared.size(), MADV_REMOVE) == 0, "shared memory that cannot be given back");
+  for (const std::span<std::byte> shared :
+       {segment_.fd() >= 0 ? blocks_ : std::span<std::byte>(), kept_states_})
+    if (!shared.empty())
+      CHECK(madvise(shared.data(), shared.size(), MADV_REMOVE) == 0,
+            "shared memory that cannot be given back");
   if (ahead) prefault();
 }
 

@@ -18,12 +18,19 @@
 
 namespace octavo {
 
+// Memory of blocks and states that outlives the process (KeptCache).
+struct KeptBlocks {
+  SharedMemory memory{};
+  std::span<std::byte> bytes{};   // part of the memory with the blocks
+  std::span<std::byte> states{};  // part with the slots of recurrent states
+};
+
 class KvMemory {
  public:
   // Allocates `blocks` blocks and `slots` states. shared: whether other processes may open the memory of the
-  // blocks. Returns an error if memory does not suffice.
+  // blocks. kept: memory for blocks and states, if it is mapped. Returns an error if memory does not suffice.
   static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
-                                   std::int64_t slots, bool shared = false);
+                                   std::int64_t slots, bool shared = false, KeptBlocks kept = {});
 
   std::span<const KvLayer> layers() const { return layers_; }  // KV cache of each layer of the model
 
@@ -61,8 +68,8 @@ class KvMemory {
   std::span<std::byte> state_piece(KvPlace place) const;
 
   Buffer bytes_, state_bytes_;
-  SharedMemory segment_;  // replaces bytes_ for shared blocks
-  std::span<std::byte> blocks_;
+  SharedMemory segment_;  // replaces bytes_ for shared and for kept blocks
+  std::span<std::byte> blocks_, kept_states_;
   std::size_t block_bytes_ = 0;  // size of a block; equal in all groups
   View states_;
   std::vector<KvLayer> layers_;

@@ -1,5 +1,7 @@
 #include "engine/cache/prefault.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "base/priority.h"
@@ -8,7 +10,13 @@ namespace octavo {
 namespace {
 
 constexpr std::size_t kPage = 4096, kLeast = std::size_t{16} << 20, kMost = std::size_t{256} << 20;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kStopping = ~std::size_t{0};
+#ifdef MADV_COLLAPSE
+constexpr int kCollapse = MADV_COLLAPSE;
+#else
+constexpr int kCollapse = 25;  // Linux 6.1
+#endif
 
 // Touches a page without changing its content, even if another thread writes this byte at the same time.
 [[gnu::no_sanitize("thread")]] void touch(std::byte& page) {
@@ -17,7 +25,8 @@ constexpr std::size_t kStopping = ~std::size_t{0};
 
 }  // namespace
 
-Prefault::Prefault(std::span<std::byte> memory) : memory_(memory), thread_([this] { run(); }) {}
+Prefault::Prefault(std::span<std::byte> memory, bool shared)
+    : memory_(memory), shared_(shared), thread_([this] { run(); }) {}
 
 Prefault::~Prefault() {
   stopping_ = true;
@@ -33,15 +42,27 @@ void Prefault::used(std::size_t end) {
   if (before < end) used_.notify_one();
 }
 
+// Makes a huge page of the range. Older kernels refuse, and the range has small pages. An empty range cannot
+// become a huge page, so its first page is touched.
+void Prefault::join_pages(std::size_t begin) {
+  if (begin % kHugePage != 0 || begin + kHugePage > memory_.size()) return;
+  touch(memory_[begin]);
+  madvise(memory_.data() + begin, kHugePage, kCollapse);
+}
+
 void Prefault::run() {
   lower_priority(kPrepares);
+  if (shared_) madvise(memory_.data(), memory_.size(), MADV_HUGEPAGE);
   for (std::size_t known = 0, touched = 0;;) {
     used_.wait(known);
     if (stopping_) return;
     known = used_;
     const std::size_t end = std::min(memory_.size(), known + std::clamp(known, kLeast, kMost));
-    for (touched = std::max(touched, known); touched < end && !stopping_; touched += kPage)
+    if (!shared_) touched = std::max(touched, known);
+    for (; touched < end && !stopping_; touched += kPage) {
+      if (shared_) join_pages(touched);
       touch(memory_[touched]);
+    }
   }
 }
 

@@ -14,8 +14,10 @@ namespace octavo {
 
 class Prefault {
  public:
-  // memory: is used from its first byte on; must outlive this object.
-  explicit Prefault(std::span<std::byte> memory);
+  // memory: is used from its first byte on; must outlive this object. shared: whether the memory is a mapped
+  // file. By default, Linux gives such memory no huge pages, so the thread requests them for each range, also
+  // for ranges that are in use.
+  explicit Prefault(std::span<std::byte> memory, bool shared = false);
   ~Prefault();
 
   // Reports that the first `end` bytes are in use. Any thread; cheap if it was reported before.
@@ -23,8 +25,10 @@ class Prefault {
 
  private:
   void run();
+  void join_pages(std::size_t begin);
 
   std::span<std::byte> memory_;
+  const bool shared_;
   std::atomic<std::size_t> used_ = 0;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;

@@ -14,9 +14,9 @@ constexpr std::size_t kPage = 4096, kMiB = 1 << 20;
 
 class Untouched {
  public:
-  explicit Untouched(std::size_t size)
-      : memory_(static_cast<std::byte*>(
-                    mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+  explicit Untouched(std::size_t size, bool shared = false)
+      : memory_(static_cast<std::byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                             (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0)),
                 size) {}
   ~Untouched() { munmap(memory_.data(), memory_.size()); }
 
@@ -47,16 +47,19 @@ TEST(Prefault, TouchesAsMuchAgainAsIsUsed) {
   prefault.used(96 * kMiB);
 }
 
+// Pages of shared memory that are in use become parts of huge pages.
 TEST(Prefault, WhatIsWrittenMeanwhileStays) {
-  const Untouched memory(64 * kMiB);
-  {
-    Prefault prefault(memory.all());
-    for (std::size_t end = kPage; end <= 64 * kMiB; end += kPage) {
-      prefault.used(end);
-      std::ranges::fill(memory.all().subspan(end - kPage, kPage), std::byte{7});
+  for (const bool shared : {false, true}) {
+    const Untouched memory(64 * kMiB, shared);
+    {
+      Prefault prefault(memory.all(), shared);
+      for (std::size_t end = kPage; end <= 64 * kMiB; end += kPage) {
+        prefault.used(end);
+        std::ranges::fill(memory.all().subspan(end - kPage, kPage), std::byte{7});
+      }
     }
+    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(memory.all(), std::byte{7})), 64 * kMiB);
   }
-  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(memory.all(), std::byte{7})), 64 * kMiB);
 }
 
 }  // namespace

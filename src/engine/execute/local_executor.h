@@ -62,9 +62,10 @@ class LocalExecutor final : public Executor, public BlockExchange {
   // the size of recordings. Returns an error if memory does not suffice, or if a step fails.
   Result<> rehearse();
   // Called once on all ranks, before the first step. sources: number of slots for sounds or prompts, only for
-  // models with cross attention. Returns an error if memory does not suffice, and the errors of
-  // ExpertBalancer.
-  Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources = 0);
+  // models with cross attention. kept: memory for the blocks (KeptCache); empty: it is allocated. Returns an
+  // error if memory does not suffice, and the errors of ExpertBalancer.
+  Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources = 0,
+                          KeptBlocks kept = {});
 
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }

@@ -80,7 +80,8 @@ Result<> LocalExecutor::allocate() {
 }
 
 // Padding tokens write their keys and values to a separate block that queries do not read.
-Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources) {
+Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources,
+                                       KeptBlocks kept) {
   blocks_ = blocks;
   if (options_.expert_balancing.enabled) {
     const RankGroups& ranks = *options_.ranks;
@@ -89,7 +90,7 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
   }
   if (media_) TRY_VOID(media_->allocate_sources(sources));
   TRY(cache_, KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1),
-                                 state_slots, options_.shared_cache));
+                                 state_slots, options_.shared_cache, std::move(kept)));
   cache_.prefault();
   return {};
 }

@@ -11,6 +11,7 @@
 #include "engine/load/describe_model.h"
 #include "engine/load/engine_plan.h"
 #include "engine/load/free_tokens.h"
+#include "engine/load/load_kept.h"
 #include "engine/load/load_model.h"
 #include "engine/load/load_simulated.h"
 #include "engine/load/model_figures.h"
@@ -69,7 +70,7 @@ Result<std::optional<LoadedDraft>> load_draft_of(const std::shared_ptr<Backend>&
 }
 
 Result<MemoryFigures> measure_memory(const EngineOptions& options, LoadedModel& loaded,
-                                     const std::optional<LoadedDraft>& draft) {
+                                     const std::optional<LoadedDraft>& draft, const KeptPlan& kept) {
   LocalExecutor& executor = *loaded.executor;
   const Device& device = executor.device();
   // A pooling model has a small cache or none, so an estimate of later allocations suffices.
@@ -81,6 +82,7 @@ Result<MemoryFigures> measure_memory(const EngineOptions& options, LoadedModel& 
       .source_bytes = executor.source_bytes(),
       .draft_block_bytes = draft ? draft->block_bytes : 0,
       .steps_in_flight = std::max(executor.steps_in_flight(), options.parallel.pipeline_parallel_size)};
+  memory.memory.available += kept.occupied_bytes();
   memory.memory.reserved = executor.later_bytes() + (draft ? draft->later_bytes() : 0);
   if (options.speculation) {
     const SchedulerOptions step = plan_step(loaded.figures, options);
@@ -144,20 +146,25 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());
   LoadedModel& loaded = *loaded_or_not;
   TRY(std::optional<LoadedDraft> draft, load_draft_of(backend, options, loaded));
-  TRY(const MemoryFigures memory, measure_memory(options, loaded, draft));
-  TRY(SchedulerOptions scheduler, plan_engine(loaded.figures, memory, options));
+  const KeptPlan kept_plan(hooks.kept_memory, options, loaded, *backend);
+  TRY(const MemoryFigures memory, measure_memory(options, loaded, draft, kept_plan));
+  EngineOptions sized = options;
+  if (!options.cache.num_blocks && options.cache.memory_bytes == 0)
+    sized.cache.num_blocks = kept_plan.num_blocks();
+  TRY(SchedulerOptions scheduler, plan_engine(loaded.figures, memory, sized));
   EngineInfo info = describe(options, loaded, memory, draft, scheduler);
 
   info.device = device_name(*backend);
   const LocalExecutor& local = *loaded.executor;
   const WorkFigures work = work_figures(options, loaded);
+  TRY(KeptCache::Opened kept, kept_plan.open(scheduler, state_slots(scheduler)));
   std::unique_ptr<Executor> whole;
   if (ranks) {
     TRY(whole, RankedExecutor::create(std::move(ranks), std::move(loaded.executor), scheduler.num_blocks,
                                       state_slots(scheduler), loaded.rank_caches));
   } else {
     TRY_VOID(loaded.executor->allocate_cache(scheduler.num_blocks, state_slots(scheduler),
-                                             scheduler.max_num_seqs));
+                                             scheduler.max_num_seqs, std::move(kept.blocks)));
     whole = std::move(loaded.executor);
   }
   EngineParts parts{.executor = std::move(whole),
@@ -168,7 +175,9 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_residency_sample = options.metrics.kv_cache ? options.metrics.kv_cache_sample : 0,
                     .work_figures = work,
                     .report_work = options.metrics.work,
-                    .kv_transfer = options.kv_transfer};
+                    .kv_transfer = options.kv_transfer,
+                    .kept = std::move(kept.cache),
+                    .threads = options.device.threads};
   if (options.speculation)
     TRY_VOID(add_proposer(backend, options, local, std::move(draft), scheduler, parts));
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));

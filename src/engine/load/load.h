@@ -26,6 +26,8 @@ struct LoadHooks {
   // Command of a process that calls run_rank(); the rank's number is appended. Empty: only one rank is
   // possible.
   std::vector<std::string> rank_command{};
+  // Descriptor of memory that outlives this process (KeptCache), which load_engine() takes over; -1: none.
+  int kept_memory = -1;
 
   MakeVocabulary make_vocabulary(int vocab_size) const {
     if (!vocabulary) return {};

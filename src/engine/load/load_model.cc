@@ -49,14 +49,20 @@ Result<> check_cross(const EngineOptions& options, const Model& model) {
 constexpr int kCacheVersion = 1;
 
 // Returns the identity of the keys and values: models with equal fingerprints compute equal keys and values
-// for the same tokens. It covers max_model_len, because some RoPE scalings depend on it (model/rope.h).
-Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
-  TRY(const std::string files, model_fingerprint(options.model.dir, options.model.weights_dir));
+// for the same tokens. It covers max_model_len, because some RoPE scalings depend on it (model/rope.h). read:
+// model_fingerprint or sampled_fingerprint.
+Result<Hash128> content_of(const EngineOptions& options, const Model& model,
+                           Result<std::string> (*read)(const std::string&, const std::string&)) {
+  TRY(const std::string files, read(options.model.dir, options.model.weights_dir));
   std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
                                  options.model.quantization, options.model.hf_overrides);
   for (const RopeSpec& rope : model.spec.ropes)
     text += fmt::format("|{}", fmt::join(rope_frequencies(rope, model.max_model_len), ","));
-  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
+  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
+}
+
+Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
+  TRY(const Hash128 hash, content_of(options, model, model_fingerprint));
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
@@ -250,6 +256,10 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   if (heads.one_with_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
+  }
+  // The server chose the files, and only a change of them between two starts must be found: samples suffice.
+  if (hooks.kept_memory >= 0) {
+    TRY(loaded.content, content_of(options, *model, sampled_fingerprint));
   }
   if (options.kv_transfer.enabled) {
     if (is_rank_0) {  // rank 0 determines the block format

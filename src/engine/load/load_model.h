@@ -17,6 +17,7 @@ namespace octavo {
 struct LoadedModel {
   std::unique_ptr<LocalExecutor> executor;
   ModelPlanFigures figures;
+  Hash128 content = {};  // identity of the keys and values; only with LoadHooks::kept_memory
   std::optional<Drafter> drafter = {};
   std::optional<RankCaches> rank_caches = {};  // caches of the ranks, if blocks may be exported
 };

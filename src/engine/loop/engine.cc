@@ -31,8 +31,11 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
     log_info("KV cache events: {} {}", events->bound() ? "listens at" : "connects to", events->endpoint());
   }
   const KvTransferOptions transfer = parts.kv_transfer;
+  const int threads = parts.threads;
   std::unique_ptr<Engine> engine(
       new Engine(std::move(scheduler), std::move(events), std::move(info), std::move(parts)));
+  if (engine->observers_.kept)
+    engine->steps_.forget_blocks(engine->observers_.kept->restore(*engine->scheduler_, threads));
   if (transfer.enabled) TRY_VOID(engine->start_transfers(transfer));
   if (LockStep* lock = engine->executor_->lock_step()) {
     TRY(engine->engines_watch_,
@@ -50,7 +53,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
       after_step_(std::move(parts.after_step)),
       executor_(std::move(parts.executor)),
       proposer_(std::move(parts.proposer)),
-      observers_{.events = std::move(events), .residency = {}},
+      observers_{.events = std::move(events), .residency = {}, .kept = std::move(parts.kept)},
       scheduler_(std::move(scheduler)),
       inbox_(scheduler_->options().max_sequences),
       grammars_(
@@ -432,6 +435,7 @@ void Engine::publish_stats(bool healthy) {
   stats_.preemptions = s.preemptions;
   stats_.prefix_cache.queries = s.prefix_queries;
   stats_.prefix_cache.hits = s.prefix_hits;
+  if (observers_.kept) stats_.kept_blocks = observers_.kept->stats();
   stats_.requests.bytes = s.sequence_bytes;
   stats_.tokens.prompt = answers_.counters().prompt_tokens;
   stats_.tokens.prompt_cached = answers_.counters().prompt_tokens_cached;

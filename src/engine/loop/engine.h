@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "engine/cache/kept_cache.h"
 #include "engine/cache/kv_residency.h"
 #include "engine/cache/kv_transfers.h"
 #include "engine/execute/executor.h"
@@ -43,6 +44,8 @@ struct EngineParts {
   WorkFigures work_figures{};          // work of the model; 0: unknown, so that only tokens have a cost
   bool report_work = false;            // whether WorkStats has estimates
   KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks
+  std::unique_ptr<KeptCache> kept{};          // blocks that outlive the process; its memory is the executor's
+  int threads = 1;                            // number of threads that verify kept blocks
 };
 
 class Engine final : public EngineClient {
@@ -113,6 +116,7 @@ class Engine final : public EngineClient {
   struct {
     std::unique_ptr<KvEventPublisher> events;  // null if events are disabled
     std::optional<KvResidency> residency;      // nullopt if residency is not measured
+    std::unique_ptr<KeptCache> kept;           // null if blocks do not outlive the process
   } observers_;
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;

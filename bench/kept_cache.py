@@ -1,0 +1,137 @@
+"""What a KV cache that outlives the engine is worth, and what it costs.
+
+    python kept_cache.py [--server PROGRAM] [--shape demo | 1b] [--rounds 5] [--sessions 4] [--context 7900] [--only kill | cost]
+
+kill  four sessions of 7,900 tokens; the engine is killed in the middle of a stream, and a session's next turn is sent at once. Time to its first
+      token, in ms: without a kill; after a kill, with and without --kv-survives-engine; of a prompt of one token after a kill, which is the
+      load of the model and one step. The tokens that the next turn computes, and whether its tokens are those without a kill
+cost  tokens per second of streams and of prompts, with the flag as a share of those without, in turns
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import tempfile
+import threading
+import time
+
+from kv_tiers import longer_demo, random_1b
+from server import PROGRAM, Server
+
+
+def some_tokens(seed, count):
+    draw = random.Random(seed)
+    return [draw.randrange(4, 4000) for _ in range(count)]
+
+
+def turn(server, prompt, tokens=8):
+    """Returns (seconds to the first token, token ids, cached tokens)."""
+    body = dict(prompt=prompt, max_tokens=tokens, temperature=0, ignore_eos=True, stream=True, return_token_ids=True,
+                stream_options={"include_usage": True})
+    began, first, ids, cached = time.perf_counter(), None, [], 0
+    with server.post("/v1/completions", body) as response:
+        for line in response:
+            if not line.startswith(b"data: {"):
+                continue
+            event = json.loads(line[6:])
+            assert "error" not in event, event
+            if event["choices"] and event["choices"][0]["token_ids"]:
+                first = first or time.perf_counter() - began
+                ids += event["choices"][0]["token_ids"]
+            if event.get("usage"):
+                cached = (event["usage"]["prompt_tokens_details"] or {"cached_tokens": 0})["cached_tokens"]
+    return first, ids, cached
+
+
+def kill_within_a_stream(server):
+    """Kills the engine after some tokens of a stream, which continues in a thread."""
+    pieces = server.stream(prompt="once upon a time", max_tokens=64)
+    for _ in range(20):
+        next(pieces)
+    os.kill(server.processes()[1], signal.SIGKILL)
+    threading.Thread(target=lambda: list(pieces)).start()
+
+
+def measure_kills(program, model, options):
+    flags = [model, "--served-model-name=demo", "--enable-prompt-tokens-details", "--kv-cache-memory-bytes", options.cache_bytes]
+    times = {"no kill": [], "killed, kept": [], "killed, not kept": [], "killed, one token": []}
+    computed, differences, noted = [], 0, ""
+    with Server(program, *flags) as server, Server(program, *flags, "--no-kv-survives-engine") as plain:
+        texts = []
+        for i in range(options.sessions):
+            prompt = some_tokens(i, options.context)
+            texts.append(prompt + turn(server, prompt)[1])
+            turn(plain, prompt)
+        for number in range(options.rounds):
+            text = texts[number % len(texts)] + some_tokens(100 + number, 20)
+            first, expected, _ = turn(server, text)
+            times["no kill"].append(first)
+            text = texts[number % len(texts)] + some_tokens(200 + number, 20)
+            _, expected, _ = turn(plain, text)
+            kill_within_a_stream(server)
+            first, ids, cached = turn(server, text)
+            times["killed, kept"].append(first)
+            computed.append(len(text) - cached)
+            differences += ids != expected
+            kill_within_a_stream(plain)
+            times["killed, not kept"].append(turn(plain, text)[0])
+            kill_within_a_stream(server)
+            times["killed, one token"].append(turn(server, [5], 1)[0])
+        noted = f"{server.metric('vllm:kv_kept_blocks_total'):.0f} blocks kept, {server.metric('vllm:kv_kept_discarded_blocks_total'):.0f} discarded"
+    for name, values in times.items():
+        print(f"{name:<20} median {statistics.median(values) * 1e3:8.0f} ms, {min(values) * 1e3:.0f} to {max(values) * 1e3:.0f}", flush=True)
+    print(f"tokens computed by a next turn after a kill: {min(computed)} to {max(computed)}; {differences} of {options.rounds} differ; {noted}")
+
+
+def rates(server, number):
+    """Returns tokens per second of wall clock and per second of the engine's processors: of 8 streams, and of 8 new prompts."""
+    found = []
+    for prompt, tokens in ((100, 128), (1500, 1)):
+        began, busy = time.perf_counter(), server.engine_seconds()
+        threads = [threading.Thread(target=turn, args=(server, some_tokens(1000 * number + i, prompt), tokens)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        all_tokens = 8 * (tokens if tokens > 1 else prompt)
+        found += [all_tokens / (time.perf_counter() - began), all_tokens / (server.engine_seconds() - busy)]
+    return found
+
+
+def measure_cost(program, model, options):
+    flags = [model, "--served-model-name=demo", "--enable-prompt-tokens-details", "--kv-cache-memory-bytes", options.cache_bytes]
+    shares = []
+    with Server(program, *flags) as kept, Server(program, *flags, "--no-kv-survives-engine") as plain:
+        rates(kept, 0), rates(plain, 0)
+        for number in range(1, 2 * options.rounds + 1):
+            with_it, without = rates(kept, number), rates(plain, number)
+            shares.append([a / b for a, b in zip(with_it, without)])
+    names = ("streams, wall clock", "streams, processor", "prompts, wall clock", "prompts, processor")
+    for name, values in zip(names, zip(*shares)):
+        print(f"{name:<20} median {statistics.median(values):.3f}, {min(values):.3f} to {max(values):.3f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", type=pathlib.Path, default=PROGRAM)
+    parser.add_argument("--shape", choices=["demo", "1b"], default="demo")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sessions", type=int, default=4)
+    parser.add_argument("--context", type=int, default=7900)
+    parser.add_argument("--cache-bytes", type=int, default=1 << 30)
+    parser.add_argument("--only", choices=["kill", "cost"])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        model = {"demo": longer_demo, "1b": random_1b}[options.shape](pathlib.Path(folder) / "model")
+        if options.only != "cost":
+            measure_kills(options.server, model, options)
+        if options.only != "kill":
+            measure_cost(options.server, model, options)
+
+
+if __name__ == "__main__":
+    main()
