@@ -88,11 +88,9 @@ class Conversation {
 };
 
 constexpr std::string_view kHelp =
-    "/reset         forget the conversation\n"
-    "/system TEXT   forget it and start again with this system prompt\n"
-    "/help          this list\n"
-    "/quit          leave, as Ctrl-D does\n"
-    "Ctrl-C ends an answer. A message that begins with a slash: put a space before it.\n";
+    "/reset         start a new conversation\n/system TEXT   start a new conversation with this system "
+    "prompt\n/help          show this list\n/quit          exit, as Ctrl-D does\nCtrl-C stops an answer. "
+    "If a message begins with a slash, put a space before the slash.\n";
 
 // Runs a slash command. Returns false to end the program.
 bool obey(std::string_view line, Conversation& conversation) {
@@ -107,7 +105,7 @@ bool obey(std::string_view line, Conversation& conversation) {
   } else if (command == "/help") {
     fmt::print("{}", kHelp);
   } else {
-    fmt::print(stderr, "there is no command {}; /help lists them\n", command);
+    fmt::print(stderr, "the command {} does not exist; /help lists all commands\n", command);
   }
   std::fflush(stdout);
   return true;
@@ -121,8 +119,7 @@ bool take_message(const std::string& message, Conversation& conversation, Outcom
   if (asked) return true;
   outcome.report(asked.error());
   if (conversation.questions() > 0 && asked.error().code == ErrorCode::invalid_argument)
-    fmt::print(stderr,
-               "The conversation is as it was before. If it has grown too long: /reset starts a new one.\n");
+    fmt::print(stderr, "The conversation has not changed. If it is too long, /reset starts a new one.\n");
   return true;
 }
 
@@ -157,7 +154,7 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
   Conversation conversation(*backend, c);
   if (!c.quick.empty()) return conversation.ask(c.quick);
   if (isatty(STDIN_FILENO) == 1)
-    fmt::print("{}. /help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves.\n", backend->name());
+    fmt::print("{}. /help lists the commands, Ctrl-C stops an answer, Ctrl-D exits.\n", backend->name());
   read_messages(conversation, outcome);
   return {};
 }
@@ -165,16 +162,21 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
 }  // namespace
 
 void add_chat(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand("chat", "Talk to a model in the terminal, here or at a server");
+  CLI::App* command = program.add_subcommand("chat",
+                                             "Chat with a model in the terminal; the model runs "
+                                             "here or on a server");
   auto options = std::make_shared<ChatCommand>();
   add_engine_flags(*command, options->runtime.engine);
   add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
   command->add_option("--system,--system-prompt", options->system, "System prompt");
-  command->add_option("-q,--quick", options->quick, "Ask this one question and exit");
+  command->add_option("-q,--quick", options->quick,
+                      "Question to answer before the program exits, instead "
+                      "of a conversation");
   command->add_option(
       "--url", options->url,
-      "Server to talk to, HOST:PORT or http(s)://HOST:PORT, instead of an engine in this process");
+      "Server that runs the model, as HOST:PORT or http(s)://HOST:PORT; without it the model runs in this "
+      "process");
   command->add_option("--api-key", options->api_key, "API key to send to the server")
       ->envname("OCTAVO_API_KEY");
   outcome.runs(*command, options, [&outcome](ChatCommand& c) { return chat(c, outcome); });

@@ -121,7 +121,7 @@ std::string ShortHelpFormatter::make_help(const CLI::App* app, std::string name,
                                return !option->get_group().empty() && option->nonpositional();
                              })
                               .size();
-  return text + fmt::format("\nAll {} flags: octavo {} --help-all\n", all, app->get_name());
+  return text + fmt::format("\nTo print all {} flags: octavo {} --help-all\n", all, app->get_name());
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

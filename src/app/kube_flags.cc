@@ -10,7 +10,7 @@ namespace {
 constexpr FlagRow<std::string> kApiFlag[] = {
     {"--kube-api", flag::to<>,
      "URL of the Kubernetes API server, such as http://127.0.0.1:8001 of kubectl proxy (default: the "
-     "cluster of this pod, with its service account)"},
+     "cluster in which this pod runs, with the pod's service account)"},
 };
 
 }  // namespace

@@ -50,22 +50,22 @@ std::string metrics_page() {
   info.max_loras = 1;
   return fmt::format(
       "# Metrics\n\n"
-      "`octavo serve --list-metrics` prints this page. Each program answers `GET /metrics` in Prometheus' "
-      "text format.\n\n"
+      "`octavo serve --list-metrics` prints this page. Each program returns its metrics at `GET /metrics`, in "
+      "Prometheus' text format.\n\n"
       "## octavo serve\n\n"
-      "vLLM's names. Every `vllm:` series has the labels `model_name` and `engine`; its counters begin at 0 "
-      "with the engine's process. `http_` series have `handler` (the route), `method` and `status` (as "
-      "`2xx`); probes and `/metrics` are not counted.\n\n"
+      "The names are those of vLLM. Every `vllm:` series has the labels `model_name` and `engine`; its counters "
+      "start at 0 when the engine's process starts. `http_` series have the labels `handler` (the route), "
+      "`method` and `status` (for example `2xx`); they do not count probes and `/metrics`.\n\n"
       "{}\n"
       "## octavo route\n\n"
-      "SGLang's names where it has them. Beside these, gauges of each worker: `smg_worker_requests_active`, "
-      "`smg_worker_health`, `smg_worker_cb_state`, `octavo_route_worker_waiting`, "
-      "`octavo_route_worker_kv_usage`; and of each tenant of `--tenants`: the counter "
-      "`octavo_route_tenant_requests_total` by `outcome`, the gauge "
+      "The names are those of SGLang's router if it has the metric. In addition to the table, each worker has "
+      "the gauges `smg_worker_requests_active`, `smg_worker_health`, `smg_worker_cb_state`, "
+      "`octavo_route_worker_waiting` and `octavo_route_worker_kv_usage`. Each tenant of `--tenants` has the "
+      "counter `octavo_route_tenant_requests_total` (with the label `outcome`) and the gauge "
       "`octavo_route_tenant_requests_active`.\n\n"
       "{}\n"
       "## octavo pick\n\n"
-      "llm-d's names.\n\n"
+      "The names are those of llm-d.\n\n"
       "{}",
       table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics() +
             record_metrics()),

@@ -184,7 +184,8 @@ Result<> replay_here(ReplayCommand& c, RecordReader reader) {
              counts.all_impossible());
   for (const auto& [reason, count] : counts.impossible) fmt::print("  {}: {}\n", count, reason);
   if (counts.different > 0)
-    return failure(ErrorCode::internal, "{} requests have other answers than recorded", counts.different);
+    return failure(ErrorCode::internal, "{} requests have other answers than in the records",
+                   counts.different);
   return {};
 }
 
@@ -197,7 +198,11 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
   std::vector<Arrival> arrivals;
   while (auto line = reader.next()) {
     TRY(const Record record, std::move(line->record));
-    if (!record.request) return invalid("log", "{}: has only hashes (--record-hashes-only)", line->place);
+    if (!record.request)
+      return invalid("log",
+                     "{}: has only hashes (recorded with --record-hashes-only), "
+                     "so it cannot be replayed",
+                     line->place);
     const std::int64_t tokens = record.answers.empty() ? 0 : record.answers.front().count;
     arrivals.push_back({record.arrived_us,
                         {.ids = record.request->prompt,
@@ -205,7 +210,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
                          .input_tokens = static_cast<int>(record.prompt_tokens),
                          .output_tokens = static_cast<int>(std::max<std::int64_t>(tokens, 1))}});
   }
-  if (arrivals.empty()) return invalid("log", "{} has no records", c.path);
+  if (arrivals.empty()) return invalid("log", "{} contains no records", c.path);
   // records are in the order in which requests have ended
   std::ranges::stable_sort(arrivals, {}, &Arrival::at_us);
   std::vector<traffic::Prompt> prompts;
@@ -237,15 +242,19 @@ Result<> replay(ReplayCommand& c) {
 
 void add_replay(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
-      "replay", "Compute the requests of `octavo serve --record` again, and compare the answers");
+      "replay", "Compute recorded requests (`octavo serve --record`) again and compare the answers");
   auto options = std::make_shared<ReplayCommand>();
-  command->add_option("log", options->path, "Folder of records, or one of its files")->required();
+  command->add_option("log", options->path, "Folder with records, or one file of it")->required();
   command
       ->add_option(
           "--url", options->url,
-          "Server that gets the recorded prompts at their times, instead: measures it, compares nothing")
+          "URL of a server that gets the recorded prompts at the recorded times; its speed is measured, "
+          "and answers are not compared")
       ->group("Load");
-  command->add_option("--speed", options->speed, "With --url: how much faster than recorded")
+  command
+      ->add_option("--speed", options->speed,
+                   "With --url: factor by which the prompts are sent faster "
+                   "than recorded")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str()
       ->group("Load");

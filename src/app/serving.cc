@@ -64,7 +64,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   // With a shared port, another server may answer: listen only after the model is loaded.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
-    log_info("listening on {}; 503 until the model is loaded", serving.server->address());
+    log_info("listening on {}; requests get 503 until the model is loaded", serving.server->address());
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
