@@ -130,7 +130,7 @@ Result<Content> read_content(Fields& message, const RequestRules& rules, MediaLi
       parts.push_back(json::object{{"type", "text"}, {"text", part}});
       continue;
     }
-    if (!part.is_object()) return invalid(part_name, "must be an object or a text");
+    if (!part.is_object()) return invalid(part_name, "must be an object or a string");
     Fields fields(part.get_object(), part_name + ".");
     TRY_VOID(read_part(fields, rules, media, parts, read.thoughts));
   }
@@ -187,14 +187,15 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   TRY(auto read, read_content(fields, rules, media));
   auto& [content, thoughts] = read;
   if (!thoughts.empty() && role != "assistant")
-    return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
+    return invalid(name + ".content", "parts of type thinking are allowed only in messages of the "
+                                      "assistant");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
     // Content may be missing: this server's replies that end within thoughts have none, and tools may have no
     // result. vLLM accepts this, too.
     const bool given = value.get_object().contains("content");
     if (given && role != "assistant" && role != "tool")
-      return invalid(name + ".content", "may only be null in messages of assistant and tool");
+      return invalid(name + ".content", "can be null only in messages of assistant and tool");
     content = "";
   }
 
@@ -225,7 +226,7 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
   if (given->size() > kMessagesMax)
-    return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
+    return invalid("messages", "must have at most {} messages, got {}", kMessagesMax, given->size());
   json::array messages;
   for (std::size_t i = 0; i < given->size(); ++i) {
     TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, prompt.media));
@@ -239,7 +240,7 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
 Result<std::string> read_tool_definitions(Fields& fields) {
   TRY(const json::array* tools, fields.array("tools"));
   if (!tools || tools->empty()) return "";
-  if (tools->size() > kToolsMax) return invalid("tools", "at most {}, got {}", kToolsMax, tools->size());
+  if (tools->size() > kToolsMax) return invalid("tools", "must have at most {} tools, got {}", kToolsMax, tools->size());
   json::array shown;
   for (std::size_t i = 0; i < tools->size(); ++i) {
     const std::string name = fmt::format("tools[{}]", i);
@@ -384,11 +385,11 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
   if (!prompt.chat_template.empty() && !rules.trust_chat_templates)
     return invalid(
         "chat_template",
-        "a request's template is refused unless the server runs with --trust-request-chat-template");
+        "needs a server with --trust-request-chat-template");
   TRY_VOID(read_messages(fields, rules, prompt));
   TRY(const json::object* processor, fields.object("mm_processor_kwargs"));
   if (processor && !processor->empty() && rules.images_max + rules.videos_max == 0)
-    return invalid("mm_processor_kwargs", "is about images, and this model takes none");
+    return invalid("mm_processor_kwargs", "needs a model for images, and this model accepts none");
   if (processor) prompt.processor = *processor;
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));

@@ -11,7 +11,7 @@ Result<> batches(const ServicePtr& service, const ExchangePtr& exchange) {
     return {};
   }
   const Error none{ErrorCode::not_found,
-                   "this server keeps no files and no batches: start it with --batch-dir FOLDER",
+                   "files and batches need a server with --batch-dir FOLDER",
                    {}};
   const bool anthropic = exchange->request().path.find("/v1/messages/") != std::string::npos;
   exchange->respond(anthropic ? anthropic::error_response(none) : openai::error_response(none));

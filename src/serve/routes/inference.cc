@@ -43,7 +43,7 @@ Result<json::object> as_completion(const json::object& body) {
     for (const auto& [key, value] : *sampling) {
       const std::string_view name = key;
       if (std::ranges::find(kOfCompletions, name) != kOfCompletions.end())
-        return invalid(fmt::format("sampling_params.{}", name), "is no sampling parameter");
+        return invalid(fmt::format("sampling_params.{}", name), "is not a sampling parameter");
       if (std::ranges::find(kOfText, name) == kOfText.end()) out[key] = value;
     }
   for (const std::string_view name : kOfRequest)
@@ -77,7 +77,8 @@ json::object generation_body(const json::object& asked, const GenerationPlan& pl
 Result<> render(Service& service, http::Exchange& exchange, const json::object& body,
                 openai::ChatRequest request) {
   if (!request.prompt.media.empty())
-    return invalid("messages", "images and sound cannot be rendered here: send them to /v1/chat/completions");
+    return invalid("messages", "this route cannot render images and sound: send them to "
+                               "/v1/chat/completions");
   TRY(const GenerationPlan plan, prepare_chat(service, std::move(request)));
   exchange.respond({.body = json::serialize(generation_body(body, plan, 0))});
   return {};

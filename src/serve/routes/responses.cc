@@ -100,7 +100,7 @@ Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange
   if (methods.empty() || (path.action.empty() && request.method == "POST"))
     return failure(
         ErrorCode::not_found,
-        "there is no route {}; a stored response has /v1/responses/ID, /v1/responses/ID/cancel and "
+        "the route {} does not exist; a stored response has /v1/responses/ID, /v1/responses/ID/cancel and "
         "/v1/responses/ID/input_items",
         quoted_text(request.path.substr(0, 100)));
   if (path.action.empty() && reads) return respond_stored(*service, *exchange, path.id);
