@@ -6,7 +6,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::string_view kOneCluster =
-    "a picker has one pool: run one for each cluster, and let the gateway split traffic between them";
+    "a picker has only one pool: run one picker for each cluster, and let the gateway split the traffic";
 
 constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"decision-tree-filter",
@@ -14,7 +14,7 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
      "max-score-picker"},
     {"disaggregatedset-rollout-pod-extractor", "use label-selector-filter with the label of the revision"},
     {"disaggregatedset-rollout-screener", "use label-selector-filter with the label of the revision"},
-    {"k8s-notification-source", "pods, pools and objectives are watched without it: remove it"},
+    {"k8s-notification-source", "the picker always watches pods, pools and objectives: remove the plugin"},
     {"least-kv-cache-filter", "use kv-cache-utilization-scorer"},
     {"least-queue-filter", "use queue-scorer"},
     {"lora-affinity-filter", "use lora-affinity-scorer"},

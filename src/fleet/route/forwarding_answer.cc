@@ -49,7 +49,7 @@ void Forwarding::start_stream(Attempt& attempt) {
 void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   balancer_.grow(attempt.choice.booking, 1);
   note_usage(attempt, piece);
-  if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
+  if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "the answer itself reports an error", ""});
 }
 
 // Returns the id of the response or conversation that the answer creates; "" if it creates none.
@@ -87,12 +87,13 @@ void Forwarding::refuse_for_now(int status, const std::string& message) {
 
 void Forwarding::break_off() {
   if (in_.past_own_deadline()) return refuse_late();
-  refuse(502, "the replica failed in the middle of its answer, and no other one can continue it");
+  refuse(502, "the replica failed in the middle of its answer, and no other replica can continue the "
+              "answer: send the request again");
 }
 
 void Forwarding::refuse_late() {
   if (!in_.past_own_deadline()) return refuse(504, "the request took longer than --request-timeout-secs");
-  refuse(503, fmt::format("timeout: its {} s are over", in_.route().timeout_s), "timeout");
+  refuse(503, fmt::format("timeout: the time limit of {} s is over", in_.route().timeout_s), "timeout");
 }
 
 void Forwarding::finish() {
