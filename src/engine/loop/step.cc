@@ -226,7 +226,8 @@ void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
   if (finish(owner.sequence))
     answers_.fail(
         owner.answer,
-        {ErrorCode::internal, "no token could be chosen: the logits are not numbers, or all are banned", {}},
+        {ErrorCode::internal, "no token could be chosen, because the logits are not finite or all tokens "
+                              "are banned", {}},
         now_us);
 }
 
