@@ -81,17 +81,15 @@ constexpr AutoscalerFlag kLoadFlags[] = {
      flag::range(0.001, 1e9),
      {.no_default = true}},
     {"--slo", flag::to<&AutoscalerFlags::slo>,
-     "Maximum times of a good request in milliseconds: ttft:2000 tpot:50. While they are exceeded, "
-     "replicas are added"},
+     "Maximum times of a good request in milliseconds: ttft:2000 tpot:50. While they are exceeded, replicas "
+     "are added"},
     {"--share", flag::to<&AutoscalerFlags::share>, "Minimum fraction of requests within the SLO",
      flag::range(0.01, 1.0)},
     {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>,
      "Minimum number of replicas. With 0, all replicas stop without requests, and one starts for the first "
      "request that waits in a router's queue (--queue-size)",
      flag::range(0, kReplicasMost)},
-    {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>,
-     "Maximum number of "
-     "replicas",
+    {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "Maximum number of replicas",
      flag::range(1, kReplicasMost)},
     {"--window", flag::to<&AutoscalerFlags::window>, "Time between two predictions of the load"},
     {"--interval", flag::to<&AutoscalerFlags::interval>, "Time between two reads of the replicas' metrics"},

@@ -248,10 +248,9 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
 
 Result<> bench_step(BenchCommand& c) {
   if (c.shape.output_len < 2)
-    return invalid(
-        "output-len",
-        "must be at least 2: the step of the prompt makes the first token, and only the later tokens "
-        "measure decoding");
+    return invalid("output-len",
+                   "must be at least 2: the step of the prompt makes the first token, and only the later "
+                   "tokens measure decoding");
   EngineOptions& options = c.runtime.engine;
   TRY_VOID(find_models(options, c.runtime.hub));
   options.schedule.max_num_seqs = std::max(options.schedule.max_num_seqs, std::ranges::max(c.batch_sizes));
@@ -288,9 +287,7 @@ using BenchFlag = FlagRow<BenchCommand>;
 
 constexpr BenchFlag kBenchFlags[] = {
     {"--input-len", flag::to<&BenchCommand::shape, &BatchShape::input_len>,
-     "Number of prompt tokens per "
-     "request",
-     flag::range(1, 1 << 20)},
+     "Number of prompt tokens per request", flag::range(1, 1 << 20)},
     {"--output-len", flag::to<&BenchCommand::shape, &BatchShape::output_len>,
      "Number of output tokens per request; replaces the lengths in the data set's file",
      flag::range(1, 1 << 20)},
@@ -303,15 +300,14 @@ constexpr BenchFlag kLatencyFlags[] = {
     {"--batch-size", flag::to<&BenchCommand::batch_size>, "Number of requests in a batch",
      flag::range(1, 4096)},
     {"--num-iters-warmup", flag::to<&BenchCommand::warmup_iterations>,
-     "Number of batches before the "
-     "measurement begins",
-     flag::range(0, 1 << 20)},
+     "Number of batches before the measurement begins", flag::range(0, 1 << 20)},
     {"--num-iters", flag::to<&BenchCommand::iterations>, "Number of batches to measure",
      flag::range(1, 1 << 20)},
 };
 
 constexpr FlagRow<traffic::DatasetOptions> kThroughputFlags[] = {
-    {"--num-prompts", flag::to<&traffic::DatasetOptions::num_prompts>, "Number of requests", flag::range(1, 1 << 20)},
+    {"--num-prompts", flag::to<&traffic::DatasetOptions::num_prompts>, "Number of requests",
+     flag::range(1, 1 << 20)},
     {"--dataset-name", flag::to<&traffic::DatasetOptions::name>,
      "Data set of the prompts; random makes prompts of --input-len and answers of --output-len tokens",
      OneOf{"random|prefix_repetition|sharegpt|sonnet|custom|hf"}},
@@ -325,9 +321,7 @@ constexpr FlagRow<traffic::DatasetOptions> kThroughputFlags[] = {
 
 constexpr BenchFlag kStepFlags[] = {
     {"--batch-size", flag::to<&BenchCommand::batch_sizes>,
-     "Number of requests in a batch; several numbers "
-     "measure each",
-     flag::range(1, 4096)},
+     "Number of requests in a batch; several numbers measure each", flag::range(1, 4096)},
     {"--rounds", flag::to<&BenchCommand::rounds>, "Number of batches to measure", flag::range(1, 1 << 20)},
 };
 

@@ -56,10 +56,9 @@ Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& liste
   if (!c.tokenizer.empty()) return c.tokenizer;
   for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
     if (std::error_code ignored; !path.empty() && std::filesystem::exists(path, ignored)) return path;
-  return invalid(
-      "tokenizer",
-      "must be given (the model's folder or GGUF file), because the server's list of models does not "
-      "contain a path");
+  return invalid("tokenizer",
+                 "must be given (the model's folder or GGUF file), because the server's list of models does "
+                 "not contain a path");
 }
 
 Result<json::object> extra_fields(const LoadFlags& c) {
@@ -89,27 +88,19 @@ Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& token
 
 void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--backend", c.backend,
-                 "API of the server: vllm and openai send completions, openai-chat "
-                 "sends chats")
+                 "API of the server: vllm and openai send completions, openai-chat sends chats")
       ->check(CLI::IsMember({"vllm", "openai", "openai-chat"}))
       ->capture_default_str();
   app.add_option("--base-url", c.base_url,
-                 "URL of the server, as http://HOST:PORT; replaces --host and "
-                 "--port");
+                 "URL of the server, as http://HOST:PORT; replaces --host and --port");
   app.add_option("--host", c.host, "Host of the server")->capture_default_str();
   app.add_option("--port", c.port, "Port of the server")->capture_default_str();
-  app.add_option("--endpoint", c.endpoint,
-                 "Path for the requests (default: /v1/completions or "
-                 "/v1/chat/completions, as --backend says)");
+  app.add_option("--endpoint", c.endpoint, "Path of the requests (default: the one of --backend)");
   app.add_option("--model", c.model,
-                 "Name or path of the model (default: the first model that the server "
-                 "lists)");
+                 "Name or path of the model (default: the first model that the server lists)");
   app.add_option("--served-model-name", c.served_model_name,
-                 "Name of the model in requests, if --model is "
-                 "a path");
-  app.add_option("--tokenizer", c.tokenizer,
-                 "Folder or GGUF file with the tokenizer (default: the "
-                 "model's)");
+                 "Name of the model in requests, if --model is a path");
+  app.add_option("--tokenizer", c.tokenizer, "Folder or GGUF file with the tokenizer (default: the model's)");
   app.add_option("--ready-check-timeout-sec", c.ready_check_timeout_s,
                  "Maximum number of seconds to wait until the server is ready")
       ->check(CLI::Range(0, 86'400))
@@ -123,53 +114,43 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,
-                 "File with the data set sharegpt (JSON), sonnet (text) or custom (JSON lines with the "
-                 "field \"prompt\")");
+                 "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
   app.add_option("--seed", d.seed, "Seed of the prompts and the arrival times")->capture_default_str();
   tokens("--random-input-len", d.random_input_len, 1, "For random: number of prompt tokens");
   tokens("--random-output-len", d.random_output_len, 1, "For random: number of output tokens");
   app.add_option("--random-range-ratio", d.random_range_ratio,
-                 "For random: maximum relative deviation of "
-                 "both lengths, from 0 to below 1")
+                 "For random: maximum relative deviation of both lengths, from 0 to below 1")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
   tokens("--random-prefix-len", d.random_prefix_len, 0,
-         "For random: number of tokens that all prompts have in common, in addition to --random-input-len");
+         "For random: tokens common to all prompts, added to --random-input-len");
   tokens("--prefix-repetition-num-prefixes", d.prefixes, 1,
-         "For prefix_repetition: number of different "
-         "prefixes");
+         "For prefix_repetition: number of different prefixes");
   tokens("--prefix-repetition-prefix-len", d.prefix_len, 1,
-         "For prefix_repetition: number of tokens in a "
-         "prefix");
+         "For prefix_repetition: number of tokens in a prefix");
   tokens("--prefix-repetition-suffix-len", d.suffix_len, 1,
-         "For prefix_repetition: number of prompt "
-         "tokens after the prefix");
+         "For prefix_repetition: prompt tokens after the prefix");
   tokens("--prefix-repetition-output-len", d.prefix_output_len, 1,
-         "For prefix_repetition: number of "
-         "output tokens");
+         "For prefix_repetition: number of output tokens");
   tokens("--sonnet-input-len", d.sonnet_input_len, 1, "For sonnet: number of prompt tokens");
   tokens("--sonnet-prefix-len", d.sonnet_prefix_len, 0,
-         "For sonnet: number of tokens that all prompts "
-         "have in common, as a part of --sonnet-input-len");
+         "For sonnet: tokens common to all prompts, part of --sonnet-input-len");
   tokens("--sonnet-output-len", d.sonnet_output_len, 1, "For sonnet: number of output tokens");
   tokens("--sharegpt-output-len", d.sharegpt_output_len, 0,
          "For sharegpt: number of output tokens; 0: the length of the answer in the file");
   tokens("--custom-output-len", d.custom_output_len, 1, "For custom: number of output tokens");
 
   app.add_option("--burstiness", c.burstiness,
-                 "Shape of the gamma distribution of arrivals. 1: Poisson "
-                 "arrivals; below 1: more bursts; above 1: more even")
+                 "Shape of the gamma distribution of arrivals. 1: Poisson arrivals; below 1: more bursts; "
+                 "above 1: more even")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
-  app.add_option("--max-concurrency", c.max_concurrency,
-                 "Maximum number of requests in flight; 0: no "
-                 "limit")
+  app.add_option("--max-concurrency", c.max_concurrency, "Maximum number of requests in flight; 0: no limit")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 
   app.add_flag("--ignore-eos", c.ignore_eos,
-               "Ignore end tokens, so that each answer has the requested "
-               "number of tokens");
+               "Ignore end tokens, so that each answer has the requested number of tokens");
   app.add_option("--temperature", c.temperature, "Temperature of each request (default: the server's)");
   app.add_option("--top-p", c.top_p, "top_p of each request (default: the server's)");
   app.add_option("--top-k", c.top_k, "top_k of each request (default: the server's)");

@@ -139,8 +139,8 @@ Result<> bench_ops(const OpsCommand& command) {
     for (const auto part : kOpCaseParts) TRY_VOID(part(backend, shapes, visitor));
   if (measured == 0)
     return invalid("filter",
-                   "must name a part of an operator's line, but no line contains '{}'; without "
-                   "--filter, all operators are measured",
+                   "must name a part of an operator's line, but no line contains '{}'; without --filter, all "
+                   "operators are measured",
                    fmt::join(command.filter, "' and '"));
   if (command.json)
     fmt::print("{}\n", boost::json::serialize(boost::json::object{{"device", backend.device->name()},
@@ -156,17 +156,16 @@ Result<> bench_ops(const OpsCommand& command) {
 
 void add_bench_ops(CLI::App& bench, Outcome& outcome) {
   auto options = std::make_shared<OpsCommand>();
-  CLI::App* ops = bench.add_subcommand(
-      "ops",
-      "Measure the time of every operator, as a percentage of the machine's memory bandwidth or "
-      "peak arithmetic");
+  CLI::App* ops = bench.add_subcommand("ops",
+                                       "Measure the time of every operator, as a percentage of the machine's "
+                                       "memory bandwidth or peak arithmetic");
   ops->add_option("--device", options->device, "Device to measure: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  ops->add_option("--cpu-threads", options->threads,
-                  "Number of compute threads; 0: one for each processor that this process may use. With 1, "
-                  "processor time is measured instead of elapsed time, because other programs disturb it "
-                  "less")
+  ops->add_option(
+         "--cpu-threads", options->threads,
+         "Number of compute threads; 0: one for each processor that this process may use. With 1, processor "
+         "time is measured instead of elapsed time, because other programs disturb it less")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   ops->add_option("--isa", options->isa,

@@ -89,8 +89,7 @@ Result<traffic::ArrivalOptions> arrivals_of(const ServeCommand& c) {
     if (c.request_rate != "inf") return invalid("ramp-up-strategy", "cannot be combined with --request-rate");
     if (arrivals.ramp_up_start <= 0 || arrivals.ramp_up_end <= 0)
       return invalid("ramp-up-strategy",
-                     "needs --ramp-up-start-rps and --ramp-up-end-rps; both must be "
-                     "above 0");
+                     "needs --ramp-up-start-rps and --ramp-up-end-rps; both must be above 0");
   } else if (c.request_rate != "inf") {
     TRY(arrivals.request_rate, number("request-rate", c.request_rate));
     if (!(arrivals.request_rate > 0)) return invalid("request-rate", "{} must be above 0", c.request_rate);
@@ -251,9 +250,9 @@ void add_flags(CLI::App& app, ServeCommand& c) {
       ->capture_default_str();
   app.add_option("--metric-percentiles", c.metric_percentiles, "Comma-separated percentiles to print")
       ->capture_default_str();
-  app.add_option("--goodput", c.goodput,
-                 "Limits in milliseconds below which an answer counts for goodput: "
-                 "ttft:200 tpot:50 e2el:5000");
+  app.add_option(
+      "--goodput", c.goodput,
+      "Limits in milliseconds below which an answer counts for goodput: ttft:200 tpot:50 e2el:5000");
   app.add_option("--metadata", c.metadata, "KEY=VALUE to add to the result");
   app.add_flag("--save-result", c.save_result, "Write the result as JSON to a file");
   app.add_flag("--save-detailed", c.save_detailed,
@@ -261,8 +260,7 @@ void add_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--append-result", c.append_result, "Append to the file instead of replacing it");
   app.add_option("--result-dir", c.result_dir, "Folder of the result's file")->capture_default_str();
   app.add_option("--result-filename", c.result_filename,
-                 "Name of the result's file (default: backend, "
-                 "rate, model and date)");
+                 "Name of the result's file (default: backend, rate, model and date)");
 }
 
 }  // namespace

@@ -89,37 +89,28 @@ using SweepFlag = FlagRow<SweepCommand>;
 
 constexpr SweepFlag kSweepFlags[] = {
     {"--slo", flag::to<&SweepCommand::slo>,
-     "Maximum times of a good request in milliseconds: ttft:500 "
-     "tpot:50 e2el:5000"},
+     "Maximum times of a good request in milliseconds: ttft:500 tpot:50 e2el:5000"},
     {"--share", flag::to<&SweepCommand::share>, "Minimum fraction of requests within the SLO",
      flag::range(0.01, 1.0)},
-    {"--first-rate", flag::to<&SweepCommand::first_rate>,
-     "First request rate to try, in requests per "
-     "second",
+    {"--first-rate", flag::to<&SweepCommand::first_rate>, "First request rate to try, in requests per second",
      flag::range(0.001, 1e5)},
     {"--precision", flag::to<&SweepCommand::precision>,
-     "Precision of the result as a fraction of the "
-     "rate; the search ends at this precision",
+     "Precision of the result as a fraction of the rate; the search ends at this precision",
      flag::range(0.01, 1.0)},
     {"--request-rates", flag::to<&SweepCommand::rates>, "Request rates to measure, instead of a search",
      flag::range(0.001, 1e5)},
     {"--seconds", flag::to<&SweepCommand::seconds>,
-     "Seconds of load at each rate; at least 20 requests "
-     "are sent",
-     flag::range(1, 86'400)},
+     "Seconds of load at each rate; at least 20 requests are sent", flag::range(1, 86'400)},
     {"--output-json", flag::to<&SweepCommand::output_json>,
-     "File to which the figures of all rates are "
-     "written as JSON"},
+     "File to which the figures of all rates are written as JSON"},
     {"--plot", flag::to<&SweepCommand::plot>, "File for a chart of all rates (SVG)"},
 };
 
 }  // namespace
 
 void add_bench_sweep(CLI::App& bench, Outcome& outcome) {
-  CLI::App* sweep =
-      bench.add_subcommand("sweep",
-                           "Find the highest request rate that a running server can serve within "
-                           "an SLO");
+  CLI::App* sweep = bench.add_subcommand(
+      "sweep", "Find the highest request rate that a running server can serve within an SLO");
   auto c = std::make_shared<SweepCommand>();
   add_load_flags(*sweep, *c);
   add_flags(*sweep, *c, "Options", kSweepFlags);

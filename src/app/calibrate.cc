@@ -119,8 +119,7 @@ Result<> run_calibrate(CalibrateCommand& c) {
   const EngineInfo info = engine->info();
   if (info.tasks.default_task != Task::generate)
     return invalid("model",
-                   "is a pooling model, but only generative models can be calibrated: give "
-                   "another model");
+                   "is a pooling model, but only generative models can be calibrated: give another model");
   const std::vector<Cell> cells = cells_of(c.engine, info);
   if (cells.empty())
     return invalid("max-model-len", "is too small for a prompt of {} tokens: increase it", kContexts[0]);
@@ -152,12 +151,8 @@ Result<> run_calibrate(CalibrateCommand& c) {
 
 constexpr FlagRow<CalibrateCommand> kCalibrateFlags[] = {
     {"--rounds", flag::to<&CalibrateCommand::rounds>,
-     "Number of runs of each type of step; the median "
-     "counts",
-     flag::range(1, 1000)},
-    {"--output-json", flag::to<&CalibrateCommand::output_json>,
-     "File to which the coefficients are "
-     "written"},
+     "Number of runs of each type of step; the median counts", flag::range(1, 1000)},
+    {"--output-json", flag::to<&CalibrateCommand::output_json>, "File to which the coefficients are written"},
 };
 
 }  // namespace
@@ -165,8 +160,7 @@ constexpr FlagRow<CalibrateCommand> kCalibrateFlags[] = {
 void add_calibrate(CLI::App& simulate, Outcome& outcome) {
   CLI::App* command = simulate.add_subcommand(
       "calibrate",
-      "Measure the steps of a model on this machine; simulate and plan read the result with "
-      "--timing");
+      "Measure the steps of a model on this machine; simulate and plan read the result with --timing");
   auto options = std::make_shared<CalibrateCommand>();
   add_engine_flags(*command, options->engine);
   add_hub_flags(*command, options->hub, environment);

@@ -89,8 +89,8 @@ class Conversation {
 
 constexpr std::string_view kHelp =
     "/reset         start a new conversation\n/system TEXT   start a new conversation with this system "
-    "prompt\n/help          show this list\n/quit          exit, as Ctrl-D does\nCtrl-C stops an answer. "
-    "If a message begins with a slash, put a space before the slash.\n";
+    "prompt\n/help          show this list\n/quit          exit, as Ctrl-D does\nCtrl-C stops an answer. If "
+    "a message begins with a slash, put a space before the slash.\n";
 
 // Runs a slash command. Returns false to end the program.
 bool obey(std::string_view line, Conversation& conversation) {
@@ -162,21 +162,18 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
 }  // namespace
 
 void add_chat(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand("chat",
-                                             "Chat with a model in the terminal; the model runs "
-                                             "here or on a server");
+  CLI::App* command =
+      program.add_subcommand("chat", "Chat with a model in the terminal; the model runs here or on a server");
   auto options = std::make_shared<ChatCommand>();
   add_engine_flags(*command, options->runtime.engine);
   add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
   command->add_option("--system,--system-prompt", options->system, "System prompt");
   command->add_option("-q,--quick", options->quick,
-                      "Question to answer before the program exits, instead "
-                      "of a conversation");
-  command->add_option(
-      "--url", options->url,
-      "Server that runs the model, as HOST:PORT or http(s)://HOST:PORT; without it the model runs in this "
-      "process");
+                      "Question to answer before the program exits, instead of a conversation");
+  command->add_option("--url", options->url,
+                      "Server that runs the model, as HOST:PORT or http(s)://HOST:PORT; without it the model "
+                      "runs in this process");
   command->add_option("--api-key", options->api_key, "API key to send to the server")
       ->envname("OCTAVO_API_KEY");
   outcome.runs(*command, options, [&outcome](ChatCommand& c) { return chat(c, outcome); });

@@ -44,20 +44,15 @@ struct TextFlag {
 constexpr TextFlag kTexts[] = {
     {"--grpc-max-send-msg-size", "answers can have any size"},
     {"--metrics-cert-dir",
-     "metrics are served without TLS: remove the flag, and put a proxy in front of "
-     "--metrics-port",
-     true},
+     "metrics are served without TLS: remove the flag, and put a proxy in front of --metrics-port", true},
     {"--metrics-client-ca-file",
      "metrics are served without TLS: remove the flag, and put a proxy in front of --metrics-port", true},
     {"--refresh-prometheus-metrics-interval", "metrics are computed when they are read"},
     {"--tls-cipher-suites",
-     "OpenSSL's default ciphers are used: remove the flag, or terminate TLS in "
-     "front of the picker",
-     true},
+     "OpenSSL's default ciphers are used: remove the flag, or terminate TLS in front of the picker", true},
     {"--tls-min-version",
-     "TLS 1.2 and newer are accepted: remove the flag, or terminate TLS in front of "
-     "the picker",
-     true, "VersionTLS12"},
+     "TLS 1.2 and newer are accepted: remove the flag, or terminate TLS in front of the picker", true,
+     "VersionTLS12"},
     {"--zap-encoder", "the log consists of lines of text"},
     {"--zap-stacktrace-level", "the log has no stack traces"},
     {"--zap-time-encoding", "the log has local times in milliseconds"}};
@@ -118,10 +113,9 @@ void add_epp_flags(CLI::App& command, EppFlags& flags) {
   add_page_flags(command, flags);
   for (const MetricFlag& flag : kMetrics)
     command
-        .add_option(flag.name, flags.metrics[flag.name],
-                    "Deprecated: name of a metric of the engines, "
-                    "in addition to the names that the picker "
-                    "knows")
+        .add_option(
+            flag.name, flags.metrics[flag.name],
+            "Deprecated: name of a metric of the engines, in addition to the names that the picker knows")
         ->group(kGroup);
   for (const SwitchFlag& flag : kSwitches)
     command

@@ -42,16 +42,13 @@ constexpr VllmVariable kOwnVariables[] = {
      "AWS_SESSION_TOKEN"},
     {"AWS_REGION", "region of the S3 store; AWS_DEFAULT_REGION has the same effect"},
     {"HF_TOKEN",
-     "token for downloads from the Hub. [Models by name](models.md#models-by-name) lists other "
-     "variables of the Hub"},
+     "token for downloads from the Hub. [Models by name](models.md#models-by-name) lists other variables of "
+     "the Hub"},
     {"LMCACHE_CONFIG_FILE", "file with settings for LMCacheConnectorV1"},
     {"LMCACHE_*",
-     "each setting of LMCacheConnectorV1, such as LMCACHE_MAX_LOCAL_CPU_SIZE; a variable "
-     "overrides the file"},
+     "each setting of LMCacheConnectorV1, such as LMCACHE_MAX_LOCAL_CPU_SIZE; a variable overrides the file"},
     {"OCTAVO_API_KEY", "sets an API key, as --api-key does"},
-    {"OMPI_COMM_WORLD_RANK, PMI_RANK ..",
-     "rank of this process among the processes that mpirun has "
-     "started"},
+    {"OMPI_COMM_WORLD_RANK, PMI_RANK ..", "rank of this process among the processes that mpirun has started"},
     {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
      "protocol of --otlp-traces-endpoint: grpc, http/protobuf or http/json (default: grpc for "
      "grpc://HOST:PORT, http/json for other URLs)"},

@@ -233,10 +233,9 @@ void add_generate(CLI::App& program, Outcome& outcome) {
   add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
   command->add_option("-p,--prompt", options->prompts, "Prompt; can be given several times");
-  command->add_option(
-      "-i,--input", options->input,
-      "File with one prompt per line, or a .jsonl file with one request body per line; - means standard "
-      "input");
+  command->add_option("-i,--input", options->input,
+                      "File with one prompt per line, or a .jsonl file with one request body per line; - "
+                      "means standard input");
   command->add_option("-o,--output", options->output, "File to which the results are written as JSON lines");
   command->add_flag("--chat", options->chat, "Send each prompt as a user message through the chat template");
   for (const ConstraintFlag& each : kConstraints)
@@ -250,8 +249,7 @@ void add_generate(CLI::App& program, Outcome& outcome) {
         ->group("Structured output");
   command
       ->add_option("--choice", options->choices,
-                   "Text that an answer may be; given several times, the "
-                   "answer is one of them")
+                   "Text that an answer may be; given several times, the answer is one of them")
       ->group("Structured output");
   outcome.runs(*command, options, generate);
 }

@@ -57,8 +57,8 @@ Result<> remove(const HubCommand& c) {
   TRY(const hub::ModelName name, hub::parse_model_name(c.model));
   if (!name.variant.empty())
     return invalid("model",
-                   "{} is one file of a model, and single files cannot be deleted; remove :{} "
-                   "from the name to delete the whole model",
+                   "{} is one file of a model, and single files cannot be deleted; remove :{} from the name "
+                   "to delete the whole model",
                    c.model, name.variant);
   const std::string what = name.revision.empty() ? fmt::format("{} with all its revisions", name.repo)
                                                  : fmt::format("{}@{}", name.repo, name.revision);
@@ -88,8 +88,7 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
 
   CLI::App* rm = program.add_subcommand("rm", "Delete a model from the Hub cache");
   rm->add_option("model", options->model,
-                 "Name of the model: org/name deletes all revisions, "
-                 "org/name@revision deletes one")
+                 "Name of the model: org/name deletes all revisions, org/name@revision deletes one")
       ->required();
   rm->add_flag("-y,--yes", options->yes, "Delete without a question");
   add_cache_flag(*rm, options->hub, environment);

@@ -19,9 +19,7 @@ constexpr FlagRow<http::ServerOptions> kAddressFlags[] = {
 
 constexpr FlagRow<int> kGraceFlag[] = {
     {"--shutdown-grace-period-secs", flag::to<>,
-     "Seconds that running requests have to finish after a "
-     "signal to stop",
-     flag::range(0, 3600)},
+     "Seconds that running requests have to finish after a signal to stop", flag::range(0, 3600)},
 };
 
 // Returns the level for a name as in VLLM_LOGGING_LEVEL, in upper or lower case.

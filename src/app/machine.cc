@@ -67,19 +67,19 @@ std::vector<std::string> advice(const Machine& m) {
         "/sys/kernel/mm/transparent_hugepage/enabled");
   if (m.governor == "powersave")
     out.emplace_back(
-        "clock: the CPU governor is powersave, which lowers the clock: cpupower frequency-set "
-        "-g performance");
+        "clock: the CPU governor is powersave, which lowers the clock: cpupower frequency-set -g "
+        "performance");
   if (m.numa_nodes > 1)
     out.push_back(
-        fmt::format("memory: this machine has {} NUMA nodes, and weights stay on the node of the thread "
-                    "that reads them first: start one process per node with --data-parallel-size {} or "
+        fmt::format("memory: this machine has {} NUMA nodes, and weights stay on the node of the thread that "
+                    "reads them first: start one process per node with --data-parallel-size {} or "
                     "--tensor-parallel-size {}, or use numactl --interleave=all",
                     m.numa_nodes, m.numa_nodes, m.numa_nodes));
   if (m.open_files < kFilesWanted)
-    out.push_back(fmt::format(
-        "open files: the limit is {}, and each connection needs one: ulimit -n 65536, or LimitNOFILE=65536 "
-        "in a systemd unit",
-        m.open_files));
+    out.push_back(
+        fmt::format("open files: the limit is {}, and each connection needs one: ulimit -n 65536, or "
+                    "LimitNOFILE=65536 in a systemd unit",
+                    m.open_files));
   if (m.model_cache_free < kCacheWanted)
     out.push_back(
         fmt::format("model cache: {} has only {} of free space: set HF_HOME to a larger disk, or delete "

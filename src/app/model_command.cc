@@ -40,10 +40,9 @@ struct ConvertFlags {
 };
 
 void add_convert(CLI::App& model, Outcome& outcome) {
-  CLI::App* command =
-      model.add_subcommand("convert",
-                           "Quantise the weights of a checkpoint and write a new one, in the format of "
-                           "compressed-tensors");
+  CLI::App* command = model.add_subcommand(
+      "convert",
+      "Quantise the weights of a checkpoint and write a new one, in the format of compressed-tensors");
   auto flags = std::make_shared<ConvertFlags>();
   command->add_option("in", flags->from, "Folder of the checkpoint")->required();
   command->add_option("out", flags->to, "Output folder; it must be new or empty")->required();
@@ -53,9 +52,9 @@ void add_convert(CLI::App& model, Outcome& outcome) {
                    "columns); the values equal those of --quantization")
       ->check(CLI::IsMember({"int8", "int4"}))
       ->required();
-  command->add_flag("--keep-embedding", flags->options.keep_embedding,
-                    "Do not quantise the embedding and the output matrix, because some engines cannot read "
-                    "them quantised");
+  command->add_flag(
+      "--keep-embedding", flags->options.keep_embedding,
+      "Do not quantise the embedding and the output matrix, because some engines cannot read them quantised");
   command->callback([flags, &outcome] {
     ProgressBar bar("converting", "MB", 1e6);
     ConvertOptions& options = flags->options;
@@ -77,28 +76,23 @@ void add_model(CLI::App& program, Outcome& outcome) {
   model->require_subcommand(1);
   add_convert(*model, outcome);
   CLI::App* command = model->add_subcommand(
-      "inspect",
-      "Print the layers of a checkpoint, its parameters, memory, KV bytes per token and "
-      "roofline");
+      "inspect", "Print the layers of a checkpoint, its parameters, memory, KV bytes per token and roofline");
   auto flags = std::make_shared<InspectFlags>();
-  command->add_option("model,--model", flags->model,
-                      "Folder of the checkpoint, a GGUF file, or a model of the Hub (default: the demo "
-                      "model)");
+  command->add_option(
+      "model,--model", flags->model,
+      "Folder of the checkpoint, a GGUF file, or a model of the Hub (default: the demo model)");
   command->add_flag("--plan", flags->plan, "Print the layers and the memory of each rank in this layout:");
   RankPlanOptions& ranks = flags->ranks;
   const auto add_size = [&](const char* flag, int& size, const char* text) {
     command->add_option(flag, size, text)->check(CLI::Range(1, 64))->capture_default_str();
   };
   add_size("--tensor-parallel-size", ranks.layout.tensor,
-           "Number of ranks that divide every layer of a "
-           "pipeline stage");
+           "Number of ranks that divide every layer of a pipeline stage");
   add_size("--pipeline-parallel-size", ranks.layout.pipeline, "Number of pipeline stages");
   command->add_flag("--enable-expert-parallel", ranks.whole_experts,
-                    "Give each rank whole experts instead "
-                    "of a part of every expert");
+                    "Give each rank whole experts instead of a part of every expert");
   command->add_option("--device", ranks.device,
-                      "Device of each rank, such as h100; also prints the time "
-                      "of steps");
+                      "Device of each rank, such as h100; also prints the time of steps");
   add_hub_flags(*command, flags->hub, environment);
   command->callback([flags, &outcome] {
     if (const auto text = inspect_model(*flags)) {

@@ -61,8 +61,7 @@ fleet::GrpcOptions& grpc_of(PickCommand& c) { return c.options.grpc; }
 
 constexpr PickFlag kPickFlags[] = {
     {"--config-file", flag::to<&PickCommand::config, &ConfigFlags::file>,
-     "YAML file with an "
-     "EndpointPickerConfig"},
+     "YAML file with an EndpointPickerConfig"},
     {"--config-text",
      flag::to<&PickCommand::config, &ConfigFlags::text>,
      "EndpointPickerConfig as YAML text",
@@ -76,8 +75,8 @@ constexpr PickFlag kPickFlags[] = {
     {"!--disable-endpoint-subset-filter", flag::to<processor_of, &fleet::ProcessorOptions::subset_filter>,
      "Ignore the subset of endpoints that the gateway sends, and pick among all endpoints"},
     {"--objective", flag::to<&PickCommand::objectives>,
-     "Priority of requests whose header x-llm-d-inference-objective is NAME, as NAME=PRIORITY. Requests "
-     "with another value have priority 0. Can be given several times"},
+     "Priority of requests whose header x-llm-d-inference-objective is NAME, as NAME=PRIORITY. Requests with "
+     "another value have priority 0. Can be given several times"},
     {"--emit-endpoint-scores", flag::to<processor_of, &fleet::ProcessorOptions::emit_scores>,
      "Send the scores of the picked endpoints to the gateway, as dynamic metadata"},
     {"--refresh-metrics-interval", flag::to<&PickCommand::times, &PickTimes::refresh_metrics>,
@@ -176,9 +175,9 @@ Result<> read_cluster(PickCommand& c) {
     return invalid(c.cluster.pool.empty() ? "endpoint-selector" : "pool-name",
                    "cannot be combined with --endpoints or file-discovery");
   if (!c.objectives.empty() && !c.cluster.pool.empty())
-    return invalid("objective",
-                   "cannot be combined with --pool-name: priorities come from the pool's "
-                   "InferenceObjectives");
+    return invalid(
+        "objective",
+        "cannot be combined with --pool-name: priorities come from the pool's InferenceObjectives");
   fleet::KubePoolOptions cluster;
   TRY(cluster.api, kube_api(c.cluster.api));
   cluster.space = c.cluster.space.empty() ? cluster.api.space : c.cluster.space;

@@ -117,8 +117,7 @@ constexpr PlanFlag kFleetSizeFlags[] = {
 constexpr PlanFlag kWindowFlag[] = {
     {"--window",
      flag::to<&PlanCommand::window_s>,
-     "Seconds between two decisions of an autoscaler; also plans a number of replicas that changes over "
-     "time",
+     "Seconds between two decisions of an autoscaler; also plans a number of replicas that changes over time",
      flag::range(1, 86'400),
      {.no_default = true}},
 };
@@ -133,10 +132,9 @@ constexpr PlanFlag kDelayFlags[] = {
 }  // namespace
 
 void add_plan(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand(
-      "plan",
-      "Compute by simulation how many replicas recorded traffic needs to meet an SLO, and how this number "
-      "changes over time");
+  CLI::App* command = program.add_subcommand("plan",
+                                             "Compute by simulation how many replicas recorded traffic needs "
+                                             "to meet an SLO, and how this number changes over time");
   auto options = std::make_shared<PlanCommand>();
   add_flags(*command, *options, "Plan", kSloFlags);
   add_policy_flags(*command, "Plan", options->options);

@@ -93,8 +93,7 @@ Result<> read_pool(const PlanLiveCommand& c, const AutoscalerSetup& setup, fleet
   if (c.pool.empty()) return {};
   if (setup.rules.scaling.replicas_min == 0)
     return invalid("min-replicas",
-                   "must be at least 1 with --pool, because a pool without workers has no "
-                   "queue");
+                   "must be at least 1 with --pool, because a pool without workers has no queue");
   const fleet::Slo& slo = setup.slo;
   const bool prefill = c.pool == "prefill";
   if (prefill ? slo.limits.tpot_ms > 0 : slo.limits.ttft_ms > 0)
@@ -173,8 +172,8 @@ std::string connectors_text() {
 constexpr LiveFlag kConnectorFlags[] = {
     {"--connector", flag::to<&PlanLiveCommand::connector>, connectors_text, OneOfList{connector_names}},
     {"--command", flag::to<&PlanLiveCommand::command>,
-     "For process: command that starts a server on {port} of this machine. For command: command that "
-     "scales to {replicas}"},
+     "For process: command that starts a server on {port} of this machine. For command: command that scales "
+     "to {replicas}"},
     {"--kube-workload", flag::to<&PlanLiveCommand::workload>,
      "For kubernetes: workload to scale, as deployment/NAME, statefulset/NAME, replicaset/NAME or "
      "GROUP/VERSION/PLURAL/NAME"},
@@ -199,10 +198,8 @@ constexpr FlagRow<http::ServerOptions> kPlannerFlags[] = {
 }  // namespace
 
 void add_plan_live(CLI::App& plan, Outcome& outcome) {
-  CLI::App* command =
-      plan.add_subcommand("live",
-                          "Scale running replicas: read their load, predict it, and change their "
-                          "number");
+  CLI::App* command = plan.add_subcommand(
+      "live", "Scale running replicas: read their load, predict it, and change their number");
   auto options = std::make_shared<PlanLiveCommand>();
   options->options.http.port = 9091;
   options->decisions.rules.scaling.replicas_max = 8;

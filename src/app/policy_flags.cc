@@ -34,16 +34,15 @@ constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
      "For cache_aware: minimum fraction of the prompt that a replica must have received before",
      flag::range(0.0, 1.0)},
     {"--balance-abs-threshold", flag::to<&PolicyOptions::balance_abs_threshold>,
-     "For cache_aware: a replica is overloaded if it has this number of requests more than the least "
-     "loaded replica, and --balance-rel-threshold holds too",
+     "For cache_aware: a replica is overloaded if it has this number of requests more than the least loaded "
+     "replica, and --balance-rel-threshold holds too",
      NotNegative{}},
     {"--balance-rel-threshold", flag::to<&PolicyOptions::balance_rel_threshold>,
-     "For cache_aware: a replica is overloaded if it has this factor times the requests of the least "
-     "loaded replica, and --balance-abs-threshold holds too",
+     "For cache_aware: a replica is overloaded if it has this factor times the requests of the least loaded "
+     "replica, and --balance-abs-threshold holds too",
      flag::range(1.0, 1e6)},
     {"--kv-overlap-score-weight", flag::to<&PolicyOptions::kv_overlap_score_weight>,
-     "For kv_aware: number of blocks by which a cached block lowers the cost; 0: cached blocks do not "
-     "count",
+     "For kv_aware: number of blocks by which a cached block lowers the cost; 0: cached blocks do not count",
      flag::range(0.0, 100.0)},
     {"--kv-delay-weight", flag::to<&PolicyOptions::kv_delay_weight>,
      "For kv_aware: cost of each block to compute per request in flight, because the block delays the "
@@ -54,8 +53,8 @@ constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
      "with the lowest cost",
      flag::range(0.0, 1000.0)},
     {"--router-ttl-secs", flag::to<&PolicyOptions::router_ttl_secs>,
-     "For kv_aware: seconds for which the router assumes that a replica without KV events holds the "
-     "prompts that it received",
+     "For kv_aware: seconds for which the router assumes that a replica without KV events holds the prompts "
+     "that it received",
      flag::range(1, 86'400)},
     {"--prefix-token-count", flag::to<&PolicyOptions::prefix_token_count>,
      "For prefix_hash: number of tokens at the prompt's beginning whose hash chooses the replica",

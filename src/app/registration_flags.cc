@@ -19,18 +19,18 @@ constexpr FlagRow<RegistrationFlags> kRegistrationFlags[] = {
     {"--register-etcd-prefix", flag::to<&RegistrationFlags::etcd_prefix>,
      "Prefix of this server's key in etcd"},
     {"--register-router", flag::to<&RegistrationFlags::routers>,
-     "URLs of routers, such as http://127.0.0.1:30000. This server registers itself there with POST "
-     "/workers and sends the first --api-key of its own as the router's key"},
+     "URLs of routers, such as http://127.0.0.1:30000. This server registers itself there with POST /workers "
+     "and sends the first --api-key of its own as the router's key"},
     {"--register-host", flag::to<&RegistrationFlags::host>,
-     "Host name or address under which other hosts reach this server (default: --host, or the address of "
-     "the network interface that leads to the etcd or router)"},
+     "Host name or address under which other hosts reach this server (default: --host, or the address of the "
+     "network interface that leads to the etcd or router)"},
     {"--register-role", flag::to<&RegistrationFlags::role>,
-     "Role under which this server registers. auto: prefill or decode if kv_role of --kv-transfer-config "
-     "is kv_producer or kv_consumer, both otherwise",
+     "Role under which this server registers. auto: prefill or decode if kv_role of --kv-transfer-config is "
+     "kv_producer or kv_consumer, both otherwise",
      OneOf{"auto|both|prefill|decode"}},
     {"--register-lease-secs", flag::to<&RegistrationFlags::lease_s>,
-     "Seconds after which etcd removes the entry of a server that has stopped. The server renews its "
-     "entries three times in this period",
+     "Seconds after which etcd removes the entry of a server that has stopped. The server renews its entries "
+     "three times in this period",
      flag::range(2, 3'600)},
 };
 
@@ -64,8 +64,7 @@ void describe_events(const KvEventOptions& events, int rank, fleet::Endpoint& wo
   if (binds(events.endpoint)) worker.kv_events_endpoint = subscribed(events.endpoint, rank);
   if (worker.kv_events_endpoint.empty())
     return log_warning(
-        "registers without KV cache events, because subscribers on other hosts cannot "
-        "connect to {}",
+        "registers without KV cache events, because subscribers on other hosts cannot connect to {}",
         events.endpoint);
   worker.kv_replay_endpoint = subscribed(events.replay_endpoint, rank);
 }
@@ -82,10 +81,9 @@ Result<std::optional<RegistrationPlan>> plan_registration(const ServeCommand& c)
   const RegistrationFlags& flags = c.registration;
   if (flags.etcd.empty() && flags.routers.empty()) return std::nullopt;
   if (!c.http.uds.empty())
-    return invalid(
-        "uds",
-        "cannot be combined with --register-etcd or --register-router: other hosts can connect only "
-        "to a TCP port");
+    return invalid("uds",
+                   "cannot be combined with --register-etcd or --register-router: other hosts can connect "
+                   "only to a TCP port");
   RegistrationPlan plan{.options = {.host = flags.host, .lease_s = flags.lease_s}};
   std::string& host = plan.options.host;
   if (host.empty() && !is_any_host(c.http.host)) host = c.http.host;

@@ -200,8 +200,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
     TRY(const Record record, std::move(line->record));
     if (!record.request)
       return invalid("log",
-                     "{}: has only hashes (recorded with --record-hashes-only), "
-                     "so it cannot be replayed",
+                     "{}: has only hashes (recorded with --record-hashes-only), so it cannot be replayed",
                      line->place);
     const std::int64_t tokens = record.answers.empty() ? 0 : record.answers.front().count;
     arrivals.push_back({record.arrived_us,
@@ -246,15 +245,13 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ReplayCommand>();
   command->add_option("log", options->path, "Folder with records, or one file of it")->required();
   command
-      ->add_option(
-          "--url", options->url,
-          "URL of a server that gets the recorded prompts at the recorded times; its speed is measured, "
-          "and answers are not compared")
+      ->add_option("--url", options->url,
+                   "URL of a server that gets the recorded prompts at the recorded times; its speed is "
+                   "measured, and answers are not compared")
       ->group("Load");
   command
       ->add_option("--speed", options->speed,
-                   "With --url: factor by which the prompts are sent faster "
-                   "than recorded")
+                   "With --url: factor by which the prompts are sent faster than recorded")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str()
       ->group("Load");

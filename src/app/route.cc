@@ -73,8 +73,8 @@ constexpr RouterFlag kWorkerFlags[] = {
 
 constexpr RouteFlag kPromptFlags[] = {
     {"--tokenizer-path,--model-path", flag::to<&RouteCommand::tokenizer_path>,
-     "Folder or GGUF file of the workers' model; kv_aware needs its tokenizer to match text prompts with "
-     "KV events"},
+     "Folder or GGUF file of the workers' model; kv_aware needs its tokenizer to match text prompts with KV "
+     "events"},
 };
 
 constexpr RouterFlag kPolicyFlag[] = {
@@ -107,14 +107,14 @@ constexpr RouterFlag kPoolFlags[] = {
      "Compute prompts on the workers of --prefill and answers on those of --decode, which fetch the KV "
      "blocks (--kv-transfer-config of octavo serve and vllm serve)"},
     {"--prefill", flag::parsed<take_prefill_urls>,
-     "URL of a worker that computes prompts, as http://host:port; can be given several times. A number "
-     "after the URL is the bootstrap port of an SGLang engine, which gets each request together with a "
-     "worker of --decode; \"none\" means no bootstrap port"},
+     "URL of a worker that computes prompts, as http://host:port; can be given several times. A number after "
+     "the URL is the bootstrap port of an SGLang engine, which gets each request together with a worker of "
+     "--decode; \"none\" means no bootstrap port"},
     {"--decode", flag::to<pd_of, &DisaggregationOptions::decode_urls>,
      "URL of a worker that decodes, as http://host:port; can be given several times"},
     {"--max-local-prefill-length", flag::to<pd_of, &DisaggregationOptions::max_local_length>,
-     "With --pd-disaggregation: maximum number of uncached prompt tokens that a worker of --decode "
-     "computes itself; 0: workers of --prefill compute all prompts",
+     "With --pd-disaggregation: maximum number of uncached prompt tokens that a worker of --decode computes "
+     "itself; 0: workers of --prefill compute all prompts",
      flag::range(0, 100'000'000)},
     {"--enforce-disagg", flag::to<pd_of, &DisaggregationOptions::enforced>,
      "Refuse a request if no worker of --prefill can compute its prompt. Without this flag a worker of "
@@ -169,13 +169,13 @@ constexpr RouterFlag kFailureFlags[] = {
     {"--retry-jitter-factor", flag::to<retry_of, &RetryOptions::jitter>, "Random fraction of each wait",
      flag::range(0.0, 1.0)},
     {"--retry-budget", flag::to<retry_of, &RetryOptions::budget>,
-     "Maximum number of retries after a refusal (429, 5xx) and of hedges, as a fraction of all requests; "
-     "ten per second are always allowed",
+     "Maximum number of retries after a refusal (429, 5xx) and of hedges, as a fraction of all requests; ten "
+     "per second are always allowed",
      flag::range(0.0, 100.0)},
     {"--disable-retries", flag::calls<disable_retries>, "One attempt only"},
     {"--hedge-after-ms", flag::to<&RouterOptions::retry, &RetryOptions::hedge_after_ms>,
-     "Milliseconds without a first byte after which a second replica also gets the request; the client "
-     "gets the first reply. 0: never",
+     "Milliseconds without a first byte after which a second replica also gets the request; the client gets "
+     "the first reply. 0: never",
      flag::range(0, 600'000)},
     {"--slow-start-secs", flag::to<&RouterOptions::slow_start_secs>,
      "Seconds during which the number of requests for a new replica grows to its full share; 0: full share "
@@ -199,10 +199,7 @@ constexpr RouterFlag kFailureFlags[] = {
      "Path of health checks at the replicas"},
     {"--health-check-interval-secs",
      flag::seconds<1'000, &RouterOptions::health, &HealthOptions::interval_ms>,
-     "Seconds between two "
-     "health checks of a "
-     "replica",
-     flag::range(1, 86'400)},
+     "Seconds between two health checks of a replica", flag::range(1, 86'400)},
     {"--worker-startup-check-interval",
      flag::seconds<1'000, &RouterOptions::health, &HealthOptions::startup_interval_ms>,
      "Seconds between two health checks of a worker that has not answered one yet (default: 0.5)",
@@ -224,8 +221,8 @@ constexpr RouterFlag kFailureFlags[] = {
 
 constexpr RouteFlag kClientFlags[] = {
     {kTracesFlag, flag::to<&RouteCommand::traces_endpoint>,
-     "URL of a collector that gets a span for each request and for each call to a worker (OTLP over HTTP, "
-     "as JSON): http://HOST:4318/v1/traces"},
+     "URL of a collector that gets a span for each request and for each call to a worker (OTLP over HTTP, as "
+     "JSON): http://HOST:4318/v1/traces"},
     {"--api-key",
      flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
      "API keys for clients. The router sends the first key to replicas when it reads their health and "
@@ -249,8 +246,7 @@ std::vector<std::string>& origins_of(RouterOptions& o) { return o.http.cors->ori
 constexpr RouterFlag kLimitFlags[] = {
     {"!--no-page", flag::to<&RouterOptions::page>, "Do not serve the web page at /"},
     {"--cors-allowed-origins", flag::to<origins_of>,
-     "Origins of web pages that may call the router "
-     "(default: all)"},
+     "Origins of web pages that may call the router (default: all)"},
     log_level_flag<RouterOptions>(),
     {"--request-id-headers", flag::to<&RouterOptions::trace, &fleet::TraceOptions::request_id_headers>,
      "Request headers that contain the request's id, if it has no X-Request-Id"},
@@ -262,8 +258,8 @@ constexpr RouterFlag kLimitFlags[] = {
      flag::range(-1, 1'000'000)},
     {"--queue-size", flag::to<&RouterOptions::queue, &fleet::QueueOptions::size>,
      "Maximum number of requests that wait while all replicas are at their limit; above it, a request gets "
-     "status 429. The router learns a replica's limit when the replica answers 429 or 503. Waiting "
-     "requests are ordered by `priority`, then round robin over tenants. 0: no queue",
+     "status 429. The router learns a replica's limit when the replica answers 429 or 503. Waiting requests "
+     "are ordered by `priority`, then round robin over tenants. 0: no queue",
      flag::range(0, 100'000)},
     {"--queue-timeout-secs", flag::to<&RouterOptions::queue, &fleet::QueueOptions::timeout_s>,
      "Maximum seconds in the queue. After this time the client gets the answer of the replica that refused "
@@ -324,8 +320,8 @@ Result<> read_discovery(RouteCommand& c) {
   for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
     if (c.options.pd.enabled && !value->empty())
       return invalid(flag,
-                     "cannot be combined with --pd-disaggregation, because DNS records have no "
-                     "roles: use --worker-etcd, --worker-file or URLs");
+                     "cannot be combined with --pd-disaggregation, because DNS records have no roles: use "
+                     "--worker-etcd, --worker-file or URLs");
   TRY(auto listed, read_sources(c.sources));
   for (auto& source : listed) c.options.workers.discovered.push_back({{}, std::move(source)});
   for (fleet::DiscoveredWorkers& workers : c.options.workers.discovered)

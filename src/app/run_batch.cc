@@ -107,13 +107,11 @@ void add_run_batch(CLI::App& program, Outcome& outcome) {
   options->serve.http.port = 0;
   command
       ->add_option("-i,--input-file", options->input,
-                   "File of requests: JSON lines with custom_id, "
-                   "method, url and body")
+                   "File of requests: JSON lines with custom_id, method, url and body")
       ->required();
   command
       ->add_option("-o,--output-file", options->output,
-                   "File to which the answers are written as JSON "
-                   "lines, in the order of the requests")
+                   "File to which the answers are written as JSON lines, in the order of the requests")
       ->required();
   outcome.runs(*command, options, run_batch);
 }

@@ -89,8 +89,8 @@ constexpr ServeFlag kReplyFlags[] = {
      "Report the times of each answer in its field metrics and in the header Server-Timing"},
     {"--sse-keep-alive-interval", flag::seconds<1'000'000, serving_of, &ServeOptions::keep_alive_us>,
      "Seconds of silence after which a stream sends an event without content, so that proxies do not close "
-     "the connection: a ping in /v1/messages, the response's state in /v1/responses, a comment elsewhere; "
-     "0: never",
+     "the connection: a ping in /v1/messages, the response's state in /v1/responses, a comment elsewhere; 0: "
+     "never",
      flag::range(0, 86'400)},
     {"--enable-force-include-usage", flag::to<rules_of, &openai::RequestRules::force_include_usage>,
      "Report usage at the end of every stream"},
@@ -102,8 +102,8 @@ constexpr ServeFlag kReplyFlags[] = {
     {"--enable-tokenizer-info-endpoint", flag::to<features_of, &ServeFeatures::tokenizer_info>,
      "Serve /tokenizer_info"},
     {"--fingerprint-mode", flag::to<&ServeCommand::fingerprint, &Fingerprint::mode>,
-     "Content of system_fingerprint: full or hash (version and configuration), custom "
-     "(--fingerprint-value), or none",
+     "Content of system_fingerprint: full or hash (version and configuration), custom (--fingerprint-value), "
+     "or none",
      OneOf{"full|hash|custom|none"}},
     {"--fingerprint-value", flag::to<&ServeCommand::fingerprint, &Fingerprint::value>,
      "Value of system_fingerprint with --fingerprint-mode custom"},
@@ -124,8 +124,8 @@ constexpr ServeFlag kListenFlags[] = {
     {"--uds", flag::to<&ServeCommand::http, &http::ServerOptions::uds>,
      "Path of a Unix socket to listen on, instead of host and port"},
     {"--reuse-port", flag::to<&ServeCommand::http, &http::ServerOptions::reuse_port>,
-     "Share the port with other servers (SO_REUSEPORT) and start to listen when the model is loaded, so "
-     "that a new server can replace an old one without a gap"},
+     "Share the port with other servers (SO_REUSEPORT) and start to listen when the model is loaded, so that "
+     "a new server can replace an old one without a gap"},
     {"--ssl-certfile", flag::to<tls_of, &http::TlsOptions::certfile>,
      "PEM file of the certificate chain; with it, the server uses https instead of http"},
     {"--ssl-keyfile", flag::to<tls_of, &http::TlsOptions::keyfile>,
@@ -149,8 +149,8 @@ constexpr ServeFlag kAccessFlags[] = {
      {},
      {.environment = "OCTAVO_API_KEY"}},
     {"--client-header", flag::to<access_of, &AccessOptions::client_header>,
-     "Request header whose value identifies the client (default: its API key, or its address without a "
-     "key). The server trusts the header, so the gateway must overwrite it"},
+     "Request header whose value identifies the client (default: its API key, or its address without a key). "
+     "The server trusts the header, so the gateway must overwrite it"},
     {"--isolate-prefix-cache", flag::to<access_of, &AccessOptions::isolate_prefix_cache>,
      "Do not share cached prefixes between clients; an API key, an address or the value of --client-header "
      "identifies a client"},
@@ -182,8 +182,8 @@ constexpr ServeFlag kProcessFlags[] = {
      "needs --executor simulated",
      flag::range(1, 4096)},
     {"--headless", flag::to<&ServeCommand::headless>,
-     "Run engines for a server on another host, without a server here; for hosts with --node-rank above 0 "
-     "or with --data-parallel-start-rank"},
+     "Run engines for a server on another host, without a server here; for hosts with --node-rank above 0 or "
+     "with --data-parallel-start-rank"},
 };
 
 constexpr ServeFlag kChildFlags[] = {
@@ -223,8 +223,8 @@ constexpr ServeFlag kLogFlags[] = {
 
 constexpr ServeFlag kRecordFlags[] = {
     {"--record", flag::to<record_of, &RecordOptions::dir>,
-     "Folder in which the server records finished requests, so that `octavo replay` can compute them "
-     "again. The server creates the folder. Records contain prompts and answers as token ids"},
+     "Folder in which the server records finished requests, so that `octavo replay` can compute them again. "
+     "The server creates the folder. Records contain prompts and answers as token ids"},
     {"--record-bytes", flag::to<record_of, &RecordOptions::bytes_max>,
      "Maximum number of bytes of all files in --record; above it, the server deletes the oldest file",
      flag::range(RecordOptions::kBytesMin, std::int64_t{1} << 50)},
@@ -236,8 +236,8 @@ constexpr ServeFlag kRecordFlags[] = {
 constexpr ServeFlag kOtherFlags[] = {
     {"--batch-dir", flag::parsed<take_batch_dir>,
      "Folder for the data of /v1/files, /v1/batches and /v1/messages/batches; batches continue after a "
-     "restart. The server creates the folder; only one server can use it. The flag sets "
-     "--scheduling-policy priority instead of fcfs, so that other requests run before batches"},
+     "restart. The server creates the folder; only one server can use it. The flag sets --scheduling-policy "
+     "priority instead of fcfs, so that other requests run before batches"},
     {"--batch-dir-bytes", flag::to<&ServeCommand::batch_dir_bytes>,
      "Maximum number of bytes of all files and answers in --batch-dir",
      flag::range(std::int64_t{1} << 20, std::int64_t{1} << 50)},

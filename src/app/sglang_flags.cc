@@ -46,8 +46,7 @@ constexpr SglangFlag kSglangFlags[] = {
     {"--mcp-config-path", Takes::one, kNoGrpc},
     {"--history-backend", Takes::one, kWorkersStore},
     {"--bootstrap-port-annotation", Takes::one,
-     "the router reads the annotation sglang.ai/bootstrap-port "
-     "of pods"},
+     "the router reads the annotation sglang.ai/bootstrap-port of pods"},
     {"--enable-trace", Takes::nothing, "--otlp-traces-endpoint turns traces on"},
     {"--router-selector", Takes::several, "--router-peers names the other routers"},
     {"--router-mesh-port-annotation", Takes::one, "--router-peers names the other routers"},

@@ -58,10 +58,7 @@ constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
     {"--enable-ssrf-protection", flag::to<sidecar_of, &SidecarOptions::only_allowed>,
      "Accept only hosts of --allowed-prefillers in requests; a request with another host gets status 403"},
     {"--allowed-prefillers", flag::to<sidecar_of, &SidecarOptions::allowed_prefillers>,
-     "Prefill hosts "
-     "that requests may "
-     "name, each as "
-     "host:port"},
+     "Prefill hosts that requests may name, each as host:port"},
     {"--bootstrap-port", flag::to<sidecar_of, &SidecarOptions::bootstrap_port>,
      "For sglang and mooncake: bootstrap port of the prefill engines", flag::range(1, 65'535)},
     {"--p2p-connector-port", flag::to<sidecar_of, &SidecarOptions::p2p_port>,

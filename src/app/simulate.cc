@@ -107,8 +107,8 @@ constexpr SimulateFlag kFleetFlags[] = {
      {.delimiter = ','}},
     {"--policy", flag::to<&SimulateCommand::policies>, all_policies_text, OneOfList{policy_names}},
     {"--picker-config", flag::to<&SimulateCommand::picker_configs>,
-     "Configuration files of `octavo pick` (YAML) to simulate as well; each appears in the result under "
-     "its file name"},
+     "Configuration files of `octavo pick` (YAML) to simulate as well; each appears in the result under its "
+     "file name"},
     {"--kv-events", flag::to<&SimulateCommand::options, &SimulationOptions::kv_events>,
      "Let replicas publish KV cache events, which kv_aware uses"},
 };
@@ -116,8 +116,8 @@ constexpr SimulateFlag kFleetFlags[] = {
 constexpr SimulateFlag kPrefillFlag[] = {
     {"--prefill-replicas",
      flag::to<&SimulateCommand::options, &SimulationOptions::prefill, &fleet::PrefillPool::replicas>,
-     "Number of additional replicas that only compute prompts; the other replicas fetch their KV blocks. "
-     "0: none",
+     "Number of additional replicas that only compute prompts; the other replicas fetch their KV blocks. 0: "
+     "none",
      flag::range(0, kSimulatedMost)},
 };
 
@@ -137,10 +137,9 @@ constexpr SimulateFlag kResultFlags[] = {
 }  // namespace
 
 void add_simulate(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand(
-      "simulate",
-      "Simulate a fleet with recorded traffic, in virtual time and without a GPU; uses the code of the "
-      "real router and scheduler");
+  CLI::App* command = program.add_subcommand("simulate",
+                                             "Simulate a fleet with recorded traffic, in virtual time and "
+                                             "without a GPU; uses the code of the real router and scheduler");
   auto options = std::make_shared<SimulateCommand>();
   add_traffic_flags(*command, *options);
   add_flags(*command, *options, "Fleet", kFleetFlags);

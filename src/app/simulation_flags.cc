@@ -26,10 +26,10 @@ Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device,
   TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
   const std::int64_t blocks = tokens / c.options.scheduler.block_size;
   if (blocks < 1 || blocks > 1 << 28)
-    return invalid("num-gpu-blocks-override",
-                   "must be given, because the device's memory would hold {} "
-                   "blocks: set --num-gpu-blocks-override",
-                   blocks);
+    return invalid(
+        "num-gpu-blocks-override",
+        "must be given, because the device's memory would hold {} blocks: set --num-gpu-blocks-override",
+        blocks);
   return static_cast<int>(blocks);
 }
 
@@ -134,9 +134,7 @@ constexpr FlagRow<PrefillPool> kLinkFlags[] = {
      flag::range(0, 1 << 28)},
     {"--kv-link-bandwidth", flag::to<&PrefillPool::link_bytes_per_second>,
      "Bandwidth of KV transfers in bytes per second", flag::range(1.0, 1e15)},
-    {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>,
-     "Latency of a KV transfer in "
-     "microseconds",
+    {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>, "Latency of a KV transfer in microseconds",
      flag::range(std::int64_t{0}, std::int64_t{1} << 40)},
 };
 
@@ -146,16 +144,12 @@ constexpr SimulationFlag kReplicaFlags[] = {
     {"--timing", flag::to<&SimulationFlags::timing>,
      "JSON file with coefficients for the time of a step, instead of the roofline"},
     {"-t,--tensor-parallel-size", flag::to<&SimulationFlags::tensor_parallel_size>,
-     "Number of devices of "
-     "a replica",
-     flag::range(1, 1024)},
+     "Number of devices of a replica", flag::range(1, 1024)},
     {"--gpu-memory-utilization", flag::to<&SimulationFlags::memory_share>,
      "Fraction of the device's memory for weights and KV cache", flag::range(0.05, 1.0)},
     {"--num-gpu-blocks-override", flag::to<scheduler_of, &SchedulerOptions::num_blocks>,
      "Number of KV blocks; 0: the number that fits into the memory", flag::count(0, 1 << 28)},
-    {"--block-size", flag::to<scheduler_of, &SchedulerOptions::block_size>,
-     "Number of tokens in a KV "
-     "block",
+    {"--block-size", flag::to<scheduler_of, &SchedulerOptions::block_size>, "Number of tokens in a KV block",
      flag::count(1, 1024)},
     {"--enable-prefix-caching", flag::to<scheduler_of, &SchedulerOptions::enable_prefix_caching>,
      "Reuse the KV blocks of a prompt for later prompts that begin with the same tokens (default: on)"},
@@ -164,9 +158,7 @@ constexpr SimulationFlag kReplicaFlags[] = {
     {"--max-num-batched-tokens", flag::to<scheduler_of, &SchedulerOptions::max_num_batched_tokens>,
      "Maximum number of tokens in one step", flag::count(1, 1 << 20)},
     {"--max-num-seqs", flag::to<scheduler_of, &SchedulerOptions::max_num_seqs>,
-     "Maximum number of "
-     "sequences in one step",
-     flag::count(1, 1 << 16)},
+     "Maximum number of sequences in one step", flag::count(1, 1 << 16)},
     {"--long-prefill-token-threshold",
      flag::to<scheduler_of, &SchedulerOptions::long_prefill_token_threshold>,
      "Maximum number of tokens of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},

@@ -14,12 +14,12 @@ namespace {
 constexpr FlagRow<SourceFlags> kSourceFlags[] = {
     {"--worker-etcd", flag::to<&SourceFlags::etcd>,
      "URL of an etcd, such as http://127.0.0.1:2379. Each key below --worker-etcd-prefix is a worker; its "
-     "value is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\", \"models\": [..], "
-     "\"kv_events\": \"tcp://host:5557\"}"},
+     "value is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\", \"models\": [..], \"kv_events\": "
+     "\"tcp://host:5557\"}"},
     {"--worker-etcd-prefix", flag::to<&SourceFlags::etcd_prefix>, "Prefix of the keys in --worker-etcd"},
     {"--worker-file", flag::to<&SourceFlags::file>,
-     "YAML or JSON file of workers, in the format of llm-d's file-discovery; the program reads it again "
-     "when it changes"},
+     "YAML or JSON file of workers, in the format of llm-d's file-discovery; the program reads it again when "
+     "it changes"},
     {"--worker-dns", flag::to<&SourceFlags::dns>,
      "Name and port, as host:port; all addresses of the name are workers (for example of a headless "
      "service)"},

@@ -68,8 +68,8 @@ void add_top(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<TopCommand>();
   command
       ->add_option("--url", options->urls,
-                   "Servers and routers to watch, as HOST:PORT or http(s)://HOST:PORT; for a router, all "
-                   "its replicas are shown")
+                   "Servers and routers to watch, as HOST:PORT or http(s)://HOST:PORT; for a router, all its "
+                   "replicas are shown")
       ->capture_default_str();
   command->add_option("--api-key", options->api_key, "API key to send to the servers and routers")
       ->envname("OCTAVO_API_KEY");

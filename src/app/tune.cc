@@ -250,18 +250,13 @@ traffic::DatasetOptions& dataset_of(TuneCommand& c) { return c.load.dataset; }
 
 constexpr TuneFlag kTuneFlags[] = {
     {"--slo", flag::to<&TuneCommand::slo>,
-     "Maximum times of a good request in milliseconds: ttft:500 "
-     "tpot:50 e2el:5000"},
+     "Maximum times of a good request in milliseconds: ttft:500 tpot:50 e2el:5000"},
     {"--share", flag::to<&TuneCommand::share>, "Minimum fraction of requests within the SLO",
      flag::range(0.01, 1.0)},
     {"--minutes", flag::to<&TuneCommand::minutes>,
-     "Minutes for the search; after this time no new setting "
-     "is tried",
-     flag::range(0.1, 1440.0)},
+     "Minutes for the search; after this time no new setting is tried", flag::range(0.1, 1440.0)},
     {"--seconds", flag::to<&TuneCommand::seconds>,
-     "Seconds of load at each rate; at least 20 requests are "
-     "sent",
-     flag::range(1, 3600)},
+     "Seconds of load at each rate; at least 20 requests are sent", flag::range(1, 3600)},
     {"--first-rate", flag::to<&TuneCommand::first_rate>,
      "Request rate to try first with the first setting, in requests per second", flag::range(0.001, 1e5)},
     {"--precision", flag::to<&TuneCommand::precision>, "Precision of the result as a fraction of the rate",
@@ -271,8 +266,7 @@ constexpr TuneFlag kTuneFlags[] = {
     {"--quantizations", flag::to<&TuneCommand::quantizations>,
      "Quantisations to try, int8 or int4, in addition to the model's own format. They change answers"},
     {"--config-file", flag::to<&TuneCommand::config>,
-     "File for the best setting, which octavo serve reads "
-     "with --config"},
+     "File for the best setting, which octavo serve reads with --config"},
     {"--report", flag::to<&TuneCommand::report>, "File for a report (Markdown)"},
     {"--plot", flag::to<&TuneCommand::plot>, "File for a chart of throughput and latency (SVG)"},
     {"--dataset-name", flag::to<dataset_of, &DatasetOptions::name>, "Data set of the prompts",
@@ -280,18 +274,14 @@ constexpr TuneFlag kTuneFlags[] = {
     {"--dataset-path", flag::to<dataset_of, &DatasetOptions::path>,
      "File with the data set sharegpt (JSON) or custom (JSON lines with the field \"prompt\")"},
     {"--input-len", flag::to<dataset_of, &DatasetOptions::random_input_len>,
-     "For random: number of prompt "
-     "tokens",
-     flag::range(1, 1 << 24)},
+     "For random: number of prompt tokens", flag::range(1, 1 << 24)},
     {"--output-len", flag::to<dataset_of, &DatasetOptions::random_output_len>,
-     "For random: number of "
-     "output tokens",
-     flag::range(1, 1 << 24)},
+     "For random: number of output tokens", flag::range(1, 1 << 24)},
     {"--range-ratio", flag::to<dataset_of, &DatasetOptions::random_range_ratio>,
      "For random: maximum relative deviation of both lengths", flag::range(0.0, 0.999)},
     {"--burstiness", flag::to<&TuneCommand::load, &LoadFlags::burstiness>,
-     "Shape of the gamma distribution of arrivals. 1: Poisson arrivals; below 1: more bursts; above 1: "
-     "more even",
+     "Shape of the gamma distribution of arrivals. 1: Poisson arrivals; below 1: more bursts; above 1: more "
+     "even",
      flag::range(0.001, 1e6)},
 };
 

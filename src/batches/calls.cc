@@ -76,8 +76,9 @@ void handle(Store& store, Worker& worker, const HostPtr& host,
     return;
   }
   if (methods.empty())
-    return refuse(
-        {ErrorCode::not_found, fmt::format("the route {} does not exist", quoted_text(path.substr(0, 100))), {}});
+    return refuse({ErrorCode::not_found,
+                   fmt::format("the route {} does not exist", quoted_text(path.substr(0, 100))),
+                   {}});
   const std::string message = fmt::format("{} is not allowed for {}: use {}", request.method,
                                           quoted_text(path.substr(0, 100)), methods);
   http::Response response = openai::error_response(405, message);

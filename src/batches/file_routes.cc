@@ -67,8 +67,8 @@ Result<Upload> read_upload(const std::vector<http::FormPart>& form) {
       if (part.data != "created_at")
         return invalid(part.name, "must be created_at, got {}", quoted_text(part.data.substr(0, 100)));
     } else {
-      return invalid(part.name.substr(0, 100), "is not a field of a file: use file, purpose and "
-                                               "expires_after");
+      return invalid(part.name.substr(0, 100),
+                     "is not a field of a file: use file, purpose and expires_after");
     }
   }
   if (!has_file || upload.content.empty()) return invalid("file", "must be a file that is not empty");

@@ -158,8 +158,8 @@ Result<> cancel_message_batch(Call& call) {
 Result<> message_batch_results(Call& call) {
   TRY(const Batch batch, call.store.batch(call.owner, kAnthropic, call.id));
   if (!batch.ended())
-    return invalid("message_batch_id",
-                   "{} has not ended yet: wait until processing_status is ended", batch.id);
+    return invalid("message_batch_id", "{} has not ended yet: wait until processing_status is ended",
+                   batch.id);
   if (batch.output_file.empty()) return failure(ErrorCode::not_found, "{} has no results", batch.id);
   return send_file(call.host, call.exchange, call.store.path_of(batch.output_file), "application/x-jsonl");
 }

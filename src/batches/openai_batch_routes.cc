@@ -73,8 +73,8 @@ Result<std::string> read_metadata(openai::Fields& fields) {
     return invalid("metadata", "must have at most {} entries, got {}", kMetadataMax, metadata->size());
   for (const auto& [key, value] : *metadata)
     if (key.size() > kMetadataKeyMax || !value.is_string() || value.get_string().size() > kMetadataValueMax)
-      return invalid("metadata", "must have keys of at most {} bytes, and strings of at most {} bytes as "
-                                 "values",
+      return invalid("metadata",
+                     "must have keys of at most {} bytes, and strings of at most {} bytes as values",
                      kMetadataKeyMax, kMetadataValueMax);
   return json::serialize(*metadata);
 }

@@ -58,8 +58,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64
   if (*version != 0 && *version != kSchema)
     return named(
         {ErrorCode::unsupported,
-         fmt::format("{} has version {} of the batch database, but this program needs {}: use another "
-                     "folder",
+         fmt::format("{} has version {} of the batch database, but this program needs {}: use another folder",
                      folder, *version, kSchema),
          {}});
   if (const auto made = database->script(kTables); !made) return named(made.error());
@@ -102,8 +101,7 @@ Result<> Store::within(const Limit& limit, std::int64_t used, std::int64_t used_
                    what, more, name, most, remedy);
   if (const std::int64_t part = most / kClientPart; clients_ && used_by_owner + more > part)
     return failure(ErrorCode::resource_exhausted,
-                   "you have {} {}, and {} more exceed {}, the limit of one client (a quarter of {} {}): "
-                   "{}",
+                   "you have {} {}, and {} more exceed {}, the limit of one client (a quarter of {} {}): {}",
                    used_by_owner, what, more, part, name, most, remedy);
   return {};
 }

@@ -44,9 +44,9 @@ Result<Checked> check_input(LineReader lines, const std::string& endpoint) {
     if (!line)
       checked.refuse(text->number, custom_id, "invalid_line", line.error());
     else if (line->url != endpoint)
-      checked.refuse(
-          text->number, custom_id, "mismatched_url",
-          {ErrorCode::invalid_argument, fmt::format("must be the endpoint of the batch, {}", endpoint), "url"});
+      checked.refuse(text->number, custom_id, "mismatched_url",
+                     {ErrorCode::invalid_argument,
+                      fmt::format("must be the endpoint of the batch, {}", endpoint), "url"});
     else if (!ids.insert(custom_id).second)
       checked.refuse(text->number, custom_id, "duplicate_custom_id",
                      {ErrorCode::invalid_argument, "is already used in an earlier line", "custom_id"});
@@ -155,9 +155,8 @@ Result<> Worker::validate(Active& active) {
   if (!input.is_open()) return fail(single_error("missing_file", "the input file is missing"));
   TRY(Checked checked, check_input(std::move(input), active.batch.endpoint));
   if (checked.total > kLinesMax)
-    return fail(
-        single_error("too_many_lines",
-                     fmt::format("the input file has more than {} lines: split it", kLinesMax)));
+    return fail(single_error("too_many_lines",
+                             fmt::format("the input file has more than {} lines: split it", kLinesMax)));
   if (checked.total == 0) return fail(single_error("empty_file", "the input file has no lines"));
   const std::string errors = checked.errors.empty() ? "" : exact_json_text(checked.errors);
   if (std::ssize(checked.refused) == checked.total) return fail(errors);

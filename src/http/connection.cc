@@ -219,7 +219,8 @@ bool Connection::accept_header() {
   };
   const auto fields = static_cast<std::size_t>(std::distance(message.begin(), message.end()));
   if (fields > options.headers_max)
-    return refused(431, fmt::format("a request may have at most {} header fields, got {}", options.headers_max, fields));
+    return refused(
+        431, fmt::format("a request may have at most {} header fields, got {}", options.headers_max, fields));
   if (message.version() != 10 && message.version() != 11)
     return refused(505, "only HTTP/1.0 and HTTP/1.1 are supported");
   if (message.version() == 11 && message.count(beast_http::field::host) != 1)

@@ -71,9 +71,9 @@ void expect_host(SSL* ssl, const std::string& host) {
 
 std::string tls_error(SSL* ssl) {
   if (const long wrong = SSL_get_verify_result(ssl); wrong != X509_V_OK)
-    return fmt::format("the server's certificate is not trusted: {} (SSL_CERT_FILE names a file of trusted "
-                       "certificates)",
-                       X509_verify_cert_error_string(wrong));
+    return fmt::format(
+        "the server's certificate is not trusted: {} (SSL_CERT_FILE names a file of trusted certificates)",
+        X509_verify_cert_error_string(wrong));
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason != nullptr ? reason : "the connection was closed";
 }

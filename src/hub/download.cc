@@ -114,8 +114,8 @@ Result<> receive(const Open& open, const BlobInfo& blob, const Transfer& transfe
   TRY(Opened answer, open(partial.size(), backoff));
   const std::string range(answer.head.headers.find("Content-Range").value_or(""));
   if (answer.head.status == 206 && !range.starts_with(fmt::format("bytes {}-", partial.size())))
-    return failure(ErrorCode::unavailable, "{}: the server sent a different range of bytes than requested: "
-                                           "{}", blob.file,
+    return failure(ErrorCode::unavailable,
+                   "{}: the server sent a different range of bytes than requested: {}", blob.file,
                    printable(range));
   if (answer.head.status == 200 && partial.size() > 0) TRY_VOID(partial.clear());
   while (!transfer.given_up) {
@@ -169,8 +169,7 @@ Result<bool> download(const RepoCache& cache, const BlobInfo& blob, const Open& 
     }
     if (received) {
       TRY_VOID(partial.clear());
-      received = failure(ErrorCode::unavailable,
-                         "{}: the received bytes have a wrong SHA-256", blob.file);
+      received = failure(ErrorCode::unavailable, "{}: the received bytes have a wrong SHA-256", blob.file);
     } else if (partial.size() >= furthest + kProgress) {
       furthest = partial.size();
       backoff.reset();

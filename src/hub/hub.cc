@@ -110,8 +110,8 @@ std::unexpected<Error> Hub::refused(std::string_view what, const http::Response&
   if (status == 401 || status == 403 || code == "GatedRepo")
     return no(
         ErrorCode::invalid_argument,
-        fmt::format("{} is gated or private, or does not exist: {} returned {}. Open {}, accept the "
-                    "licence if the model has one, and {}",
+        fmt::format("{} is gated or private, or does not exist: {} returned {}. Open {}, accept the licence "
+                    "if the model has one, and {}",
                     repo_, endpoint.host, status, page,
                     origin_.anonymous() ? "set HF_TOKEN to your token" : "check that HF_TOKEN gives access"));
   if (status == 404) return no(ErrorCode::not_found, fmt::format("{} does not exist at {}", what, page));

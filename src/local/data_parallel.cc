@@ -25,16 +25,16 @@ constexpr ParallelFlag kParallelFlags[] = {
      "hosts",
      flag::range(0, 64)},
     {"--enable-elastic-ep", flag::to<&DataParallelOptions::elastic>,
-     "Allow POST /scale_elastic_ep {\"new_data_parallel_size\": N} to change the number of engines while "
-     "the server runs"},
+     "Allow POST /scale_elastic_ep {\"new_data_parallel_size\": N} to change the number of engines while the "
+     "server runs"},
     {"--elastic-ep-max-dp-size", flag::to<&DataParallelOptions::engines_max>, "Maximum number of engines",
      flag::range(1, 64)},
     {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
      "Address of the server's host, to which --headless hosts connect. With --enable-expert-parallel on "
      "several hosts, it must be the host of engine 0"},
     {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>,
-     "Port of --data-parallel-address. With --enable-expert-parallel on several hosts, the next port is "
-     "also used",
+     "Port of --data-parallel-address. With --enable-expert-parallel on several hosts, the next port is also "
+     "used",
      flag::range(1, kLastPort)},
     {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
      "Index of this host's first engine", flag::range(0, 4095)},
@@ -47,8 +47,8 @@ Result<> take_shared_experts(const DataParallelOptions& options, bool headless, 
   if (!engine.parallel.enable_expert_parallel) return {};
   if (options.elastic)
     return field_failure("enable_elastic_ep", ErrorCode::unsupported,
-                         "is not supported with --enable-expert-parallel: the engines share the experts, "
-                         "so their number is fixed. Remove one of the two flags");
+                         "is not supported with --enable-expert-parallel: the engines share the experts, so "
+                         "their number is fixed. Remove one of the two flags");
   if (all == 1) return {};
   engine.parallel.nodes.expert_engines = all;
   const bool several_servers = options.rank || options.external || options.hybrid;
@@ -58,8 +58,8 @@ Result<> take_shared_experts(const DataParallelOptions& options, bool headless, 
     return field_failure(
         "data_parallel_start_rank", ErrorCode::unsupported,
         "engines that share experts connect to the host of engine 0, which must be the server's host "
-        "(--data-parallel-address): give the server --data-parallel-size-local of 1 or more, and "
-        "--headless hosts a --data-parallel-start-rank of 1 or more");
+        "(--data-parallel-address): give the server --data-parallel-size-local of 1 or more, and --headless "
+        "hosts a --data-parallel-start-rank of 1 or more");
   if (options.port == kLastPort)
     return invalid(
         "data_parallel_rpc_port",
@@ -104,9 +104,8 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
                    "must be at least 1 on --headless hosts and with hybrid load balancing");
   if (first + local > all)
     return invalid("data_parallel_start_rank",
-                   "engines {} to {} do not exist: their index must be below "
-                   "--data-parallel-size {}",
-                   first, first + local - 1, all);
+                   "engines {} to {} do not exist: their index must be below --data-parallel-size {}", first,
+                   first + local - 1, all);
   engine.first_index = first;
   engine.parallel.data_parallel_size = local;
   runtime.engines.elsewhere = serves_all ? all - local : 0;

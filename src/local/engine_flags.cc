@@ -89,8 +89,8 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|generate|pooling"}},
     {"--convert", flag::to<&E::model, &ModelOptions::convert>,
      "Convert a generating model into an embedding model (embed) or a classifier (classify), whose scores "
-     "come from the matrix \"score\" or from the tokens in classifier_from_token; none: no conversion; "
-     "auto: the model's files and --runner decide",
+     "come from the matrix \"score\" or from the tokens in classifier_from_token; none: no conversion; auto: "
+     "the model's files and --runner decide",
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,
      "Values that replace fields of config.json, as a JSON object: {\"rope_theta\": 1000000}"},
@@ -103,8 +103,8 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|bfloat16|float16|float32|half|float"},
      {.no_default = true}},
     {"--max-model-len", flag::parsed<&model_length, &E::model, &ModelOptions::max_model_len>,
-     "Maximum number of tokens of a prompt and its answer together. Default, auto and -1: the model's "
-     "limit, or fewer if the KV cache cannot hold that many tokens"},
+     "Maximum number of tokens of a prompt and its answer together. Default, auto and -1: the model's limit, "
+     "or fewer if the KV cache cannot hold that many tokens"},
     {"--seed", flag::to<&E::seed>, "Seed of requests that set no seed"},
 };
 
@@ -215,9 +215,7 @@ constexpr EngineFlag kScheduling[] = {
     {"--max-num-batched-tokens", flag::to<&E::schedule, &ScheduleOptions::max_num_batched_tokens>,
      "Maximum number of tokens in one step", flag::count(1, 1 << 20)},
     {"--max-num-seqs", flag::to<&E::schedule, &ScheduleOptions::max_num_seqs>,
-     "Maximum number of "
-     "sequences in one step",
-     flag::count(1, 1 << 16)},
+     "Maximum number of sequences in one step", flag::count(1, 1 << 16)},
     {"--enable-chunked-prefill", flag::to<&E::schedule, &ScheduleOptions::enable_chunked_prefill>,
      "Split long prompts over several steps (default: on)"},
     {"--long-prefill-token-threshold", flag::to<&E::schedule, &ScheduleOptions::long_prefill_token_threshold>,
@@ -336,9 +334,9 @@ Result<std::string> demo_model_dir() {
     const fs::path dir = place / "models" / "demo";
     if (fs::exists(dir / "config.json", ignored)) return dir.string();
   }
-  return field_failure("model", ErrorCode::not_found,
-                       "no model was given, and the folder of the demo model (models/demo) was not found: "
-                       "name a model");
+  return field_failure(
+      "model", ErrorCode::not_found,
+      "no model was given, and the folder of the demo model (models/demo) was not found: name a model");
 }
 
 Result<std::string> octavo_program() {
@@ -347,8 +345,8 @@ Result<std::string> octavo_program() {
     for (const fs::path& program : {folder / "octavo", folder / "bin" / "octavo"})
       if (fs::is_regular_file(program, ignored)) return program.string();
   return failure(ErrorCode::not_found,
-                 "engines in separate processes need the program octavo, but it is neither in the folder "
-                 "of liboctavo nor in ../bin: install it there");
+                 "engines in separate processes need the program octavo, but it is neither in the folder of "
+                 "liboctavo nor in ../bin: install it there");
 }
 
 }  // namespace octavo

@@ -22,9 +22,7 @@ Result<> read_media_io(const boost::json::object& kwargs, VideoFrames& frames) {
     for (const std::string& name : f.unread()) return invalid(name, "is not supported");
   }
   for (const std::string& name : kinds.unread())
-    return invalid(name,
-                   "is not a type of media: must be "
-                   "image, audio or video");
+    return invalid(name, "is not a type of media: must be image, audio or video");
   return {};
 }
 

@@ -89,8 +89,8 @@ Result<> check_unused(std::string_view name, const boost::json::value& value, co
   const VllmFlag* known = find_vllm_flag(flag_of(name));
   if (known == nullptr) return unknown(name, flags);
   if (known->works && std::ranges::find(kOfServers, known->name) == std::end(kOfServers))
-    return field_failure(name, ErrorCode::unsupported, "is an option of `octavo serve`, and this program "
-                                                       "has no server: remove it");
+    return field_failure(name, ErrorCode::unsupported,
+                         "is an option of `octavo serve`, and this program has no server: remove it");
   if (known->works) return {};
   const boost::json::array values = value.is_array() ? value.get_array() : boost::json::array{value};
   for (const boost::json::value& one : values)
@@ -167,8 +167,8 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
     return invalid("", "{}", error.what());
   }
   if (command.data_parallel.elastic)
-    return field_failure("enable_elastic_ep", ErrorCode::unsupported, "is an option of `octavo serve` "
-                                                                      "only: remove it");
+    return field_failure("enable_elastic_ep", ErrorCode::unsupported,
+                         "is an option of `octavo serve` only: remove it");
   TRY_VOID(take_data_parallel(command.data_parallel, false, command.runtime));
   TRY_VOID(take_kv_environment(command, environment));
   if (!command.otlp_traces_endpoint.empty()) {

@@ -159,14 +159,14 @@ constexpr VllmFlag kFlags[] = {
     works("--logprobs-mode"),
     any("--use-fp64-gumbel", nothing, "sampling does not use Gumbel noise"),
     refused("--enable-trace-replay", nothing, "the server cannot replay traces"),
-    refused("--disable-sliding-window", nothing, "the sliding window is part of the model and cannot be "
-                                                 "turned off"),
+    refused("--disable-sliding-window", nothing,
+            "the sliding window is part of the model and cannot be turned off"),
     any("--disable-cascade-attn", nothing, "the server does not use cascade attention"),
     refused("--skip-tokenizer-init", nothing, "the server needs its tokenizer"),
     works("--enable-prompt-embeds"),
     works("--served-model-name"),
-    only("auto|hf", "--config-format", value, "the server finds out whether a folder has a config.json or "
-                                              "a GGUF file"),
+    only("auto|hf", "--config-format", value,
+         "the server finds out whether a folder has a config.json or a GGUF file"),
     works("--hf-token"),
     works("--hf-overrides"),
     only("{}", "--model-class-overrides", value, kNoPython),
@@ -332,17 +332,17 @@ constexpr VllmFlag kFlags[] = {
     refused("--lora-target-modules", values, "an adapter changes all layers that its files contain"),
     works("--default-mm-loras"),
     any("--specialize-active-lora", nothing, "a step computes only the adapters that its requests use"),
-    any("--enable-mixed-moe-lora-format", nothing, "the server reads adapters of experts in all formats of "
-                                                   "PEFT"),
+    any("--enable-mixed-moe-lora-format", nothing,
+        "the server reads adapters of experts in all formats of PEFT"),
     any("--enable-moe-shared-loras", nothing, "an adapter has separate matrices for each expert"),
     any("--max-lora-cls-labels", value, "the server refuses adapters of classifiers"),
 
     // Logs, metrics, traces
-    refused("--logging-config", value, "only the level and the format of the log can be set: --log-level, "
-                                       "--log-format"),
+    refused("--logging-config", value,
+            "only the level and the format of the log can be set: --log-level, --log-format"),
     works("--log-level"),
-    refused("--log-config-file", value, "only the level and the format of the log can be set: --log-level, "
-                                        "--log-format"),
+    refused("--log-config-file", value,
+            "only the level and the format of the log can be set: --log-level, --log-format"),
     any("--show-hidden-metrics-for-version", value, "the server hides no metrics"),
     works("--otlp-traces-endpoint"),
     refused("--collect-detailed-traces", values,
@@ -352,8 +352,8 @@ constexpr VllmFlag kFlags[] = {
     works("--kv-cache-metrics-sample"),
     refused("--custom-histogram-buckets", value, "the histograms have vLLM's default buckets"),
     refused("--cudagraph-metrics", nothing, kNotMeasured),
-    any("--enable-layerwise-nvtx-tracing", nothing, "profilers such as perf and nsys need no support from "
-                                                    "the server"),
+    any("--enable-layerwise-nvtx-tracing", nothing,
+        "profilers such as perf and nsys need no support from the server"),
     works("--enable-mfu-metrics"),
     refused("--enable-logging-iteration-details", nothing, "--log-level debug logs the plan of each step"),
     any("--jit-monitor-mode", value, kNoCompiler),
@@ -365,17 +365,17 @@ constexpr VllmFlag kFlags[] = {
     works("--max-num-seqs"),
     refused("--max-num-active-seqs", value, "--max-num-seqs limits the sequences of a step"),
     works("--max-num-queued-reqs"),
-    refused("--max-num-queued-tokens", value, "--max-num-queued-reqs limits the queue by requests, not by "
-                                              "tokens"),
+    refused("--max-num-queued-tokens", value,
+            "--max-num-queued-reqs limits the queue by requests, not by tokens"),
     works("--long-prefill-token-threshold"),
-    refused("--long-prefill-token-threshold-adaptive", nothing, "--long-prefill-token-threshold is a fixed "
-                                                                "number"),
+    refused("--long-prefill-token-threshold-adaptive", nothing,
+            "--long-prefill-token-threshold is a fixed number"),
     works("--scheduling-policy"),
     works("--enable-chunked-prefill"),
     any("--disable-chunked-mm-input", nothing, kTextOnly),
     refused("--scheduler-cls", value, kNoPython),
-    only("true", "--scheduler-reserve-full-isl", nothing, "a request waits until the KV cache can hold its "
-                                                          "whole prompt"),
+    only("true", "--scheduler-reserve-full-isl", nothing,
+         "a request waits until the KV cache can hold its whole prompt"),
     works("--watermark"),
     only("1", "--prefill-schedule-interval", value, "every step can contain prompts"),
     works("--disable-hybrid-kv-cache-manager"),
@@ -383,10 +383,10 @@ constexpr VllmFlag kFlags[] = {
     works("--stream-interval"),
 
     // Compilation and kernels
-    any("--cudagraph-capture-sizes", values, "the server captures CUDA graphs for the batch sizes that "
-                                             "occur"),
-    any("--max-cudagraph-capture-size", value, "the server captures CUDA graphs for the batch sizes that "
-                                               "occur"),
+    any("--cudagraph-capture-sizes", values,
+        "the server captures CUDA graphs for the batch sizes that occur"),
+    any("--max-cudagraph-capture-size", value,
+        "the server captures CUDA graphs for the batch sizes that occur"),
     any("--ir-op-priority", value, kNoCompiler),
     any("--enable-flashinfer-autotune", nothing, kNoCompiler),
     any("--moe-backend", value, kExperts),
@@ -417,26 +417,25 @@ constexpr VllmFlag kFlags[] = {
     works("--profiler-config"),
     any("--optimization-level", value, kNoCompiler, "-O"),
     any("--performance-mode", value, "the server has only one performance mode"),
-    refused("--weight-transfer-config", value, "weights cannot change while the server runs, except with "
-                                               "/update_weights_from_disk"),
+    refused("--weight-transfer-config", value,
+            "weights cannot change while the server runs, except with /update_weights_from_disk"),
 
     // Flags of earlier versions, which many scripts still use
     any("--disable-log-requests", nothing, "requests are logged only with --enable-log-requests"),
-    any("--swap-space", value, "a preempted request computes its tokens again, except those in the prefix "
-                               "cache"),
+    any("--swap-space", value,
+        "a preempted request computes its tokens again, except those in the prefix cache"),
     any("--use-v2-block-manager", nothing, "the server has only one block manager"),
     only("1", "--num-scheduler-steps", value, "the server schedules every step"),
-    any("--preemption-mode", value, "a preempted request computes its tokens again, except those in the "
-                                    "prefix cache"),
+    any("--preemption-mode", value,
+        "a preempted request computes its tokens again, except those in the prefix cache"),
     any("--max-seq-len-to-capture", value, "the server captures CUDA graphs for the batch sizes that occur"),
     any("--guided-decoding-backend", value, "the server has only one grammar engine"),
     any("--guided-decoding-disable-fallback", nothing, "the server has only one grammar engine"),
     any("--enable-reasoning", nothing, "--reasoning-parser is sufficient"),
     any("--disable-frontend-multiprocessing", nothing, kOtherRanks),
-    any("--max-num-partial-prefills", value, "--max-num-batched-tokens already limits the prompts in a "
-                                             "step"),
-    any("--max-long-partial-prefills", value, "--max-num-batched-tokens already limits the prompts in a "
-                                              "step"),
+    any("--max-num-partial-prefills", value, "--max-num-batched-tokens already limits the prompts in a step"),
+    any("--max-long-partial-prefills", value,
+        "--max-num-batched-tokens already limits the prompts in a step"),
     any("--cuda-graph-sizes", values, "the server captures CUDA graphs for the batch sizes that occur"),
     any("--disable-mm-preprocessor-cache", nothing, kTextOnly),
     any("--multi-step-stream-outputs", nothing, "the server sends each token as soon as it is known"),

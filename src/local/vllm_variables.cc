@@ -27,8 +27,8 @@ constexpr VllmVariable kRead[] = {
      "folder of adapters that requests may name; needs --enable-lora and --allow-runtime-lora-updating"},
     {"VLLM_NIXL_SIDE_CHANNEL_HOST",
      "address at which other engines fetch KV blocks; --kv-transfer-config overrides it"},
-    {"VLLM_NIXL_SIDE_CHANNEL_PORT", "port at which other engines fetch KV blocks; --kv-transfer-config "
-                                    "overrides it"},
+    {"VLLM_NIXL_SIDE_CHANNEL_PORT",
+     "port at which other engines fetch KV blocks; --kv-transfer-config overrides it"},
     {"VLLM_PLUGINS", "list of plugins to enable; lora_filesystem_resolver is the only plugin"},
     {"VLLM_SERVER_DEV_MODE", "same as --server-dev-mode"},
 };
@@ -180,8 +180,10 @@ VariableWarnings check_vllm_variables(const char* const* environment) {
 
 void log_vllm_variables(const char* const* environment) {
   const VariableWarnings found = check_vllm_variables(environment);
-  if (!found.unread.empty()) log_info("environment variables that have no effect: {}", fmt::join(found.unread, ", "));
-  if (!found.unknown.empty()) log_warning("unknown environment variables: {}", fmt::join(found.unknown, ", "));
+  if (!found.unread.empty())
+    log_info("environment variables that have no effect: {}", fmt::join(found.unread, ", "));
+  if (!found.unknown.empty())
+    log_warning("unknown environment variables: {}", fmt::join(found.unknown, ", "));
 }
 
 }  // namespace octavo

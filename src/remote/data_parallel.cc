@@ -50,7 +50,8 @@ std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
 }
 
 Error changing() {
-  return {ErrorCode::unavailable, "the number of engines is changing (/is_scaling_elastic_ep): retry later", {}};
+  return {
+      ErrorCode::unavailable, "the number of engines is changing (/is_scaling_elastic_ep): retry later", {}};
 }
 
 }  // namespace
@@ -248,8 +249,8 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
   const Result<> begun = [&]() -> Result<> {
     const std::lock_guard lock(adapters_mutex_);
     if (scaling_) return std::unexpected(changing());
-    if (adapter_changes_ > 0) return failure(ErrorCode::unavailable, "adapters are being loaded or "
-                                                                     "unloaded: retry later");
+    if (adapter_changes_ > 0)
+      return failure(ErrorCode::unavailable, "adapters are being loaded or unloaded: retry later");
     scaling_ = true;
     return {};
   }();

@@ -43,8 +43,8 @@ Result<Hello> EngineHost::hello() {
       if (!hello) return failure(ErrorCode::corrupt, "the client's first message must be a hello");
       if (hello->version != wire_version())
         return failure(ErrorCode::corrupt,
-                       "the server has wire version {:x}, expected {:x}: run the same octavo on both sides", hello->version,
-                       wire_version());
+                       "the server has wire version {:x}, expected {:x}: run the same octavo on both sides",
+                       hello->version, wire_version());
       return *hello;
     }
     pollfd readable{socket_.fd(), POLLIN, 0};
@@ -135,7 +135,8 @@ void EngineHost::run(EngineClient& engine) {
       const auto frame = socket_.next();
       if (frame && !*frame) break;
       auto message = frame ? read_to_engine(**frame) : std::unexpected(frame.error());
-      if (!message) return log_error("the server sent an invalid message to the engine: {}", message.error().message);
+      if (!message)
+        return log_error("the server sent an invalid message to the engine: {}", message.error().message);
       take(*std::move(message), engine);
     }
   }

@@ -59,7 +59,8 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
     if (!shared_.sleep.awake()) return std::unexpected(asleep());
     if (shared_.presence == EnginePresence::away) return std::unexpected(away());
     if (answers > most)
-      return invalid("n", "this engine can have at most {} unfinished answers, but the request needs {}", most, answers);
+      return invalid("n", "this engine can have at most {} unfinished answers, but the request needs {}",
+                     most, answers);
     if (shared_.answers + answers > most)
       return failure(ErrorCode::resource_exhausted,
                      "{} answers are unfinished, and the limit is {} (--max-num-seqs and "
@@ -113,8 +114,8 @@ void EngineProcess::sleep(int level, Done done) {
     if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
     // In shared-expert mode, other engines may still need this process's experts for their answers.
     if (level == 2 && options_.shares_experts)
-      return field_failure("level", ErrorCode::unsupported, "must be 1 for engines that share experts, got "
-                                                            "2");
+      return field_failure("level", ErrorCode::unsupported,
+                           "must be 1 for engines that share experts, got 2");
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
     return shared_.sleep.sleep(level, std::move(done));

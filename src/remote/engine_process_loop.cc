@@ -103,8 +103,9 @@ Result<ChildProcess> EngineProcess::meet_process() {
     if (waking.revents != 0) take_commands();
     if (stopping()) return failure(ErrorCode::unavailable, "the engine was stopped");
     if (now_us() - began_us > std::int64_t{options_.hung_after_ms} * 1000)
-      requests_.end_all(
-          {ErrorCode::unavailable, fmt::format("engine {} on another host is not connected", options_.number), {}});
+      requests_.end_all({ErrorCode::unavailable,
+                         fmt::format("engine {} on another host is not connected", options_.number),
+                         {}});
   }
 }
 

@@ -96,8 +96,8 @@ Result<> EngineProcess::take(FromEngine&& message) {
 // Sends a new engine everything that the previous engine had: adapters, pauses and unfinished requests.
 Result<> EngineProcess::greet(const Ready& ready) {
   if (ready.version != wire_version())
-    return failure(ErrorCode::corrupt, "the engine has wire version {:x}, expected {:x}: run the same "
-                                       "octavo on both sides",
+    return failure(ErrorCode::corrupt,
+                   "the engine has wire version {:x}, expected {:x}: run the same octavo on both sides",
                    ready.version, wire_version());
   if (!std::holds_alternative<state::Loading>(state_))
     return failure(ErrorCode::corrupt, "the engine reported twice that it is ready");

@@ -14,8 +14,8 @@ std::size_t bytes_of(const EngineInfo::SoundRule& rule) {
 
 Result<> check_sound_beside(std::span<const MediaPart> sounds, const EngineInfo& engine) {
   if (sounds.size() != 1)
-    return invalid("file", "{} can only transcribe sound: use /v1/audio/transcriptions or "
-                           "/v1/audio/translations",
+    return invalid("file",
+                   "{} can only transcribe sound: use /v1/audio/transcriptions or /v1/audio/translations",
                    engine.architecture);
   const std::size_t bytes = bytes_of(engine.sound);
   if (sounds[0].bytes.size() != bytes || sounds[0].tokens != 0)
@@ -25,11 +25,12 @@ Result<> check_sound_beside(std::span<const MediaPart> sounds, const EngineInfo&
 
 Result<> check_source(std::span<const MediaPart> sources, const EngineInfo& engine) {
   if (sources.size() != 1)
-    return invalid("prompt", "{} has an encoder for prompts, so chats are not supported: use "
-                             "/v1/completions", engine.architecture);
+    return invalid("prompt", "{} has an encoder for prompts, so chats are not supported: use /v1/completions",
+                   engine.architecture);
   const MediaPart& source = sources[0];
   if (source.columns < 1 || source.columns > engine.source.tokens)
-    return invalid("prompt", "the prompt for the encoder must have 1 to {} tokens, got {}", engine.source.tokens, source.columns);
+    return invalid("prompt", "the prompt for the encoder must have 1 to {} tokens, got {}",
+                   engine.source.tokens, source.columns);
   std::vector<TokenId> ids(static_cast<std::size_t>(source.columns));
   const std::size_t bytes = ids.size() * sizeof(TokenId);
   if (source.bytes.size() != bytes || source.tokens != 0)
@@ -97,8 +98,8 @@ Result<> check_grid(const MediaPart& image, const MediaPart* before, const Engin
   const bool follows = !image.continues || (before != nullptr && before->frames > 0 && before->time < image.time &&
                                             before->first + before->span() == image.first);
   if (image.frames < 0 || image.frames > rule.frames || image.time < 0 || !follows)
-    return invalid("images", "a part of a video has {} frames from time {} on, but the limit is {}", image.frames, image.time,
-                   rule.frames);
+    return invalid("images", "a part of a video has {} frames from time {} on, but the limit is {}",
+                   image.frames, image.time, rule.frames);
   if (image.columns < 1 || image.tokens % image.columns != 0)
     return invalid("images", "an image of {} tokens cannot have {} columns", image.tokens, image.columns);
   return {};

@@ -50,8 +50,7 @@ constexpr SamplingField kFields[] = {
     {.name = "min_p",
      .member = member_path<&P::min_p>,
      .part = Part::draws,
-     .help = "Sample only from tokens whose probability is at least this fraction of the highest "
-             "probability",
+     .help = "Sample only from tokens whose probability is at least this fraction of the highest probability",
      .least = 0,
      .most = 1,
      .flag = "--min-p",
@@ -145,8 +144,8 @@ constexpr SamplingField kFields[] = {
     {.name = "truncate_prompt_tokens",
      .member = member_path<&P::truncate_prompt_tokens>,
      .part = Part::prompt,
-     .help = "Maximum number of prompt tokens; tokens at the beginning are removed. -1: the number that "
-             "fits into the context",
+     .help = "Maximum number of prompt tokens; tokens at the beginning are removed. -1: the number that fits "
+             "into the context",
      .least = -1},
 };
 

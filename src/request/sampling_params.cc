@@ -59,9 +59,9 @@ Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
   for (const TokenId id : p.stop_token_ids) TRY_VOID(in_vocabulary("stop_token_ids", id, limits.vocab_size));
   const RepetitionDetection& r = p.repetition_detection;
   if (r.max_pattern_size < 0 || r.min_pattern_size < 0 || r.min_pattern_size > r.max_pattern_size)
-    return invalid("repetition_detection", "must have 0 <= min_pattern_size <= max_pattern_size, got {} "
-                                           "and {}",
-                   r.min_pattern_size, r.max_pattern_size);
+    return invalid("repetition_detection",
+                   "must have 0 <= min_pattern_size <= max_pattern_size, got {} and {}", r.min_pattern_size,
+                   r.max_pattern_size);
   if (r.max_pattern_size > limits.max_repetition_pattern_size)
     return invalid("repetition_detection", "max_pattern_size must be <= {}, got {}",
                    limits.max_repetition_pattern_size, r.max_pattern_size);

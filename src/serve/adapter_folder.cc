@@ -85,10 +85,10 @@ void AdapterFolder::ended(const std::string& name, const std::string& path, Time
   log_warning("cannot load the adapter {} from {}: {}", name, path, error.message);
   {
     const std::lock_guard lock(mutex_);
-    Failure failed{
-        .error = {ErrorCode::invalid_argument,
-                  fmt::format("the folder of the LoRA adapter exists, but cannot be loaded: {}", error.message),
-                  "model"}};
+    Failure failed{.error = {ErrorCode::invalid_argument,
+                             fmt::format("the folder of the LoRA adapter exists, but cannot be loaded: {}",
+                                         error.message),
+                             "model"}};
     if (is_of_the_files(error.code))
       failed.changed = changed;
     else

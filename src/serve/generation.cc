@@ -198,8 +198,8 @@ void Generation::shut_down() { end_with({ErrorCode::unavailable, "the server is 
 
 void Generation::wake() {
   if (plan_.ends_us() > 0 && now_us() >= plan_.ends_us())
-    return end_with(
-        {ErrorCode::unavailable, fmt::format("the time limit of {} s is over", plan_.request.timeout_s), "timeout"});
+    return end_with({ErrorCode::unavailable,
+                     fmt::format("the time limit of {} s is over", plan_.request.timeout_s), "timeout"});
   {
     const std::lock_guard lock(mutex_);
     woken_ = true;

@@ -54,8 +54,8 @@ std::string HttpMetrics::text() const {
   };
   sizes("http_request_size_bytes", "Content-Length of requests, by route.", &Handler::requests);
   sizes("http_response_size_bytes", "Content-Length of answers, by route.", &Handler::responses);
-  begin(text, "http_request_duration_highr_seconds", "histogram", "Time from a request to the end of its "
-                                                                  "answer.");
+  begin(text, "http_request_duration_highr_seconds", "histogram",
+        "Time from a request to the end of its answer.");
   append_histogram(text, "http_request_duration_highr_seconds", "", all_seconds_);
   begin(text, "http_request_duration_seconds", "histogram",
         "Time from a request to the end of its answer, by route and method.");

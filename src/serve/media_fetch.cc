@@ -44,8 +44,7 @@ Result<> check_host(const MediaSources& sources, const http::Url& url) {
       }))
     return {};
   if (sources.domains.empty())
-    return invalid(
-        "", "http: and https: URLs need a server with --allowed-media-domains: send a data: URL");
+    return invalid("", "http: and https: URLs need a server with --allowed-media-domains: send a data: URL");
   return invalid("", "the host {} is not in --allowed-media-domains", url.host);
 }
 
@@ -88,7 +87,8 @@ Result<std::string> fetch_url(const MediaSources& sources, std::string_view text
     auto response = get(url, bytes_max, deadline_us);
     if (!response) return invalid("", "cannot be downloaded: {}", response.error().message);
     if (response->status == 200) return std::move(response->body);
-    if (!is_redirect(response->status)) return invalid("", "{} returned status {}", url.host, response->status);
+    if (!is_redirect(response->status))
+      return invalid("", "{} returned status {}", url.host, response->status);
     TRY(url, redirected(url, response->headers.find("Location").value_or("")));
   }
   return invalid("", "the URL redirects more than {} times", MediaSources::kRedirectsMax);

@@ -100,8 +100,9 @@ using Engines = std::span<const EngineStats>;
 
 void write_waiting(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "num_requests_waiting_by_reason";
-  out.begin(kName, "Requests that wait to be scheduled, by reason: the engine is full (capacity), or the request waits for "
-            "its grammar, adapter, images or KV blocks (deferred).",
+  out.begin(kName,
+            "Requests that wait to be scheduled, by reason: the engine is full (capacity), or the request "
+            "waits for its grammar, adapter, images or KV blocks (deferred).",
             "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     out.sample(kName, i, "reason", "capacity", engines[i].requests.waiting - engines[i].requests.deferred);
@@ -116,9 +117,7 @@ std::int64_t loaded_tokens(const EngineStats& engine) {
 }
 
 void write_prompt_sources(Engines engines, Exposition& out) {
-  out.begin("prompt_tokens_by_source_total", "Prompt tokens processed, by source: computed "
-                                             "(local_compute), this engine's cache (local_cache_hit), or "
-                                             "loaded from outside (external_kv_transfer).", "counter");
+  out.begin("prompt_tokens_by_source_total", "Prompt tokens: computed, cached, or loaded from outside.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
@@ -165,22 +164,18 @@ void write_work(Engines engines, Exposition& out) {
   const auto of = [](double WorkStats::* which) {
     return [=](const EngineStats& e) { return e.work.*which; };
   };
-  out.counter("estimated_flops_per_gpu", "Estimated number of floating-point operations per device.", engines,
+  out.counter("estimated_flops_per_gpu", "Estimated floating-point operations per device.", engines,
               of(&WorkStats::operations));
-  out.counter("estimated_read_bytes_per_gpu", "Estimated number of bytes that a device has read from its "
-                                              "memory.",
-              engines, of(&WorkStats::read_bytes));
-  out.counter("estimated_write_bytes_per_gpu", "Estimated number of bytes that a device has written to its "
-                                               "memory.",
-              engines, of(&WorkStats::written_bytes));
+  out.counter("estimated_read_bytes_per_gpu", "Estimated bytes that a device read from its memory.", engines,
+              of(&WorkStats::read_bytes));
+  out.counter("estimated_write_bytes_per_gpu", "Estimated bytes that a device wrote to its memory.", engines,
+              of(&WorkStats::written_bytes));
 }
 
 void write_media_cache(Engines engines, Exposition& out) {
-  out.counter("mm_cache_queries", "Images and sounds of prompts that the engine looked up in the cache of "
-                                  "encoded media.",
-              engines, [](const EngineStats& e) { return e.media_cache.queries; });
-  out.counter("mm_cache_hits", "Images and sounds of prompts that the engine found in the cache of encoded "
-                               "media.", engines,
+  out.counter("mm_cache_queries", "Images and sounds looked up in the cache of encoded media.", engines,
+              [](const EngineStats& e) { return e.media_cache.queries; });
+  out.counter("mm_cache_hits", "Images and sounds found in the cache of encoded media.", engines,
               [](const EngineStats& e) { return e.media_cache.hits; });
 }
 
@@ -190,12 +185,11 @@ void write_drafts(Engines engines, Exposition& out) {
               member_path<&Stats::drafts, &DraftStats::drafts>);
   out.counter("spec_decode_num_draft_tokens", "Draft tokens that the model verified.", engines,
               member_path<&Stats::drafts, &DraftStats::tokens>);
-  out.counter("spec_decode_num_accepted_tokens", "Draft tokens that the model accepted.", engines, [](const Stats& e) {
-    return std::accumulate(e.drafts.accepted.begin(), e.drafts.accepted.end(), std::int64_t{0});
-  });
-  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens that the model accepted, by "
-                                                             "position in the draft.",
-            "counter");
+  out.counter("spec_decode_num_accepted_tokens", "Draft tokens that the model accepted.", engines,
+              [](const Stats& e) {
+                return std::accumulate(e.drafts.accepted.begin(), e.drafts.accepted.end(), std::int64_t{0});
+              });
+  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Accepted draft tokens, by position.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t place = 0; place < engines[i].drafts.accepted.size(); ++place)
       if (engines[i].drafts.accepted[place] > 0)
@@ -210,27 +204,26 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   out.gauge("num_requests_waiting", "Requests that wait to be scheduled.", engines,
             member_path<&Stats::requests, &RequestStats::waiting>);
   write_waiting(engines, out);
-  out.gauge("kv_cache_usage_perc", "Fraction of the KV cache blocks that requests use, from 0 to 1.", engines,
+  out.gauge("kv_cache_usage_perc", "Fraction of KV cache blocks in use, from 0 to 1.", engines,
             [](const Stats& e) {
               return e.blocks.total > 0 ? static_cast<double>(e.blocks.used) / e.blocks.total : 0;
             });
-  out.counter("prefix_cache_queries", "Prompt tokens that the engine looked up in the prefix cache.", engines,
+  out.counter("prefix_cache_queries", "Prompt tokens looked up in the prefix cache.", engines,
               member_path<&Stats::prefix_cache, &PrefixCacheStats::queries>);
-  out.counter("prefix_cache_hits", "Prompt tokens that the engine found in the prefix cache.", engines,
+  out.counter("prefix_cache_hits", "Prompt tokens found in the prefix cache.", engines,
               member_path<&Stats::prefix_cache, &PrefixCacheStats::hits>);
   out.counter("num_preemptions", "Number of times that a running request was preempted.", engines,
               &Stats::preemptions);
   out.counter("prompt_tokens", "Prompt tokens processed.", engines,
               member_path<&Stats::tokens, &TokenStats::prompt>);
-  out.counter("prompt_tokens_cached", "Prompt tokens that the engine read from the prefix cache.", engines,
+  out.counter("prompt_tokens_cached", "Prompt tokens read from the prefix cache.", engines,
               member_path<&Stats::tokens, &TokenStats::prompt_cached>);
   write_prompt_sources(engines, out);
   write_cached_sources(engines, out);
   write_media_cache(engines, out);
   out.counter("generation_tokens", "Tokens generated.", engines,
               member_path<&Stats::tokens, &TokenStats::generation>);
-  out.histogram("iteration_tokens_total",
-                "Prompt tokens and output tokens that a step computed.", engines,
+  out.histogram("iteration_tokens_total", "Prompt tokens and output tokens that a step computed.", engines,
                 &Stats::step_tokens);
   write_drafts(engines, out);
   out.begin("cache_config_info", "Configuration of the KV cache, as labels.", "gauge");
@@ -265,27 +258,23 @@ void write_kv_transfers(Engines engines, Exposition& out) {
   const auto failed = [](const Stats& e) {
     return std::accumulate(e.kv_transfer.failures.begin(), e.kv_transfer.failures.end(), std::int64_t{0});
   };
-  out.counter("external_prefix_cache_queries",
-              "Prompt tokens that the engine looked up in another engine or in a tier of the cache.", engines,
-              of(&KvTransferStats::queries));
-  out.counter("external_prefix_cache_hits", "Prompt tokens that the engine loaded from another engine or "
-                                            "from a tier of the cache.", engines,
-              of(&KvTransferStats::hits));
+  out.counter("external_prefix_cache_queries", "Prompt tokens looked up in another engine or a cache tier.",
+              engines, of(&KvTransferStats::queries));
+  out.counter("external_prefix_cache_hits", "Prompt tokens loaded from another engine or a cache tier.",
+              engines, of(&KvTransferStats::hits));
   out.histogram("nixl_xfer_time_seconds", "Time to fetch the KV blocks of a request.", engines,
                 of(&KvTransferStats::seconds));
-  out.histogram("nixl_bytes_transferred", "Bytes of KV blocks that were fetched for a request.", engines,
+  out.histogram("nixl_bytes_transferred", "Bytes of KV blocks fetched for a request.", engines,
                 of(&KvTransferStats::bytes));
-  out.histogram("nixl_num_descriptors", "Number of KV blocks that were fetched for a request.", engines, of(&KvTransferStats::blocks));
-  out.counter("nixl_num_failed_transfers", "Requests whose KV blocks could not be fetched, so that the "
-                                           "engine computed the prompt.",
+  out.histogram("nixl_num_descriptors", "KV blocks fetched for a request.", engines,
+                of(&KvTransferStats::blocks));
+  out.counter("nixl_num_failed_transfers", "Requests computed here because a fetch of KV blocks failed.",
               engines, failed);
-  out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks another engine did not fetch in time.", engines,
+  out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks were not fetched in time.", engines,
               of(&KvTransferStats::expired));
-  out.gauge(
-      "kv_transfer_held_blocks",
-      "KV blocks that the engine holds for other engines, for writes to a tier, and for requests that wait "
-      "for their KV blocks.",
-      engines, of(&KvTransferStats::held_blocks));
+  out.gauge("kv_transfer_held_blocks",
+            "KV blocks held for other engines, for writes to a tier, and for requests that wait for blocks.",
+            engines, of(&KvTransferStats::held_blocks));
   out.begin("kv_transfer_failures_total", "Failed transfers, by reason.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t reason = 0; reason < kKvTransferFailureNames.size(); ++reason)
@@ -295,8 +284,7 @@ void write_kv_transfers(Engines engines, Exposition& out) {
 
 void write_sleep_states(Engines engines, Exposition& out) {
   constexpr std::array<std::string_view, 3> kStates{"awake", "weights_offloaded", "discard_all"};  // by level
-  out.begin("engine_sleep_state", "1 for the current state of the engine (awake, or a level of /sleep), 0 "
-                                  "for the other states.",
+  out.begin("engine_sleep_state", "1 for the engine's current state (awake or a level of /sleep), else 0.",
             "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t level = 0; level < kStates.size(); ++level)
@@ -337,23 +325,20 @@ void write_kv_tiers(Engines engines, Exposition& out) {
       out.sample(name, i, "tier", tier.name, static_cast<double>(std::invoke(value, stats)));
     });
   };
-  both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks that were written to a tier or loaded from "
-                                            "it, by direction.",
+  both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks moved to or from a tier, by direction.",
             &Tier::stored_bytes, &Tier::loaded_bytes);
-  both_ways("kv_offload_total_time_total", "Seconds that writing KV blocks to a tier or loading them took, "
-                                           "by direction.", &Tier::store_seconds,
-            &Tier::load_seconds);
-  each("kv_tier_blocks", "KV blocks in a tier: in host memory (CPU) or on disk (STORAGE).", "gauge", &Tier::blocks);
-  each("kv_tier_usage_bytes", "Bytes of the KV blocks in a tier.", "gauge", [](const Tier& tier) { return tier.blocks * tier.block_bytes; });
+  both_ways("kv_offload_total_time_total", "Seconds to move KV blocks to or from a tier, by direction.",
+            &Tier::store_seconds, &Tier::load_seconds);
+  each("kv_tier_blocks", "KV blocks in host memory (CPU) or on disk (STORAGE).", "gauge", &Tier::blocks);
+  each("kv_tier_usage_bytes", "Bytes of the KV blocks in a tier.", "gauge",
+       [](const Tier& tier) { return tier.blocks * tier.block_bytes; });
   each("kv_tier_size_bytes", "Maximum bytes of the KV blocks in a tier.", "gauge", &Tier::bytes_max);
-  each("kv_tier_off", "1 after an error turned the tier off until the next start, 0 otherwise.", "gauge", &Tier::off);
-  each("kv_tier_stored_blocks_total", "KV blocks that were written to a tier.", "counter", &Tier::stored_blocks);
-  each("kv_tier_evicted_blocks_total", "KV blocks that were removed from a tier to free memory for other "
-                                       "blocks.", "counter", &Tier::evicted_blocks);
-  each("kv_tier_dropped_blocks_total", "KV blocks that were not written to a tier because it was too slow.", "counter",
+  each("kv_tier_off", "1 if an error turned the tier off, else 0.", "gauge", &Tier::off);
+  each("kv_tier_stored_blocks_total", "KV blocks written to a tier.", "counter", &Tier::stored_blocks);
+  each("kv_tier_evicted_blocks_total", "KV blocks evicted from a tier.", "counter", &Tier::evicted_blocks);
+  each("kv_tier_dropped_blocks_total", "KV blocks not written because the tier was too slow.", "counter",
        &Tier::dropped_stores);
-  each("kv_tier_skipped_loads_total", "Prompts that the engine computed because loading their KV blocks "
-                                      "would take longer.",
+  each("kv_tier_skipped_loads_total", "Prompts computed because loading their KV blocks would take longer.",
        "counter", &Tier::skipped_loads);
 }
 
@@ -362,16 +347,17 @@ void write_grammars(Engines engines, Exposition& out) {
     return [=](const EngineStats& e) { return static_cast<double>(e.grammars.*which) * unit; };
   };
   using Stats = GrammarStats;
-  out.counter("grammar_cache_hits", "Grammars that were found in the cache.", engines, of(&Stats::cache_hits));
+  out.counter("grammar_cache_hits", "Grammars that were found in the cache.", engines,
+              of(&Stats::cache_hits));
   out.counter("grammar_cache_misses", "Grammars that were compiled.", engines, of(&Stats::cache_misses));
   out.gauge("grammar_cache_bytes", "Bytes of compiled grammars.", engines, of(&Stats::cache_bytes));
   out.counter("grammar_compile_seconds", "Seconds that compiling grammars took.", engines,
               of(&Stats::compile_us, 1e-6));
-  out.counter("grammar_masks", "Token masks that were computed for answers with a grammar.", engines, of(&Stats::masks));
+  out.counter("grammar_masks", "Token masks computed for answers with a grammar.", engines,
+              of(&Stats::masks));
   out.counter("grammar_mask_seconds", "Seconds that computing token masks took.", engines,
               of(&Stats::mask_ns, 1e-9));
-  out.counter("grammar_masks_deferred",
-              "Token masks that were not ready in time, so that their sequence missed a step.",
+  out.counter("grammar_masks_deferred", "Token masks not ready in time, so their sequence missed a step.",
               engines, of(&Stats::masks_deferred));
 }
 
@@ -472,7 +458,8 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
       const auto index = static_cast<std::size_t>(e.engine);
       answers.push_back(index < engines_.size() ? engines_[index] : Answers(max_model_len_));
     }
-    out.begin("admission_rejections_total", "Requests that were refused because a queue was full.", "counter");
+    out.begin("admission_rejections_total", "Requests that were refused because a queue was full.",
+              "counter");
     out.sample("admission_rejections_total", 0, "reason", "max_num_queued_reqs",
                static_cast<double>(rejected_));
   }
@@ -486,25 +473,25 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   };
   histogram("request_prompt_tokens", "Prompt tokens per request.", &Answers::prompt_tokens);
   histogram("request_generation_tokens", "Output tokens per answer.", &Answers::generation_tokens);
-  histogram("request_max_num_generation_tokens", "Maximum number of output tokens among the answers to a "
-                                                 "request.",
-                &Answers::max_generation_tokens);
+  histogram("request_max_num_generation_tokens", "Output tokens of the longest answer to a request.",
+            &Answers::max_generation_tokens);
   histogram("request_params_max_tokens", "Parameter max_tokens of a request.", &Answers::params_max_tokens);
   histogram("request_params_n", "Parameter n of a request.", &Answers::params_n);
-  histogram("request_num_preemptions", "Number of times that an answer was preempted.", &Answers::preemptions);
-  histogram("request_prefill_kv_computed_tokens", "Prompt tokens per request that were computed, not read "
-                                                  "from the cache.",
-                &Answers::computed_tokens);
-  histogram("time_to_first_token_seconds", "Time from a request's arrival to the first token.", &Answers::first_token);
+  histogram("request_num_preemptions", "Number of preemptions per answer.", &Answers::preemptions);
+  histogram("request_prefill_kv_computed_tokens", "Prompt tokens per request that the cache did not have.",
+            &Answers::computed_tokens);
+  histogram("time_to_first_token_seconds", "Time from a request's arrival to the first token.",
+            &Answers::first_token);
   histogram("inter_token_latency_seconds", "Time between two outputs of an answer.", &Answers::token_gap);
   histogram("request_time_per_output_token_seconds", "Mean time per output token after the first.",
-                &Answers::time_per_token);
-  histogram("e2e_request_latency_seconds", "Time from a request's arrival to the end of the answer.", &Answers::latency);
+            &Answers::time_per_token);
+  histogram("e2e_request_latency_seconds", "Time from a request's arrival to the end of the answer.",
+            &Answers::latency);
   histogram("request_queue_time_seconds", "Time for which a request waits to be scheduled.", &Answers::queue);
-  histogram("request_inference_time_seconds", "Time from the first scheduling of a request to its last "
-                                              "token.", &Answers::inference);
-  histogram("request_prefill_time_seconds", "Time from the first scheduling of a request to its first "
-                                            "token.", &Answers::prefill);
+  histogram("request_inference_time_seconds",
+            "Time from the first scheduling of a request to its last token.", &Answers::inference);
+  histogram("request_prefill_time_seconds", "Time from the first scheduling of a request to its first token.",
+            &Answers::prefill);
   histogram("request_decode_time_seconds", "Time from the first to the last output token.", &Answers::decode);
   return out.take();
 }

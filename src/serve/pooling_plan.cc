@@ -390,8 +390,8 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
     TRY(Tokenizer::Texts tokens, tokens_of(service, fmt::format("{}{}", prompt, text), request.fields,
                                            longest_text(service, Task::embed), "texts"));
     if (request.tokens_max && std::ssize(tokens.ids) > *request.tokens_max)
-      return invalid("max_tokens", "is {}, but a text has {} tokens: set truncate to END or START, or "
-                                   "shorten the text",
+      return invalid("max_tokens",
+                     "is {}, but a text has {} tokens: set truncate to END or START, or shorten the text",
                      *request.tokens_max, tokens.ids.size());
     texts.add(std::move(tokens), static_cast<std::size_t>(service.engine_info.max_model_len));
   }

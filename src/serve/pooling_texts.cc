@@ -53,8 +53,8 @@ Result<> check_length(std::size_t tokens, std::size_t most, std::string_view fie
   if (tokens == 0) return invalid(field, "a text is empty, but needs at least 1 token");
   if (tokens <= most) return {};
   return invalid(
-      field, "a text has {} tokens, but the model accepts at most {}: shorten it, or set "
-             "truncate_prompt_tokens",
+      field,
+      "a text has {} tokens, but the model accepts at most {}: shorten it, or set truncate_prompt_tokens",
       tokens, most);
 }
 

@@ -69,8 +69,8 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   if (const auto cap = service.options.rules.defaults.max_tokens)
     p.max_tokens = std::min(*p.max_tokens, *cap);
   if (plan.request.stream.resume && std::ssize(*plan.request.stream.resume) >= *p.max_tokens)
-    return invalid("resume_token_ids", "already has {} tokens, so none of max_tokens = {} is left to "
-                                       "generate",
+    return invalid("resume_token_ids",
+                   "already has {} tokens, so none of max_tokens = {} is left to generate",
                    plan.request.stream.resume->size(), *p.max_tokens);
   if (p.min_tokens > *p.max_tokens)
     return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
@@ -294,8 +294,10 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   }
   const ChatTemplate* const served = prompt.tools.empty() ? service.chat_template : service.tool_template;
   const ChatTemplate* const chat_template = own ? &*own : served;
-  if (!chat_template) return invalid("messages", "the model has no chat template: use /v1/completions, or "
-                                                 "start the server with --chat-template");
+  if (!chat_template)
+    return invalid(
+        "messages",
+        "the model has no chat template: use /v1/completions, or start the server with --chat-template");
   const std::string messages =
       messages_for_template(*chat_template, prompt,
                             {.format = service.options.content_format,

@@ -96,8 +96,7 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   const int windows =
       rule.whole ? static_cast<int>((std::ssize(samples) + config.samples() - 1) / config.samples()) : 1;
   if (!rule.whole && std::ssize(samples) > config.samples())
-    return invalid("", "the sound has {:.1f} seconds, but the model accepts at most {}: send a shorter "
-                       "sound",
+    return invalid("", "the sound has {:.1f} seconds, but the model accepts at most {}: send a shorter sound",
                    static_cast<double>(samples.size()) / media::MelConfig::kRate, config.seconds);
   // Number of frames that begin within the audio. The encoder makes one row of two frames, and a token of
   // several rows.
@@ -172,8 +171,9 @@ Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt:
                      tokens, token_of(service, kind), given, name_of(kind));
   }
   if (std::ranges::equal(found, media, {}, {}, &openai::ChatPrompt::Media::kind)) return {};
-  return invalid("messages", "the chat template changes the order of the images and videos: send only one "
-                             "of the two types");
+  return invalid(
+      "messages",
+      "the chat template changes the order of the images and videos: send only one of the two types");
 }
 
 // Templates write Qwen3-VL's marks once around a video's token. But each part of the video needs marks, so
@@ -189,8 +189,7 @@ void drop_marks(const media::VideoRule& rule, std::string_view& before, std::str
 Result<std::string> bytes_of(const openai::ChatPrompt::Media& media) {
   if (media.bytes) return *media.bytes;
   const std::string_view url = media.url;
-  if (is_address(url))
-    return invalid("", "URLs are not supported here: send a data: URL");
+  if (is_address(url)) return invalid("", "URLs are not supported here: send a data: URL");
   const std::size_t comma = url.find(',');
   if (!url.starts_with("data:") || comma == std::string_view::npos ||
       !url.substr(0, comma).ends_with(";base64"))
@@ -210,8 +209,8 @@ Hash128 digest_of(const MediaPart& part) {
 }
 
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service) {
-  return invalid("", "the {} needs {} tokens, which is more than the context of {} tokens allows", what, tokens,
-                 service.options.rules.max_model_len)
+  return invalid("", "the {} needs {} tokens, which is more than the context of {} tokens allows", what,
+                 tokens, service.options.rules.max_model_len)
       .error();
 }
 

@@ -31,10 +31,10 @@ Result<> check_prefix(std::string_view prefix) {
       !prefix.empty() && prefix.size() <= kPrefixBytesMax && is_plain(prefix[0]) &&
       std::ranges::all_of(prefix, [](char c) { return is_plain(c) || c == '.' || c == '_' || c == '-'; });
   if (good) return {};
-  return invalid("profile_prefix",
-                 "must have 1 to {} letters, digits, '.', '_' and '-', and begin with a letter or digit, "
-                 "got {}",
-                 kPrefixBytesMax, quoted_text(prefix));
+  return invalid(
+      "profile_prefix",
+      "must have 1 to {} letters, digits, '.', '_' and '-', and begin with a letter or digit, got {}",
+      kPrefixBytesMax, quoted_text(prefix));
 }
 
 Result<> read_steps(openai::Fields& fields, StepTraceOptions& options) {
@@ -54,7 +54,8 @@ class TraceFile {
   static Result<TraceFile> create(const std::string& path, bool gzip) {
     gzFile file = gzopen(path.c_str(), gzip ? "wb" : "wbT");
     if (file == nullptr)
-      return failure(ErrorCode::io, "cannot write the file {}: {}", path, std::generic_category().message(errno));
+      return failure(ErrorCode::io, "cannot write the file {}: {}", path,
+                     std::generic_category().message(errno));
     return TraceFile(path, file);
   }
 
@@ -88,8 +89,7 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   std::string profiler;
   TRY_VOID(fields.text("profiler", profiler));
   if (profiler != "torch")
-    return invalid("profiler", "must be \"torch\", the only supported format, got {}",
-                   quoted_text(profiler));
+    return invalid("profiler", "must be \"torch\", the only supported format, got {}", quoted_text(profiler));
   TRY_VOID(fields.text("torch_profiler_dir", options.folder));
   if (options.folder.empty()) return invalid("torch_profiler_dir", "must be given");
   TRY_VOID(fields.boolean("torch_profiler_use_gzip", options.gzip));

@@ -25,7 +25,8 @@ Result<StopSplitter> StopSplitter::create(std::vector<std::string> stops, bool i
   for (std::string& stop : stops) {
     if (stop.empty()) return invalid("stop", "a stop string must not be empty");
     if (stop.size() > kStopStringBytesMax) {
-      return invalid("stop", "a stop string has {} bytes, but the limit is {}", stop.size(), kStopStringBytesMax);
+      return invalid("stop", "a stop string has {} bytes, but the limit is {}", stop.size(),
+                     kStopStringBytesMax);
     }
     std::vector<std::size_t> border = borders(stop);
     splitter.patterns_.push_back({std::move(stop), std::move(border)});

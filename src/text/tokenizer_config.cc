@@ -150,7 +150,8 @@ Result<> add_templates(const fs::path& path, const json::value& value,
     const auto* name = object ? object->if_contains("name") : nullptr;
     const auto* source = object ? object->if_contains("template") : nullptr;
     if (!name || !source || !name->is_string() || !source->is_string()) {
-      return failure(ErrorCode::corrupt, "{}: each entry of chat_template must have name and template", path.string());
+      return failure(ErrorCode::corrupt, "{}: each entry of chat_template must have name and template",
+                     path.string());
     }
     templates.push_back({std::string(name->as_string()), std::string(source->as_string())});
   }
@@ -211,8 +212,8 @@ Result<std::string> read_text_file(const std::filesystem::path& path, std::size_
     return failure(ErrorCode::not_found, "{}: the file does not exist", path.string());
   if (error) return failure(ErrorCode::io, "{}: {}", path.string(), error.message());
   if (size > bytes_max)
-    return failure(ErrorCode::invalid_argument, "{}: the file has {} bytes, but the limit is {}", path.string(), size,
-                   bytes_max);
+    return failure(ErrorCode::invalid_argument, "{}: the file has {} bytes, but the limit is {}",
+                   path.string(), size, bytes_max);
   std::string text(size, '\0');
   std::ifstream file(path, std::ios::binary);
   if (!file.read(text.data(), static_cast<std::streamsize>(size)))

@@ -40,12 +40,15 @@ Hash128 BlockFormat::digest() const {
 }
 
 std::string difference(const BlockFormat& a, const BlockFormat& b) {
-  if (a.fingerprint != b.fingerprint) return fmt::format("the models are {} and {}", a.fingerprint, b.fingerprint);
+  if (a.fingerprint != b.fingerprint)
+    return fmt::format("the models are {} and {}", a.fingerprint, b.fingerprint);
   if (a.dtype != b.dtype) return fmt::format("the KV cache dtypes are {} and {}", a.dtype, b.dtype);
-  if (a.block_size != b.block_size) return fmt::format("the block sizes are {} and {}", a.block_size, b.block_size);
+  if (a.block_size != b.block_size)
+    return fmt::format("the block sizes are {} and {}", a.block_size, b.block_size);
   if (a.bytes != b.bytes) return fmt::format("the blocks have {} and {} bytes", a.bytes, b.bytes);
   if (a.windows != b.windows)
-    return fmt::format("the cache groups have windows of {} and {}", fmt::join(a.windows, ", "), fmt::join(b.windows, ", "));
+    return fmt::format("the cache groups have windows of {} and {}", fmt::join(a.windows, ", "),
+                       fmt::join(b.windows, ", "));
   if (a.state_pieces != b.state_pieces)
     return fmt::format("the states have {} and {} pieces", a.state_pieces, b.state_pieces);
   return "";

@@ -183,12 +183,13 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   };
   TRY_VOID(for_extra(extra, take));
   if (spec == kHost && !tier.place.empty())
-    return invalid("kv_connector_extra_config.secondary_tiers", "is a field of {}, but spec_name is {}", kTiers, kHost);
+    return invalid("kv_connector_extra_config.secondary_tiers", "is a field of {}, but spec_name is {}",
+                   kTiers, kHost);
   if (spec == kTiers && tier.place.empty())
     return invalid("kv_connector_extra_config.secondary_tiers", "must be given with {}", kTiers);
   if (tier.host_bytes == 0 && tier.place.empty())
-    return invalid("kv_connector_extra_config.cpu_bytes_to_use", "must be given: the number of bytes of "
-                                                                 "host memory for KV blocks");
+    return invalid("kv_connector_extra_config.cpu_bytes_to_use",
+                   "must be given: the number of bytes of host memory for KV blocks");
   if (tier.eviction != EvictionPolicy::lru && tier.host_bytes == 0 && is_store_url(tier.place))
     return field_failure(
         "kv_connector_extra_config.eviction_policy", ErrorCode::unsupported,
@@ -259,8 +260,8 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   tier.place = disk.empty() ? store : disk;
   if (tier.host_bytes == 0 && tier.place.empty())
     return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
-                   "must be given, or lmcache.local_disk or lmcache.remote_url: in this object, in "
-                   "LMCACHE_* or in the file of LMCACHE_CONFIG_FILE");
+                   "must be given, or lmcache.local_disk or lmcache.remote_url: in this object, in LMCACHE_* "
+                   "or in the file of LMCACHE_CONFIG_FILE");
   return check_odirect(tier, kODirect);
 }
 
@@ -344,8 +345,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       extra = item.get_object();
     } else if (name == "kv_load_failure_policy") {
       TRY_VOID(read_field(item, name, policy));
-      if (policy != "recompute")
-        return invalid(name, "must be \"recompute\", got {}", quoted_text(policy));
+      if (policy != "recompute") return invalid(name, "must be \"recompute\", got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
                // ignored: fields that other connectors use
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {

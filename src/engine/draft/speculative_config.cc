@@ -108,8 +108,8 @@ Result<> read_model(const Fields& fields, Options& options) {
   int ranks = 1;
   TRY_VOID(fields.number("draft_tensor_parallel_size", ranks));
   if (ranks != 1)
-    return invalid("draft_tensor_parallel_size", "must be 1, because a draft model runs on one rank, got "
-                                                 "{}", ranks);
+    return invalid("draft_tensor_parallel_size", "must be 1, because a draft model runs on one rank, got {}",
+                   ranks);
   return {};
 }
 

@@ -113,8 +113,8 @@ Result<> LocalExecutor::rehearse() {
   recordings_.forget();
   cache_ = {};
   blocks_ = 0;
-  log_info("after the largest steps, {} MiB of {} MiB are free; each CUDA graph needs {} KiB", available() >> 20,
-           backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
+  log_info("after the largest steps, {} MiB of {} MiB are free; each CUDA graph needs {} KiB",
+           available() >> 20, backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
   return {};
 }
 

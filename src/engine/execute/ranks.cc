@@ -130,8 +130,7 @@ Result<> check_ranks(const EngineOptions& options) {
     return refuse("with --kv-transfer-config over several hosts");
   if (stages && options.speculation) return refuse("with --speculative-config");
   if (options.parallel.data_parallel_size > 1 && (options.parallel.mpi || options.parallel.nodes.count > 1))
-    return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 with several hosts, got "
-                                                                       "{}",
+    return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 with several hosts, got {}",
                          options.parallel.data_parallel_size);
   if (const int processors = usable_processors(); processors < options.parallel.ranks_of_host())
     log_warning("{} ranks are more than the {} processors", options.parallel.ranks_of_host(), processors);
@@ -215,10 +214,10 @@ Result<> Ranks::connect(const EngineOptions& options) {
   if (options.parallel.mpi) {
     TRY(transport_, open_mpi_transport());
     if (transport_->size() != layout_.size())
-      return invalid("tensor_parallel_size",
-                     "times pipeline_parallel_size is {}, but mpirun has started {} processes: both must "
-                     "be equal",
-                     layout_.size(), transport_->size());
+      return invalid(
+          "tensor_parallel_size",
+          "times pipeline_parallel_size is {}, but mpirun has started {} processes: both must be equal",
+          layout_.size(), transport_->size());
   } else {
     TRY(std::string identity, hosts_identity(options));
     TRY(transport_, TcpTransport::meet({.rank = rank_,

@@ -18,16 +18,15 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
   const std::int64_t most = bytes / 2 / state_bytes;
   const int drafts = std::min(s.draft_states, 1);
   if (most < 1 + drafts)
-    return invalid(
-        "kv_cache_memory_bytes",
-        "{} bytes are too few: half of them is for recurrent states, and one sequence needs {} bytes of "
-        "states",
-        bytes, (1 + drafts) * state_bytes);
+    return invalid("kv_cache_memory_bytes",
+                   "{} bytes are too few: half of them is for recurrent states, and one sequence needs {} "
+                   "bytes of states",
+                   bytes, (1 + drafts) * state_bytes);
   s.draft_states = static_cast<int>(
       std::clamp<std::int64_t>(most - s.max_num_seqs, drafts, std::max(s.draft_states, drafts)));
   if (const std::int64_t room = most - s.draft_states; room < s.max_num_seqs) {
-    log_warning("one sequence has {} bytes of recurrent states, so max_num_seqs is lowered from {} to {}", state_bytes,
-                s.max_num_seqs, room);
+    log_warning("one sequence has {} bytes of recurrent states, so max_num_seqs is lowered from {} to {}",
+                state_bytes, s.max_num_seqs, room);
     s.max_num_seqs = static_cast<int>(room);
   }
   bytes -= (s.max_num_seqs + s.draft_states) * state_bytes;
@@ -73,13 +72,13 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   const int longest = longest_sequence(s);
   if (longest < 2 || (options.model.max_model_len && longest < s.max_model_len))
     return invalid("kv_cache_memory_bytes",
-                   "{} KV blocks of {} bytes can hold at most {} tokens of a sequence, but max_model_len "
-                   "is {}: lower --max-model-len",
+                   "{} KV blocks of {} bytes can hold at most {} tokens of a sequence, but max_model_len is "
+                   "{}: lower --max-model-len",
                    s.num_blocks, block_bytes, longest, s.max_model_len);
   if (longest < s.max_model_len)
-    log_warning("the KV cache ({} blocks) can hold {} tokens of a sequence, so max_model_len is lowered "
-                "from {}",
-                s.num_blocks, longest, s.max_model_len);
+    log_warning(
+        "the KV cache ({} blocks) can hold {} tokens of a sequence, so max_model_len is lowered from {}",
+        s.num_blocks, longest, s.max_model_len);
   s.max_model_len = longest;
   return {};
 }
@@ -158,9 +157,10 @@ bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, 
   const std::int64_t blocks =
       options.cache.num_blocks ? *options.cache.num_blocks : cache_bytes(unlimited) / model.block_bytes;
   if (blocks > blocks_of_sequence(plan_step(with_answer, options), with_answer.max_model_len)) return true;
-  log_info("prefix caching is off, because the KV cache would have {} blocks, which is too few for a text "
-           "of {} tokens",
-           blocks, model.max_model_len);
+  log_info(
+      "prefix caching is off, because the KV cache would have {} blocks, which is too few for a text of {} "
+      "tokens",
+      blocks, model.max_model_len);
   return false;
 }
 

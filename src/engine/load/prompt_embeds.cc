@@ -13,8 +13,8 @@ std::string_view needs_ids(const ModelSpec& spec) {
   if (spec.has_cross()) return "has an encoder for prompts or sound, so it does not support prompt_embeds";
   if (spec.embedding.learned_positions > 0 || spec.embedding.token_types > 0)
     return "adds position or type embeddings to those of tokens, so it does not support prompt_embeds";
-  if (spec.inputs.by_layer) return "computes an input for each layer from token ids, so it does not "
-                                   "support prompt_embeds";
+  if (spec.inputs.by_layer)
+    return "computes an input for each layer from token ids, so it does not support prompt_embeds";
   const bool by_id = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
     const auto* experts = std::get_if<Experts>(&layer.feed_forward);
     return experts != nullptr && experts->vocab > 0;

@@ -29,8 +29,8 @@ AdapterTable::~AdapterTable() {
 }
 
 void AdapterTable::load(AdapterSource source, AdapterDone done) {
-  if (places_.empty()) return done(failure(ErrorCode::unsupported, "adapters need a server with "
-                                                                   "--enable-lora"));
+  if (places_.empty())
+    return done(failure(ErrorCode::unsupported, "adapters need a server with --enable-lora"));
   if (entries_.size() >= kNamesMax)
     return done(failure(ErrorCode::resource_exhausted,
                         "{} adapters are loaded, which is the limit ({}): unload one first", entries_.size(),

@@ -28,7 +28,8 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   if (parts.kv_events.enabled) {
     TRY(events, KvEventPublisher::start(parts.kv_events, scheduler->cache(), info.index));
     scheduler->tell(events->log());
-    log_info("KV cache events: {} {}", events->bound() ? "listening at" : "connecting to", events->endpoint());
+    log_info("KV cache events: {} {}", events->bound() ? "listening at" : "connecting to",
+             events->endpoint());
   }
   const KvTransferOptions transfer = parts.kv_transfer;
   std::unique_ptr<Engine> engine(

@@ -16,7 +16,8 @@ Result<RequestId> Inbox::submit(Request request, std::shared_ptr<OutputSink> sin
   if (asleep_) return failure(ErrorCode::unavailable, "the engine is asleep");
   const int answers = request.answers();
   if (answers > places_)
-    return invalid("n", "this engine can have at most {} unfinished answers, but the request needs {}", places_, answers);
+    return invalid("n", "this engine can have at most {} unfinished answers, but the request needs {}",
+                   places_, answers);
   if (taken_ + answers > places_)
     return failure(ErrorCode::resource_exhausted,
                    "{} answers are unfinished, and the limit is {} (--max-num-seqs and "

@@ -163,9 +163,8 @@ std::string FlowGate::metrics(const std::string& pool) const {
     bytes.add(band, static_cast<std::int64_t>(load.bytes));
   }
   std::string out;
-  requests.write(out, "llm_d_epp_flow_control_queue_size", "Requests that wait because the endpoints are "
-                                                           "at their limit.",
-                 "gauge");
+  requests.write(out, "llm_d_epp_flow_control_queue_size",
+                 "Requests that wait because the endpoints are at their limit.", "gauge");
   bytes.write(out, "llm_d_epp_flow_control_queue_bytes", "Bytes of the bodies of waiting requests.", "gauge");
   constexpr std::string_view kSaturation = "llm_d_epp_flow_control_pool_saturation";
   out += fmt::format(
@@ -180,8 +179,7 @@ std::string FlowGate::metrics(const std::string& pool) const {
   const auto own = [&](std::string_view what) {
     return fmt::format("octavo_{}_flow_control_{}_total", program_, what);
   };
-  write_counter(out, own("evictions"), "Running requests that were ended to make room for waiting "
-                                       "requests.",
+  write_counter(out, own("evictions"), "Running requests that were ended to make room for waiting requests.",
                 counts_.evictions);
   write_counters(out, own("outcomes"), "Waiting requests, by outcome.", "outcome", counts_.outcomes);
   return out;

@@ -63,8 +63,10 @@ PipelineConfig bucket(const PolicyOptions& o) {
 }
 
 constexpr Policy kPolicies[] = {
-    {"bucket", "the replica whose range of prompt lengths contains the prompt; all ranges get the same "
-               "number of tokens", bucket},
+    {"bucket",
+     "the replica whose range of prompt lengths contains the prompt; all ranges get the same number of "
+     "tokens",
+     bucket},
     {"cache_aware",
      "the replica with the lowest cost, from the text that the replica has received before and its "
      "unfinished requests; overloaded replicas are skipped",
@@ -77,7 +79,8 @@ constexpr Policy kPolicies[] = {
     {"least_loaded", "the replica with the fewest unfinished requests", least_loaded},
     {"manual", "the replica that got the first request with this X-SMG-Routing-Key", manual},
     {"power_of_two", "the less loaded of two random replicas", power_of_two},
-    {"prefix_hash", "the replica that a hash of the prompt's first tokens selects, unless it is overloaded", prefix_hash},
+    {"prefix_hash", "the replica that a hash of the prompt's first tokens selects, unless it is overloaded",
+     prefix_hash},
     {"random", "a random replica", random},
     {"round_robin", "each replica in order", round_robin},
 };

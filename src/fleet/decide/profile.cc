@@ -18,7 +18,8 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     const StepConfig& step = steps[i];
     const std::string place = fmt::format("{}.plugins[{}]", where, i);
     Plugin* plugin = plugins.find(step.plugin);
-    if (!plugin) return invalid(place + ".pluginRef", "the plugin {} does not exist", quoted_text(step.plugin));
+    if (!plugin)
+      return invalid(place + ".pluginRef", "the plugin {} does not exist", quoted_text(step.plugin));
     if (!(step.weight >= 0)) return invalid(place + ".weight", "must be at least 0");
     auto* filter = dynamic_cast<Filter*>(plugin);
     auto* scorer = dynamic_cast<Scorer*>(plugin);

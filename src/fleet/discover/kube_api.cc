@@ -36,9 +36,9 @@ Result<KubeApi> kube_api_of_url(std::string_view text) {
 Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& port,
                                     const std::string& folder) {
   if (host.empty() || port.empty())
-    return invalid("kube-api",
-                   "must be given, because this process does not run in a pod; example: "
-                   "http://127.0.0.1:8001");
+    return invalid(
+        "kube-api",
+        "must be given, because this process does not run in a pod; example: http://127.0.0.1:8001");
   const bool v6 = host.find(':') != std::string::npos;
   TRY(KubeApi api, kube_api_of_url(v6 ? fmt::format("https://[{}]:{}", host, port)
                                       : fmt::format("https://{}:{}", host, port)));

@@ -78,8 +78,8 @@ Result<LoadMessage> read_load_message(std::string_view text) {
   const auto sender = reader.bits();
   const auto all = number_up_to(reader, 1);
   const auto count = reader.array();
-  if (!sender || !all || !count || *count > kEndpointsMax) return corrupt("has no sender or no list of "
-                                                                          "workers");
+  if (!sender || !all || !count || *count > kEndpointsMax)
+    return corrupt("has no sender or no list of workers");
   LoadMessage message{.sender = *sender, .all = *all == 1};
   for (std::uint32_t i = 0; i < *count; ++i) {
     auto worker = read_worker(reader);

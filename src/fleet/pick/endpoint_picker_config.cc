@@ -144,7 +144,8 @@ class Reader {
       const bool known = name == "flowControl" || std::ranges::find(kOldGates, name) != kOldGates.end();
       if (!on || (*on && !known))
         return invalid(fmt::format("featureGates[{}]", i),
-                       "{} is not known: must be flowControl, or be turned off (\"name=false\")", quoted_text(text));
+                       "{} is not known: must be flowControl, or be turned off (\"name=false\")",
+                       quoted_text(text));
       if (name == "flowControl") flow_enabled_ = *on;
     }
     return {};
@@ -276,8 +277,10 @@ class Reader {
     TRY_VOID(fields.done());
     if (sources) TRY_VOID(each(*sources, "dataLayer.sources", &Reader::read_source));
     config_.reads_metrics = inject || names_metrics_;
-    if (!config_.reads_metrics) log_info("the configuration has no metrics-data-source, so the picker does "
-                                         "not read the metrics of endpoints");
+    if (!config_.reads_metrics)
+      log_info(
+          "the configuration has no metrics-data-source, so the picker does not read the metrics of "
+          "endpoints");
     if (!discovery) return {};
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;

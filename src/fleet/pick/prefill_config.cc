@@ -79,8 +79,8 @@ Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepCo
   if (!handled_) {
     if (profiles.size() != 1)
       return invalid(
-          kField, "must have exactly one entry unless `plugins` has a profile handler that chooses among "
-                  "profiles");
+          kField,
+          "must have exactly one entry unless `plugins` has a profile handler that chooses among profiles");
     pipeline.steps = std::move(profiles.begin()->second);
     return {};
   }

@@ -158,7 +158,8 @@ Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& a
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
   const std::uint64_t bytes = request_.body.size() + piece.body().size();
   if (bytes > context_.options.body_bytes_max) {
-    refuse({413, fmt::format("a request body may have at most {} bytes (--max-payload-size)", context_.options.body_bytes_max)},
+    refuse({413, fmt::format("a request body may have at most {} bytes (--max-payload-size)",
+                             context_.options.body_bytes_max)},
            answers);
   } else if (!body_share_.grow_to(bytes)) {
     refuse({503, "the picker holds too many bytes of request bodies: retry later"}, answers);

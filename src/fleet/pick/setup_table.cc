@@ -156,13 +156,14 @@ void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   parameters.read("prefixMatchInfoProducerName", prefixes);
   parameters.read("syncCrossReplicaState", synced);
   if (synced)
-    parameters.fail("syncCrossReplicaState", "must be false, because each picker counts the requests that "
-                                             "it sent");
+    parameters.fail("syncCrossReplicaState",
+                    "must be false, because each picker counts the requests that it sent");
   for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"})
     parameters.get(field);  // parameter of estimates
   parameters.read("addEstimatedOutputTokens", estimates);
-  if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false, because the picker counts "
-                                                             "output tokens when they arrive");
+  if (estimates)
+    parameters.fail("addEstimatedOutputTokens",
+                    "must be false, because the picker counts output tokens when they arrive");
 }
 
 // A server tokenises prompts, or they are estimated as 4 bytes for each token. Prompts that are tokens need
@@ -178,7 +179,8 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
     if (auto address = http::parse_base_url(url))
       source.address = *std::move(address);
     else
-      fields.fail("url", fmt::format("must be a URL like \"http://localhost:8000\", got {}", quoted_text(url)));
+      fields.fail("url",
+                  fmt::format("must be a URL like \"http://localhost:8000\", got {}", quoted_text(url)));
     for (const auto& [name, ms] :
          {std::pair("timeout", &source.timeout_ms), {"mmTimeout", &source.media_timeout_ms}}) {
       std::int64_t us = std::int64_t{1000} * *ms;

@@ -111,7 +111,8 @@ Response one_worker(Balancer& balancer, const Request& request, std::string_view
   EndpointId id = kNoEndpoint;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
   const Member* member = error == std::errc() && end == name.data() + name.size() ? view->find(id) : nullptr;
-  if (!member) return openai::error_response(404, fmt::format("the worker {} does not exist", quoted_text(name)));
+  if (!member)
+    return openai::error_response(404, fmt::format("the worker {} does not exist", quoted_text(name)));
   if (request.method == "GET") return json_response(describe(balancer, *member));
   if (request.method != "DELETE") {
     Response refusal = openai::error_response(405, fmt::format("{} is not allowed for {}: use GET or DELETE",
@@ -164,11 +165,10 @@ Response metrics(const RouteContext& context) {
         [](const Member& m) { return m.state.waiting; });
   gauge("octavo_route_worker_kv_usage", "Fraction of the worker's KV cache in use.",
         [](const Member& m) { return m.state.kv_usage; });
-  fmt::format_to(
-      std::back_inserter(out),
-      "# HELP smg_worker_pool_size Number of workers.\n# TYPE smg_worker_pool_size "
-      "gauge\nsmg_worker_pool_size {}\n",
-      view->members.size());
+  fmt::format_to(std::back_inserter(out),
+                 "# HELP smg_worker_pool_size Number of workers.\n# TYPE smg_worker_pool_size "
+                 "gauge\nsmg_worker_pool_size {}\n",
+                 view->members.size());
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
@@ -192,8 +192,8 @@ Response kv_index(Balancer& balancer, const Request& request) {
   static std::atomic_flag busy;
   const auto worker = http::query_value(request.query, "worker");
   if (!worker) return openai::error_response(400, "must name a worker, as host:port", "worker");
-  if (busy.test_and_set()) return openai::error_response(429, "another request is reading an index: retry "
-                                                              "later");
+  if (busy.test_and_set())
+    return openai::error_response(429, "another request is reading an index: retry later");
   const auto dump = balancer.held(*worker);
   Response response =
       dump ? Response{.content_type = "application/octet-stream", .body = write_held_dump(*dump)}

@@ -151,8 +151,8 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
   const auto view = context.balancer.view();
   const auto all = std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(done));
   if (view->members.empty()) {
-    all->exchange->respond(openai::error_response(503, "the router has no workers: add one with POST "
-                                                       "/workers"));
+    all->exchange->respond(
+        openai::error_response(503, "the router has no workers: add one with POST /workers"));
     return all->done();
   }
   const http::Request& request = all->exchange->request();

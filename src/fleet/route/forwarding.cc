@@ -257,7 +257,8 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
 void Forwarding::on_whole(Attempt& attempt) {
   if (is_event_stream(attempt.answer) && !back_.begun()) start_stream(attempt);
   if (back_.begun()) {
-    if (!back_.end_events()) return on_lost(attempt, {ErrorCode::io, "the answer itself reports an error", ""});
+    if (!back_.end_events())
+      return on_lost(attempt, {ErrorCode::io, "the answer itself reports an error", ""});
     check_usage(attempt);
     settle(attempt, Outcome::success);
     blame_suspects(200);

@@ -87,8 +87,9 @@ void Forwarding::refuse_for_now(int status, const std::string& message) {
 
 void Forwarding::break_off() {
   if (in_.past_own_deadline()) return refuse_late();
-  refuse(502, "the replica failed in the middle of its answer, and no other replica can continue the "
-              "answer: send the request again");
+  refuse(502,
+         "the replica failed in the middle of its answer, and no other replica can continue the answer: send "
+         "the request again");
 }
 
 void Forwarding::refuse_late() {

@@ -90,22 +90,20 @@ std::string RouteMetrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string out;
   write_counters(out, "smg_http_responses_total", "Number of answers, by status.", "status_code", responses_);
-  write_histogram(out, "smg_http_request_duration_seconds", "Time from a request's arrival to the end of "
-                                                            "its answer.",
-                  duration_);
-  write_histogram(out, "smg_router_ttft_seconds", "Time from a request's arrival to the first byte of its "
-                                                  "answer.",
-                  first_byte_);
-  write_counter(out, "smg_http_rate_limit_total", "Requests that were refused because too many were in "
-                                                  "flight.",
-                rate_limited_);
-  write_counters(out, "smg_worker_selection_total", "Requests that were sent to each worker.", "worker", selections_);
+  write_histogram(out, "smg_http_request_duration_seconds",
+                  "Time from a request's arrival to the end of its answer.", duration_);
+  write_histogram(out, "smg_router_ttft_seconds",
+                  "Time from a request's arrival to the first byte of its answer.", first_byte_);
+  write_counter(out, "smg_http_rate_limit_total",
+                "Requests that were refused because too many were in flight.", rate_limited_);
+  write_counters(out, "smg_worker_selection_total", "Requests that were sent to each worker.", "worker",
+                 selections_);
   write_counters(out, "smg_worker_errors_total", "Requests that failed at each worker.", "worker", failures_);
   write_counters(out, "octavo_route_kv_events_total", "KV cache events that each worker sent.", "worker",
                  cache_events_);
   write_counters(out, "octavo_route_restored_blocks_total",
-                 "Cached blocks of each worker that this router copied from another router at its start.", "worker",
-                 restored_);
+                 "Cached blocks of each worker that this router copied from another router at its start.",
+                 "worker", restored_);
   write_counters(
       out, "octavo_route_prefills_total",
       "Prompts by the place where they were computed: on a prefill worker (handed_over), or on the decode "
@@ -113,17 +111,17 @@ std::string RouteMetrics::text() const {
       "workers failed (failed). refused: --enforce-disagg did not allow the decode worker.",
       "outcome", prefills_);
   write_counters(out, "octavo_route_migrations_total",
-                 "Streams whose worker failed, by outcome: another worker continued the stream, or it "
-                 "ended with an error.", "outcome",
-                 migrations_);
+                 "Streams whose worker failed, by outcome: another worker continued the stream, or it ended "
+                 "with an error.",
+                 "outcome", migrations_);
   write_counters(out, "octavo_route_hedges_total",
-                 "Requests that a second worker also got, by the worker whose answer the client got.", "outcome",
-                 hedges_);
-  write_gauge(out, "octavo_route_peers", "Number of other routers that report their requests in flight.", peers_);
+                 "Requests that a second worker also got, by the worker whose answer the client got.",
+                 "outcome", hedges_);
+  write_gauge(out, "octavo_route_peers", "Number of other routers that report their requests in flight.",
+              peers_);
   write_counters(out, "octavo_route_peer_messages_total",
-                 "Messages from other routers, by outcome: applied, or ignored because they were "
-                 "malformed.", "outcome",
-                 peer_messages_);
+                 "Messages from other routers, by outcome: applied, or ignored because they were malformed.",
+                 "outcome", peer_messages_);
   write_counter(out, "smg_worker_retries_total", "Requests that were sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);
@@ -132,10 +130,11 @@ std::string RouteMetrics::text() const {
                 "with usage count.",
                 predicted_cached_);
   write_counter(out, "octavo_route_reported_cached_tokens_total",
-                "Prompt tokens that the replicas reported as cached (cached_tokens), for the same "
-                "requests.", reported_cached_);
+                "Prompt tokens that the replicas reported as cached (cached_tokens), for the same requests.",
+                reported_cached_);
   write_counter(out, "octavo_route_prompt_length_mismatches_total",
-                "Prompts for which a replica counts a different number of tokens than --tokenizer-path.", mismatches_);
+                "Prompts for which a replica counts a different number of tokens than --tokenizer-path.",
+                mismatches_);
   write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", decision_);
   return out;
 }

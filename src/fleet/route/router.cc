@@ -245,8 +245,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (asks_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(authorization_of(request));
   if (tenant && !is_public(request) && !is_for_tenants(request))
-    return exchange->respond(openai::error_response(403, "only the operator of the router may use this "
-                                                         "route: send a key of --api-key"));
+    return exchange->respond(openai::error_response(
+        403, "only the operator of the router may use this route: send a key of --api-key"));
   if (auto answer = admin_answer(context, request)) {
     if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
     return exchange->respond(*std::move(answer));
@@ -259,8 +259,9 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
     return exchange->respond(proxy_error(
-        request.path, 429, fmt::format("the router may run at most {} requests "
-                                       "(--max-concurrent-requests): retry later", options.max_concurrent_requests)));
+        request.path, 429,
+        fmt::format("the router may run at most {} requests (--max-concurrent-requests): retry later",
+                    options.max_concurrent_requests)));
   }
   http::ClientLoop& loop = client->loop_of(*exchange);
   if (to_all) return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });

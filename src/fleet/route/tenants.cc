@@ -36,8 +36,8 @@ Result<TenantOptions> read_tenant(const json::value& entry, const std::string& w
   for (const json::value& key : list->get_array()) {
     if (!key.is_string() || key.get_string().empty()) return invalid(where + ".keys", "must be a string");
     tenant.keys.emplace_back(key.get_string());
-    if (!keys.insert(tenant.keys.back()).second) return invalid(where + ".keys", "contains the same key "
-                                                                                 "twice");
+    if (!keys.insert(tenant.keys.back()).second)
+      return invalid(where + ".keys", "contains the same key twice");
   }
   return tenant;
 }
@@ -58,7 +58,8 @@ Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path) {
   for (const json::value& entry : list->get_array()) {
     const std::string where = fmt::format("tenants[{}]", tenants.size());
     TRY(TenantOptions tenant, read_tenant(entry, where, keys));
-    if (!names.insert(tenant.name).second) return invalid(where + ".name", "the name {} occurs twice", tenant.name);
+    if (!names.insert(tenant.name).second)
+      return invalid(where + ".name", "the name {} occurs twice", tenant.name);
     tenants.push_back(std::move(tenant));
   }
   return tenants;
@@ -98,7 +99,8 @@ Tenant::Answer Tenant::admit(std::int64_t now, Kind kind) {
   if (is_full(kind)) {
     ++concurrency_limited_;
     return {.retry_after_s = 1,
-            .message = fmt::format("the tenant may have at most {} requests in flight: retry later", options_.concurrent_max)};
+            .message = fmt::format("the tenant may have at most {} requests in flight: retry later",
+                                   options_.concurrent_max)};
   }
   const double rate = options_.requests_per_second;
   if (const double missing = tokens_missing(now, kind); missing > 0) {

@@ -17,8 +17,8 @@ CachePosition WarmStart::operator()(const Member& member) {
   if (!peer_ || !asked_.insert(worker).second) return {};
   const auto dump = ask(worker);
   if (!dump) {
-    log_warning("cannot copy the cache index from {}: {}", http::host_header(peer_->host, peer_->port, peer_->tls),
-                dump.error().message);
+    log_warning("cannot copy the cache index from {}: {}",
+                http::host_header(peer_->host, peer_->port, peer_->tls), dump.error().message);
     peer_.reset();
     return {};
   }

@@ -11,10 +11,12 @@ constexpr Connector kConnectors[] = {
     {"shared-storage", "sends the prompt first, unless the decode engine has most of it in its cache",
      run_shared_storage},
     {"sglang", "sends prompt and request at the same time, with SGLang's bootstrap fields", run_sglang},
-    {"mooncake", "sends prompt and request at the same time, with the transfer_id of vLLM's "
-                 "MooncakeConnector", run_mooncake},
-    {"offloading", "sends prompt and request at the same time; the decode engine fetches blocks from the "
-                   "prefill engine's --p2p-connector-port",
+    {"mooncake",
+     "sends prompt and request at the same time, with the transfer_id of vLLM's MooncakeConnector",
+     run_mooncake},
+    {"offloading",
+     "sends prompt and request at the same time; the decode engine fetches blocks from the prefill engine's "
+     "--p2p-connector-port",
      run_offloading},
 };
 

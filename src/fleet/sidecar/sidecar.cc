@@ -103,9 +103,8 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
       return {};
     });
     if (!begun)
-      exchange->respond(
-          proxy_error(exchange->request().path, 503, "the sidecar does not have enough memory for this "
-                                                     "request"));
+      exchange->respond(proxy_error(exchange->request().path, 503,
+                                    "the sidecar does not have enough memory for this request"));
   });
 }
 

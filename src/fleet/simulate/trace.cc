@@ -103,7 +103,8 @@ Result<Trace> read_mooncake_trace(const std::string& path, int block_tokens) {
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (error) return failure(ErrorCode::not_found, "{}: {}", path, error.message());
   if (bytes > kFileBytesMax)
-    return failure(ErrorCode::invalid_argument, "{}: the file is longer than {} GiB", path, kFileBytesMax >> 30);
+    return failure(ErrorCode::invalid_argument, "{}: the file is longer than {} GiB", path,
+                   kFileBytesMax >> 30);
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file) return failure(ErrorCode::io, "{}: the file cannot be read", path);
@@ -120,8 +121,8 @@ Result<> change_trace(Trace& trace, const TraceChanges& changes) {
   if (trace.closed && copies > 1)
     return invalid("copies", "must be 1 for traffic with `users`: increase the number of users instead");
   if (requests.size() > kRequestsMax / copies)
-    return invalid("copies", "{} copies of {} requests are more than the limit of {}", copies, requests.size(),
-                   kRequestsMax);
+    return invalid("copies", "{} copies of {} requests are more than the limit of {}", copies,
+                   requests.size(), kRequestsMax);
   const std::size_t once = requests.size();
   requests.reserve(once * copies);
   for (std::uint32_t copy = 1; copy < copies; ++copy) {

@@ -145,8 +145,8 @@ class Messages {
       TRY(text, text_of(*content, at + ".content"));
     } else {
       return invalid(at,
-                     "{} is not supported: only documents with text are. Send the text of the document "
-                     "with source.type \"text\", or images of its pages",
+                     "{} is not supported: only documents with text are. Send the text of the document with "
+                     "source.type \"text\", or images of its pages",
                      type == "base64" ? media_type : fmt::format("type \"{}\"", type));
     }
     for (std::string* piece : {&title, &context})
@@ -231,8 +231,7 @@ class Messages {
     if (type == "image") return add_image(block);
     if (type == "document") return add_document(block, parts);
     if (type != "text" && type != "tool_reference")
-      return invalid(name + ".type", "{} is not supported: only text, image, document and tool_reference "
-                                     "are",
+      return invalid(name + ".type", "{} is not supported: only text, image, document and tool_reference are",
                      type);
     const std::string_view field = type == "text" ? "text" : "tool_name";
     TRY_VOID(block.text(field, text));

@@ -127,11 +127,10 @@ Result<std::vector<Tool>> Client::list_tools() {
 Result<> Client::count(const Tool& tool) {
   const std::size_t bytes = tool.name.size() + tool.description.size() + exact_json_text(tool.schema).size();
   if (bytes > budget_->list_bytes)
-    return failure(
-        ErrorCode::invalid_argument,
-        "the lists of tools of the request's MCP servers, including {}:{}, have more than {} bytes: name "
-        "fewer servers",
-        url_.host, url_.port, Options::kListsBytesMax);
+    return failure(ErrorCode::invalid_argument,
+                   "the lists of tools of the request's MCP servers, including {}:{}, have more than {} "
+                   "bytes: name fewer servers",
+                   url_.host, url_.port, Options::kListsBytesMax);
   budget_->list_bytes -= bytes;
   return {};
 }
@@ -144,8 +143,8 @@ Result<CallResult> Client::call(std::string_view tool, json::object arguments) {
 
 std::unexpected<Error> Client::fails(std::string_view method, std::string_view why) const {
   constexpr std::size_t kWhyBytesMax = 1 << 10;  // the server chooses the text
-  return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} failed: {}", method, url_.host, url_.port,
-                 replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
+  return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} failed: {}", method, url_.host,
+                 url_.port, replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
 }
 
 Result<json::object> Client::request(std::string_view method, json::object params) {
@@ -163,8 +162,9 @@ Result<json::object> Client::request(std::string_view method, json::object param
 Result<json::object> Client::send(const json::object& message, std::int64_t id) {
   const std::int64_t started = now_us();
   const std::int64_t most = std::min(std::int64_t{1000} * timeout_ms_, budget_->us);
-  if (most < 1000) return failure(ErrorCode::unavailable, "the time limit of the response is over, so no "
-                                                          "more MCP tools run");
+  if (most < 1000)
+    return failure(ErrorCode::unavailable,
+                   "the time limit of the response is over, so no more MCP tools run");
   auto answer = send_until(started + most, message, id);
   budget_->us -= now_us() - started;
   return answer;

@@ -403,7 +403,8 @@ void Session::run_calls() {
         add_result(std::move(call));
         run_calls();
       });
-    if (!refused) fail_call(call.item, fmt::format("the limit max_tool_calls {} is reached", counts_.runs_max));
+    if (!refused)
+      fail_call(call.item, fmt::format("the limit max_tool_calls {} is reached", counts_.runs_max));
     add_result(std::move(call));
   }
   base_ = next_index();

@@ -41,8 +41,8 @@ Result<http::Url> read_url(Fields& fields) {
   std::string text;
   TRY_VOID(fields.text("server_url", text));
   const std::string name = fields.full_name("server_url");
-  if (text.empty()) return invalid(name, "is missing: send a URL, because connectors and tunnels are not "
-                                         "supported");
+  if (text.empty())
+    return invalid(name, "is missing: send a URL, because connectors and tunnels are not supported");
   auto url = http::parse_url(text);
   if (!url) return invalid(name, "{}", url.error().message);
   return *std::move(url);
@@ -67,8 +67,8 @@ Result<http::Headers> read_headers(Fields& fields) {
       const bool plain =
           value.is_string() && std::ranges::all_of(value.get_string(), printable) &&
           std::ranges::all_of(name, [&](unsigned char c) { return printable(c) && c != ':' && c != ' '; });
-      if (!plain || name.empty()) return invalid(at, "must be an object whose values are strings of "
-                                                     "printable ASCII characters");
+      if (!plain || name.empty())
+        return invalid(at, "must be an object whose values are strings of printable ASCII characters");
       for (const std::string_view own : {"Host", "Content-Length", "Transfer-Encoding", "Connection",
                                          "Expect", "TE", "Trailer", "Upgrade"})
         if (http::equal_ignoring_case(own, std::string_view(name.data(), name.size())))
@@ -154,7 +154,8 @@ Result<Servers> read_servers(const json::object& body, const Options& options) {
     const std::string at = fmt::format("tools[{}]", i);
     TRY(Server server, read_server(tools[i].get_object(), at, options, budget));
     if (std::ranges::find(servers.all, server.label, &Server::label) != servers.all.end())
-      return invalid(at + ".server_label", "{} is also the label of another server: use a different label", server.label);
+      return invalid(at + ".server_label", "{} is also the label of another server: use a different label",
+                     server.label);
     servers.all.push_back(std::move(server));
   }
   if (servers.all.size() > kServersMax)
@@ -199,7 +200,8 @@ Result<std::deque<Call>> answered_calls(const json::array& known, const json::ar
     const std::string label = text_at(call, "server_label"), name = text_at(call, "name");
     const auto tool = servers.tools.find(openai::flat_tool_name(label, name));
     if (tool == servers.tools.end())
-      return invalid("tools", "the tool {} of the MCP server {} is not among the request's tools", name, label);
+      return invalid("tools", "the tool {} of the MCP server {} is not among the request's tools", name,
+                     label);
     json::object item{
         {"id", new_item_id("mcp")}, {"type", "mcp_call"}, {"status", "in_progress"},
         {"server_label", label},    {"name", name},       {"arguments", text_at(call, "arguments")},

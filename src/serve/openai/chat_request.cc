@@ -187,8 +187,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   TRY(auto read, read_content(fields, rules, media));
   auto& [content, thoughts] = read;
   if (!thoughts.empty() && role != "assistant")
-    return invalid(name + ".content", "parts of type thinking are allowed only in messages of the "
-                                      "assistant");
+    return invalid(name + ".content", "parts of type thinking are allowed only in messages of the assistant");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
     // Content may be missing: this server's replies that end within thoughts have none, and tools may have no
@@ -240,7 +239,8 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
 Result<std::string> read_tool_definitions(Fields& fields) {
   TRY(const json::array* tools, fields.array("tools"));
   if (!tools || tools->empty()) return "";
-  if (tools->size() > kToolsMax) return invalid("tools", "must have at most {} tools, got {}", kToolsMax, tools->size());
+  if (tools->size() > kToolsMax)
+    return invalid("tools", "must have at most {} tools, got {}", kToolsMax, tools->size());
   json::array shown;
   for (std::size_t i = 0; i < tools->size(); ++i) {
     const std::string name = fmt::format("tools[{}]", i);
@@ -383,9 +383,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
                     .add_generation_prompt = add_generation_prompt};
   TRY_VOID(fields.text("chat_template", prompt.chat_template));
   if (!prompt.chat_template.empty() && !rules.trust_chat_templates)
-    return invalid(
-        "chat_template",
-        "needs a server with --trust-request-chat-template");
+    return invalid("chat_template", "needs a server with --trust-request-chat-template");
   TRY_VOID(read_messages(fields, rules, prompt));
   TRY(const json::object* processor, fields.object("mm_processor_kwargs"));
   if (processor && !processor->empty() && rules.images_max + rules.videos_max == 0)

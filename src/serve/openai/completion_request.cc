@@ -79,8 +79,8 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   const SamplingParams& p = request.generation.sampling;
   if (request.embeds.empty()) return {};
   const auto refuse = [](std::string_view field) {
-    return invalid(field, "cannot be combined with prompt_embeds, because such a prompt has neither text "
-                          "nor token ids");
+    return invalid(
+        field, "cannot be combined with prompt_embeds, because such a prompt has neither text nor token ids");
   };
   if (request.echo) return refuse("echo");
   if (request.suffix) return refuse("suffix");
@@ -161,7 +161,8 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
     out.sampling.logprobs.prompt = out.sampling.logprobs.output;
   const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();
   if (answers > static_cast<std::size_t>(rules.limits.max_n))
-    return invalid("n", "n times the number of prompts must be at most {}, got {}", rules.limits.max_n, answers);
+    return invalid("n", "n times the number of prompts must be at most {}, got {}", rules.limits.max_n,
+                   answers);
   return request;
 }
 

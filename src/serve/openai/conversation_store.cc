@@ -51,10 +51,10 @@ Result<> ConversationStore::set(Entry& entry, std::string metadata, std::string 
   const std::size_t after =
       before - entry.metadata.size() - entry.items.size() + metadata.size() + items.size();
   if (after > bytes_max_)
-    return field_failure("items", ErrorCode::resource_exhausted,
-                         "the conversation would have {} bytes, but at most {} are stored: begin a new "
-                         "conversation", after,
-                         bytes_max_);
+    return field_failure(
+        "items", ErrorCode::resource_exhausted,
+        "the conversation would have {} bytes, but at most {} are stored: begin a new conversation", after,
+        bytes_max_);
   entry.metadata = std::move(metadata);
   entry.items = std::move(items);
   bytes_ += after - before;

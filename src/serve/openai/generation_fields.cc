@@ -46,7 +46,8 @@ Result<> read_identity(Fields& f, const RequestRules& rules, GenerationRequest& 
                    out.priority);
   TRY_VOID(f.text("request_id", out.request_id));
   if (out.request_id.size() > kRequestIdBytesMax)
-    return invalid("request_id", "must have at most {} bytes, got {}", kRequestIdBytesMax, out.request_id.size());
+    return invalid("request_id", "must have at most {} bytes, got {}", kRequestIdBytesMax,
+                   out.request_id.size());
   if (f.any("timeout")) {
     double timeout = 0;
     TRY_VOID(f.number("timeout", timeout));
@@ -81,8 +82,8 @@ Result<> read_thinking_budget(Fields& f, const RequestRules& rules, ThinkingOpti
     return invalid("thinking_token_budget", "needs a server that runs with --reasoning-parser");
   if (!rules.reasoning->tokens())
     return invalid("thinking_token_budget",
-                   "needs a model that marks its reasoning with a begin and an end token; for gpt-oss, "
-                   "send reasoning_effort");
+                   "needs a model that marks its reasoning with a begin and an end token; for gpt-oss, send "
+                   "reasoning_effort");
   return {};
 }
 
@@ -120,8 +121,10 @@ Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
     if (given) return invalid(field, "cannot be combined with use_beam_search");
   const int most = rules.limits.max_logprobs < 0 ? rules.limits.vocab_size : rules.limits.max_logprobs;
   if (p.n > most / 2)
-    return invalid("n", "needs 2 * n log-probabilities per position for a beam search, but at most {} are "
-                        "allowed (--max-logprobs), got n = {}", most, p.n);
+    return invalid("n",
+                   "needs 2 * n log-probabilities per position for a beam search, but at most {} are allowed "
+                   "(--max-logprobs), got n = {}",
+                   most, p.n);
   if (p.temperature >= 0 && p.greedy()) p.temperature = 1;
   return {};
 }

@@ -112,8 +112,7 @@ Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
                                 std::pair{std::string_view("ubinary"), Type::ubinary}};
     const auto* const known = std::ranges::find(kNames, name, [](const auto& pair) { return pair.first; });
     if (known == kNames.end())
-      return invalid("embedding_types",
-                     "must be a list of \"float\", \"base64\", \"binary\" or \"ubinary\"");
+      return invalid("embedding_types", "must be a list of \"float\", \"base64\", \"binary\" or \"ubinary\"");
     if (std::ranges::find(types, known->second) == types.end()) types.push_back(known->second);
   }
   if (types.empty()) types = {Type::float32};
@@ -130,8 +129,7 @@ Result<std::string> text_of_content(const json::value& item) {
   for (const json::value& part : content->get_array()) {
     const json::object* fields = part.if_object();
     const json::value* type = fields != nullptr ? fields->if_contains("type") : nullptr;
-    if (type == nullptr || *type != "text")
-      return invalid("inputs", "must have only parts of type \"text\"");
+    if (type == nullptr || *type != "text") return invalid("inputs", "must have only parts of type \"text\"");
     TRY(const std::string more, item_text(part, "inputs"));
     text += text.empty() ? more : "\n" + more;
   }
@@ -211,8 +209,8 @@ Result<ScoreRequest> parse_score_request(const json::object& body, const Request
   TRY(request.queries, read_texts(f, {"text_1", "queries", "data_1"}));
   TRY(request.documents, read_texts(f, {"text_2", "documents", "data_2"}));
   if (request.queries.size() != 1 && request.queries.size() != request.documents.size())
-    return invalid("text_1", "must be one text or the same number of texts as text_2, got {} and {}", request.queries.size(),
-                   request.documents.size());
+    return invalid("text_1", "must be one text or the same number of texts as text_2, got {} and {}",
+                   request.queries.size(), request.documents.size());
   finish_pooling_fields(f, request.fields);
   return request;
 }
@@ -231,8 +229,8 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   int tokens_per_document = 0;  // Cohere's field
   TRY_VOID(f.integer("max_tokens_per_doc", tokens_per_document, 0));
   if (tokens_per_document > 0)
-    return invalid("max_tokens_per_doc", "is not supported: use truncate_prompt_tokens, which shortens "
-                                         "query and document");
+    return invalid("max_tokens_per_doc",
+                   "is not supported: use truncate_prompt_tokens, which shortens query and document");
   finish_pooling_fields(f, request.fields);
   return request;
 }

@@ -88,9 +88,8 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
   if (parser == kHarmony) {
     const auto tokens = HarmonyTokens::of(tokenizer);
     if (!tokens)
-      return invalid("reasoning-parser", "{} needs the special tokens of gpt-oss, which the tokenizer does "
-                                         "not have",
-                     parser);
+      return invalid("reasoning-parser",
+                     "{} needs the special tokens of gpt-oss, which the tokenizer does not have", parser);
     return ReasoningRule{.harmony = tokens};
   }
   if (const auto text = std::ranges::find(kTextParsers, parser, &TextParser::name);

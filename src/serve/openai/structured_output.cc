@@ -156,7 +156,9 @@ Result<std::optional<GrammarSource>> read_structured_output(Fields& fields, cons
   TRY(auto output, read_structured_outputs(fields, options));
   TRY(auto format, read_response_format(fields, unknown));
   if (!format) return output;
-  if (output) return invalid("structured_outputs", "cannot be combined with {}: send only one of the two", format->field);
+  if (output)
+    return invalid("structured_outputs", "cannot be combined with {}: send only one of the two",
+                   format->field);
   format->options = options;
   return format;
 }

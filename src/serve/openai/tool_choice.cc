@@ -66,7 +66,8 @@ Result<std::string> read_allowed(const json::object& choice, const json::array& 
   TRY(const json::array* listed, allowed.array("tools"));
   if (!listed || listed->empty()) return invalid(at + ".tools", "must name at least one tool");
   if (listed->size() > tools.size())
-    return invalid(at + ".tools", "must be at most {}, which is the number of tools, got {}", tools.size(), listed->size());
+    return invalid(at + ".tools", "must be at most {}, which is the number of tools, got {}", tools.size(),
+                   listed->size());
   std::vector<std::string> names;
   for (std::size_t i = 0; i < listed->size(); ++i) {
     const std::string item = fmt::format("{}.tools[{}]", at, i);

@@ -48,8 +48,8 @@ Result<json::object> fields_of(std::span<const http::FormPart> form) {
 Result<std::string_view> file_of(std::span<const http::FormPart> form) {
   const auto found = std::ranges::find(form, "file", &http::FormPart::name);
   if (found == form.end()) return invalid("file", "is missing: send the sound to transcribe as a file");
-  if (!found->filename) return invalid("file", "must be a file, got a text: send a filename with the form "
-                                               "field");
+  if (!found->filename)
+    return invalid("file", "must be a file, got a text: send a filename with the form field");
   return found->data;
 }
 
@@ -69,8 +69,7 @@ Result<> read_granularities(Fields& f, TranscriptFormat format) {
   std::vector<std::string> granularities;
   TRY_VOID(f.texts(kName, granularities));
   for (const std::string& granularity : granularities) {
-    if (granularity == "word")
-      return invalid(kName, "word timestamps are not supported: use segment");
+    if (granularity == "word") return invalid(kName, "word timestamps are not supported: use segment");
     if (granularity != "segment")
       return invalid(kName, "must be segment, got \"{}\"", granularity.substr(0, 32));
   }

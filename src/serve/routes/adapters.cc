@@ -45,8 +45,8 @@ Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY_VOID(fields.boolean("load_inplace", in_place));
   if (is_model(*service, name)) return invalid("lora_name", "`{}` is the name of the base model", name);
   if (!in_place && service->adapters->find(name))
-    return invalid("lora_name", "the LoRA adapter '{}' has already been loaded; set load_inplace to "
-                                "replace it", name);
+    return invalid("lora_name",
+                   "the LoRA adapter '{}' has already been loaded; set load_inplace to replace it", name);
   const AdapterDone done =
       [service, name, path,
        answer = answer(exchange, fmt::format("Success: LoRA adapter '{}' added successfully", name))](

@@ -51,9 +51,8 @@ class LanguageFinder final : public OutputSink {
     if (!output.finished) return;
     error_ = std::move(output.error);
     if (!service_->intake.try_post([self = self_.lock()] { self->go_on(); }))
-      exchange_->respond(
-          openai::error_response({ErrorCode::unavailable, "too many requests wait to be parsed: retry "
-                                                          "later", ""}));
+      exchange_->respond(openai::error_response(
+          {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
   }
 
  private:
@@ -90,7 +89,8 @@ class LanguageFinder final : public OutputSink {
 
 Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool translate) {
   if (!service->options.media.transcription)
-    return invalid("model", "the model {} cannot transcribe sound", service->options.rules.model_names.front());
+    return invalid("model", "the model {} cannot transcribe sound",
+                   service->options.rules.model_names.front());
   const std::string body = exchange->take_body();
   TRY(const std::vector<http::FormPart> form,
       http::parse_form(exchange->request().headers.find("Content-Type").value_or(""), body));

@@ -99,8 +99,8 @@ Result<json::object> answer_conversation(Service& service, http::Exchange& excha
   }
   TRY(const ConversationBody body, read_conversation_body(exchange));
   if (path.id.empty()) return store.create(body.items, body.metadata.value_or(json::object()));
-  if (!body.items.empty()) return invalid("items", "must be absent: POST /v1/conversations/ID/items adds "
-                                                   "items");
+  if (!body.items.empty())
+    return invalid("items", "must be absent: POST /v1/conversations/ID/items adds items");
   if (!body.metadata) return invalid("metadata", "is missing");
   return store.set_metadata(path.id, *body.metadata);
 }
@@ -117,7 +117,8 @@ Result<> conversations(const ServicePtr& service, const ExchangePtr& exchange) {
   const http::Request& request = exchange->request();
   const auto path = parse_conversation_path(request.path);
   if (!path)
-    return failure(ErrorCode::not_found, "the route {} does not exist", quoted_text(request.path.substr(0, 100)));
+    return failure(ErrorCode::not_found, "the route {} does not exist",
+                   quoted_text(request.path.substr(0, 100)));
   if (methods_of(*path).find(request.method) == std::string_view::npos) {
     http::Response refusal = openai::error_response(
         405, fmt::format("{} is not allowed here: use {}", request.method, methods_of(*path)));

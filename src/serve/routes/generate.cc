@@ -80,8 +80,8 @@ Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
     });
     if (!done) exchange->respond(error_response(done.error()));
   });
-  if (!taken) return failure(ErrorCode::unavailable, "too many requests wait for images or sound: retry "
-                                                     "later");
+  if (!taken)
+    return failure(ErrorCode::unavailable, "too many requests wait for images or sound: retry later");
   return {};
 }
 

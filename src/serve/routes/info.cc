@@ -99,10 +99,10 @@ Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchan
   for (const std::string_view name : {"reset_running_requests", "reset_external"}) {
     const std::string value = http::query_value(exchange->request().query, name).value_or("false");
     if (value != "false" && value != "False" && value != "0")
-      return field_failure(name, ErrorCode::unsupported,
-                           "must be false, got {}: only blocks in the engine's own cache that no request "
-                           "uses can be removed",
-                           value);
+      return field_failure(
+          name, ErrorCode::unsupported,
+          "must be false, got {}: only blocks in the engine's own cache that no request uses can be removed",
+          value);
   }
   service->engine.reset_prefix_cache();
   exchange->respond({.content_type = "", .body = ""});

@@ -195,10 +195,9 @@ Result<> ollama_pull(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 Result<> ollama_change(const ServicePtr&, const ExchangePtr&) {
-  return failure(
-      ErrorCode::unsupported,
-      "a running server cannot add models: use `octavo pull` or `octavo rm`, and start one server for each "
-      "model");
+  return failure(ErrorCode::unsupported,
+                 "a running server cannot add models: use `octavo pull` or `octavo rm`, and start one server "
+                 "for each model");
 }
 
 http::Response ollama_delete(Service&, std::string_view) {

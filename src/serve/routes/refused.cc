@@ -4,10 +4,9 @@ namespace octavo::routes {
 namespace {
 
 constexpr std::string_view kWeights =
-    "POST /update_weights_from_disk, or /collective_rpc with reload_weights, replaces weights with those "
-    "of a folder";
-constexpr std::string_view kDerender =
-    "use /detokenize for token ids, and /v1/chat/completions for chats";
+    "POST /update_weights_from_disk, or /collective_rpc with reload_weights, replaces weights with those of "
+    "a folder";
+constexpr std::string_view kDerender = "use /detokenize for token ids, and /v1/chat/completions for chats";
 constexpr std::string_view kCohere =
     "use /v1/chat/completions, which finds the reasoning and the tool calls of Cohere's models";
 constexpr std::string_view kDecisions = "use /v1/chat/completions with response_format json_schema";

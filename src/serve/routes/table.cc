@@ -210,8 +210,8 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
   });
   if (taken) return;
   service->metrics.admission_rejected();
-  exchange->respond(
-      error_response(route, {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
+  exchange->respond(error_response(
+      route, {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
 }
 
 // Runs a GET on the event loop. If memory runs out, only this request fails.

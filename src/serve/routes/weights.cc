@@ -28,9 +28,10 @@ Result<std::string> weights_path(openai::Fields& fields) {
   openai::Fields kwargs(*named, "kwargs.");
   std::string path;
   TRY_VOID(read_path(kwargs, "weights_path", path));
-  TRY_VOID(kwargs.refuse("is_checkpoint_format", "weights are always read in the format of the checkpoint", true));
-  for (const std::string& name : kwargs.unread()) return invalid(name, "is not an argument of "
-                                                                       "reload_weights");
+  TRY_VOID(
+      kwargs.refuse("is_checkpoint_format", "weights are always read in the format of the checkpoint", true));
+  for (const std::string& name : kwargs.unread())
+    return invalid(name, "is not an argument of reload_weights");
   return path;
 }
 

@@ -136,9 +136,8 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     Piece piece;
     TRY_VOID(expect(piece));
     const int count = std::min(most, end - at);
-    if (piece.first != at || piece.count != count) return failure(ErrorCode::corrupt, "the other engine "
-                                                                                      "sent an unexpected "
-                                                                                      "piece");
+    if (piece.first != at || piece.count != count)
+      return failure(ErrorCode::corrupt, "the other engine sent an unexpected piece");
     if (way == BlockWay::packed) {
       TRY(const auto packed, receiver->receive(slot, static_cast<std::size_t>(count) * stride));
       TRY_VOID(take_packed(task, packed, result));

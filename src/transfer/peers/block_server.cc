@@ -166,8 +166,7 @@ Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   // the lease is in use while its blocks may be read
   const bool leased = leases_.use(pull.request_id, now_us(),
                                   [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
-  if (!leased)
-    return send_message(socket, Refused{KvTransferFailure::expired, "the blocks were freed"});
+  if (!leased) return send_message(socket, Refused{KvTransferFailure::expired, "the blocks were freed"});
   if (given) finish(pull.request_id);
   return given;
 }

@@ -87,7 +87,8 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
   }
   const std::size_t file_bytes = packed_bytes(format, alignment);
   const std::int64_t most = bytes_max / static_cast<std::int64_t>(file_bytes);
-  if (most < 1) return invalid("", "{} bytes are too few, because one KV block has {} bytes", bytes_max, file_bytes);
+  if (most < 1)
+    return invalid("", "{} bytes are too few, because one KV block has {} bytes", bytes_max, file_bytes);
   TRY(auto shared, SharedFolder::open(own));
   std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), static_cast<std::size_t>(most),
                                                    alignment, std::move(shared), policy));
@@ -274,7 +275,8 @@ Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
   const std::span<std::byte> room = packed_block(format_, alignment_);
   {
     const std::lock_guard lock(mutex_);
-    if (!order_->contains(key)) return failure(ErrorCode::not_found, "{} does not exist any more", path_of(key).string());
+    if (!order_->contains(key))
+      return failure(ErrorCode::not_found, "{} does not exist any more", path_of(key).string());
     reading_.push_back(key);
   }
   const Result<> good = read_file(key, room);
@@ -292,7 +294,8 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   const fs::path path = path_of(key);
   const std::span<std::byte> packed = room.first(format_.stride());
   const File file(path, O_RDONLY | direct_flag(alignment_));
-  if (file.fd() < 0 && errno == ENOENT) return failure(ErrorCode::not_found, "{} does not exist any more", path.string());
+  if (file.fd() < 0 && errno == ENOENT)
+    return failure(ErrorCode::not_found, "{} does not exist any more", path.string());
   if (file.fd() < 0) return refused("open", path);
   std::size_t done = 0;
   while (done < packed.size()) {

@@ -135,7 +135,8 @@ Result<bool> RedisClient::get(std::string_view key, std::span<std::byte> value) 
   TRY(const std::int64_t size, integer('$'));
   if (size < 0) return false;
   if (size != std::ssize(value))
-    return failure(ErrorCode::corrupt, "the store returned {} bytes for a KV block of {} bytes", size, value.size());
+    return failure(ErrorCode::corrupt, "the store returned {} bytes for a KV block of {} bytes", size,
+                   value.size());
   TRY_VOID(socket_.receive(value));
   TRY_VOID(read_line());
   if (!line_.empty()) return nonsense();

@@ -140,12 +140,14 @@ Result<bool> S3Client::get(std::string_view key, std::span<std::byte> value) {
     if (!piece) return failure(ErrorCode::io, "{}", piece.error().message);
     if (!*piece) break;
     if ((*piece)->size() > value.size() - got)
-      return failure(ErrorCode::corrupt, "the store returned more than {} bytes for a KV block", value.size());
+      return failure(ErrorCode::corrupt, "the store returned more than {} bytes for a KV block",
+                     value.size());
     std::memcpy(value.data() + got, (*piece)->data(), (*piece)->size());
     got += (*piece)->size();
   }
   if (got != value.size())
-    return failure(ErrorCode::corrupt, "the store returned {} bytes for a KV block of {} bytes", got, value.size());
+    return failure(ErrorCode::corrupt, "the store returned {} bytes for a KV block of {} bytes", got,
+                   value.size());
   return true;
 }
 

@@ -36,9 +36,9 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
                                                const BlockFormat& below) {
   TRY(auto place, open_place(options, below));
   if (options.compression == BlockCompression::none) return place;
-  log_info("KV blocks on disk or in the store are compressed as {}, to {} instead of {} bytes; answers may "
-           "change",
-           below.dtype, below.bytes, format.bytes);
+  log_info(
+      "KV blocks on disk or in the store are compressed as {}, to {} instead of {} bytes; answers may change",
+      below.dtype, below.bytes, format.bytes);
   return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }
 

@@ -23,9 +23,8 @@ TieredBlocks::~TieredBlocks() {
   came_.notify_all();
   writer_.join();
   if (!to_write_.empty())
-    log_warning(
-        "lost {} KV blocks: the tier below host memory did not store them within {} ms at the end",
-        to_write_.size(), FlushLimit::kUs / 1000);
+    log_warning("lost {} KV blocks: the tier below host memory did not store them within {} ms at the end",
+                to_write_.size(), FlushLimit::kUs / 1000);
 }
 
 std::vector<bool> TieredBlocks::contains(std::span<const Hash128> keys) const {

@@ -75,9 +75,9 @@ std::string read_expression(const json::value& value, Expression& expression) {
   }
   const bool wants_values =
       expression.op == Expression::Operator::in || expression.op == Expression::Operator::not_in;
-  return wants_values == expression.values.empty() ? "values must be given with In and NotIn, and not with "
-                                                     "Exists and DoesNotExist"
-                                                   : "";
+  return wants_values == expression.values.empty()
+             ? "values must be given with In and NotIn, and not with Exists and DoesNotExist"
+             : "";
 }
 
 }  // namespace
