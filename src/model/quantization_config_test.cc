@@ -59,9 +59,9 @@ const Bad kBad[] = {
     {"NoBits", R"({"quant_method":"gptq"})", "quantization_config.bits is missing"},
     {"ThreeBits", R"({"quant_method":"gptq","bits":3})", "quantization_config.bits is 3; 4 and 8 can"},
     {"NoGroup", R"({"quant_method":"gptq","bits":4})", "quantization_config.group_size is missing"},
-    {"GroupOfNone", R"({"quant_method":"gptq","bits":4,"group_size":0})", "group_size is 0"},
+    {"GroupOfNone", R"({"quant_method":"gptq","bits":4,"group_size":0})", "group_size must not be 0"},
     {"Marlin", R"({"quant_method":"gptq","bits":4,"group_size":64,"checkpoint_format":"marlin"})",
-     "quantization_config.checkpoint_format is marlin; gptq, gptq_v2 can be loaded"},
+     "quantization_config.checkpoint_format is marlin, but only gptq, gptq_v2 is supported"},
     {"Words", R"({"quant_method":"gptq","bits":4,"group_size":64,"pack_dtype":"int16"})",
      "pack_dtype is int16"},
     {"AwqBits", R"({"quant_method":"awq","bits":8,"group_size":64})", "bits is 8, it must be in [4, 4]"},
@@ -71,7 +71,7 @@ const Bad kBad[] = {
      "format is marlin-24"},
     {"CompressedFp4", R"({"quant_method":"compressed-tensors","format":"mixed-precision","config_groups":
       {"a":{"weights":{"num_bits":4,"type":"float","strategy":"group"}}}})",
-     "strategy is group; tensor_group can be loaded"},
+     "strategy is group, but only tensor_group is supported"},
     {"ModelOptInt4", R"({"quant_method":"modelopt","quant_algo":"W4A8_AWQ"})",
      "quant_algo is W4A8_AWQ; NVFP4, FP8 can"},
     {"CompressedStrategy", R"({"quant_method":"compressed-tensors","config_groups":

@@ -117,7 +117,7 @@ std::int64_t loaded_tokens(const EngineStats& engine) {
 }
 
 void write_prompt_sources(Engines engines, Exposition& out) {
-  out.begin("prompt_tokens_by_source_total", "Prompt tokens: computed, cached, or loaded from outside.", "counter");
+  out.begin("prompt_tokens_by_source_total", "Prompt tokens: computed, cached, or loaded.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
@@ -189,7 +189,7 @@ void write_drafts(Engines engines, Exposition& out) {
               [](const Stats& e) {
                 return std::accumulate(e.drafts.accepted.begin(), e.drafts.accepted.end(), std::int64_t{0});
               });
-  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Accepted draft tokens, by position.", "counter");
+  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Accepted draft tokens by position.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t place = 0; place < engines[i].drafts.accepted.size(); ++place)
       if (engines[i].drafts.accepted[place] > 0)

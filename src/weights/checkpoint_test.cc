@@ -139,13 +139,13 @@ TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
   write_tensors("x.safetensors", {{"a", {1}}, {"b", {2}}});
   write_tensors("y.safetensors", {{"a", {1}}});
   EXPECT_THAT(with_index(R"({"a":"x.safetensors","b":"x.safetensors","c":"x.safetensors"})"),
-              HasSubstr("the index has tensor c in x.safetensors"));
+              HasSubstr("the index lists tensor c in x.safetensors"));
   EXPECT_THAT(with_index(R"({"a":"z.safetensors"})"), HasSubstr("cannot open"));
   EXPECT_THAT(with_index(R"({"a":"../x.safetensors"})"), HasSubstr("not the name of a shard"));
   for (const char* name : {"/etc/passwd", "w/../../x.safetensors", "w//x.safetensors", "./x.safetensors", "/x.safetensors"})
     EXPECT_THAT(with_index(fmt::format(R"({{"a":"{}"}})", name)), HasSubstr("not the name of a shard")) << name;
-  EXPECT_THAT(with_index(R"({"a":1})"), HasSubstr("must hold file names"));
-  EXPECT_THAT(with_index(R"({"a":"x.safetensors","a":"x.safetensors"})"), HasSubstr("comes twice"));
+  EXPECT_THAT(with_index(R"({"a":1})"), HasSubstr("must have file names as values"));
+  EXPECT_THAT(with_index(R"({"a":"x.safetensors","a":"x.safetensors"})"), HasSubstr("occurs twice"));
   EXPECT_THAT(with_index("[]"), HasSubstr("weight_map must be an object"));
 }
 
@@ -160,10 +160,10 @@ TEST_F(CheckpointTest, SlotsMissingUnusedAndWrong) {
   EXPECT_EQ(problem({{"a", {1}}, {"b", {2}}}, {"vision.*"}), "fine");
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}, {"c", {1}}}, {"vision.*"}),
               HasSubstr("1 of 3 tensors are missing: c"));
-  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("1 tensors are unknown"));
+  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("1 tensors do not belong"));
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("vision.x"));
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2, 1}}}, {"*"}),
-              HasSubstr("tensor b has shape [2], the configuration asks for [2, 1]"));
+              HasSubstr("tensor b has shape [2], but the configuration requires [2, 1]"));
 }
 
 TEST_F(CheckpointTest, NanAndInfinityAreFoundAnywhere) {
@@ -178,7 +178,7 @@ TEST_F(CheckpointTest, NanAndInfinityAreFoundAnywhere) {
       const auto checkpoint = Checkpoint::open(directory_.path());
       const auto finite = check_finite(*checkpoint->find("a"), pool);
       ASSERT_FALSE(finite.has_value());
-      EXPECT_EQ(finite.error().message, "tensor a holds NaN or infinity in f32");
+      EXPECT_EQ(finite.error().message, "tensor a contains NaN or infinity in f32");
     }
   }
 }

@@ -154,7 +154,7 @@ def test_hashes_have_no_ids_and_are_refused_by_name(tmp_path):
     assert "request" not in record and record["prompt_tokens"] > 0 and len(record["request_hash"]) == 64
     assert "tokens" not in record["answers"][0] and record["answers"][0]["count"] == 4
     done = replay(tmp_path / "log")
-    assert done.returncode == 0 and "only hashes are recorded (--record-hashes-only)" in done.stdout
+    assert done.returncode == 0 and "the record has only hashes (--record-hashes-only)" in done.stdout
     assert "0 identical, 0 different, 1 cannot be replayed" in done.stdout
 
 

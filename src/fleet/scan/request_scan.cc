@@ -169,7 +169,7 @@ void read_json(const std::string& text, RouteRequest& route) {
   const Result<json::value> body = body_json(text, &memory);  // the endpoint may have other limits
   route.unreadable = !body;
   if (!body) return void(route.body_error = body.error().message);
-  if (!body->is_object()) return void(route.body_error = "is not an object");
+  if (!body->is_object()) return void(route.body_error = "not an object");
   read_body(body->get_object(), route);
 }
 

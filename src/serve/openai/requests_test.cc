@@ -122,7 +122,7 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
 
 TEST(Requests, AllWrongKeysOfLogitBiasAreNamed) {
   EXPECT_EQ(completion(R"("logit_bias":{"bad1":5,"7":1,"bad2":2})").error().message,
-            R"(its keys must be token ids, got "bad1", "bad2")");
+            R"(must have token ids as keys, got "bad1", "bad2")");
 }
 
 TEST(Requests, EchoRepeatsTheAssistantsLastMessage) {
