@@ -80,8 +80,8 @@ constexpr EngineFlag kModel[] = {
      "Quantise weights while loading them: int8 (one scale per row) or int4 (one scale per group of up to "
      "128 columns). The name of the checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},
     {"--load-format", flag::to<&E::model, &ModelOptions::load_format>,
-     "Source of the weights. auto: safetensors files; if there are none, PyTorch files or a GGUF file (hf, "
-     "safetensors and pt mean auto). dummy: random weights of the sizes in config.json, for measurements",
+     "Source of the weights. auto: safetensors files, or else PyTorch files or a GGUF file (hf, safetensors "
+     "and pt mean auto). dummy: random weights with the dimensions in config.json, for measurements",
      OneOf{"auto|hf|safetensors|pt|dummy"}},
     {"--runner", flag::to<&E::model, &ModelOptions::runner>,
      "Task of the model. generate: it generates text; pooling: it computes vectors or scores; auto: the "
@@ -89,7 +89,7 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|generate|pooling"}},
     {"--convert", flag::to<&E::model, &ModelOptions::convert>,
      "Convert a generating model into an embedding model (embed) or a classifier (classify), whose scores "
-     "come from the matrix \"score\" or from the tokens in classifier_from_token; none: no conversion; auto: "
+     "come from the matrix \"score\" or from the tokens in classifier_from_token. none does not convert; auto: "
      "the model's files and --runner decide",
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,

@@ -39,13 +39,13 @@ MediaSources& sources_of(RuntimeCommand& c) { return c.runtime.serve.media.sourc
 
 constexpr RuntimeFlag kParserFlags[] = {
     {"--tool-call-parser", flag::to<runtime_of, &RuntimeOptions::tool_call_parser>,
-     "Format of the model's tool calls. auto: the chat template decides; none: tool calls stay in the text",
+     "Format of the model's tool calls. auto: the chat template decides; none keeps tool calls in the text",
      OneOfList{tool_parsers}},
     {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
      "Leave the tools out of the prompt if a request sets tool_choice to none"},
     {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
      "Format of the model's reasoning, which replies contain in the field `reasoning`. auto: the chat "
-     "template decides; none: the reasoning stays in the text",
+     "template decides; none keeps the reasoning in the text",
      OneOfList{reasoning_parsers}},
     {"--structured-outputs-config",
      flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
