@@ -119,7 +119,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   tokens("--random-input-len", d.random_input_len, 1, "For random: number of prompt tokens");
   tokens("--random-output-len", d.random_output_len, 1, "For random: number of output tokens");
   app.add_option("--random-range-ratio", d.random_range_ratio,
-                 "For random: maximum relative deviation of both lengths, from 0 to below 1")
+                 "For random: relative deviation of input and output lengths, below 1")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
   tokens("--random-prefix-len", d.random_prefix_len, 0,

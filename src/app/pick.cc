@@ -90,7 +90,7 @@ constexpr FlagRow<ClusterFlags> kClusterFlags[] = {
     {"--pool-name", flag::to<&ClusterFlags::pool>, "Name of the InferencePool whose pods are the endpoints"},
     {"--pool-namespace", flag::to<&ClusterFlags::space>,
      "Namespace of the InferencePool and its pods (default: the picker's namespace)"},
-    {"--pool-group", flag::to<&ClusterFlags::group>, "Its API group"},
+    {"--pool-group", flag::to<&ClusterFlags::group>, "API group of the InferencePool"},
     {"--endpoint-selector",
      flag::to<&ClusterFlags::selector>,
      "Labels of the pods that are the endpoints, such as app=vllm; replaces --pool-name",

@@ -108,10 +108,10 @@ constexpr PlanFlag kSloFlags[] = {
 
 constexpr PlanFlag kFleetSizeFlags[] = {
     {"--min-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_min>,
-     "The smallest fleet", kFleetSizes},
-    {"--max-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_max>, "The largest fleet",
-     kFleetSizes},
-    {"--output-json", flag::to<&PlanCommand::output_json>, "File for the plan"},
+     "Minimum number of replicas", kFleetSizes},
+    {"--max-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_max>,
+     "Maximum number of replicas", kFleetSizes},
+    {"--output-json", flag::to<&PlanCommand::output_json>, "File for the plan (JSON)"},
 };
 
 constexpr PlanFlag kWindowFlag[] = {

@@ -71,7 +71,7 @@ constexpr PoolsFlag kMapFlags[] = {
 constexpr PoolsFlag kMapResultFlags[] = {
     {"--seed", flag::to<&PlanPoolsCommand::options, &fleet::SimulationOptions::seed>,
      "Seed of the random numbers; two runs with the same seed are identical"},
-    {"--output-json", flag::to<&PlanPoolsCommand::output_json>, "File for the map"},
+    {"--output-json", flag::to<&PlanPoolsCommand::output_json>, "File for the result (JSON)"},
     {"--plot", flag::to<&PlanPoolsCommand::plot>, "File for a chart of the result (SVG)"},
 };
 

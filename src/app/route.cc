@@ -172,7 +172,7 @@ constexpr RouterFlag kFailureFlags[] = {
      "Maximum number of retries after a refusal (429, 5xx) and of hedges, as a fraction of all requests; ten "
      "per second are always allowed",
      flag::range(0.0, 100.0)},
-    {"--disable-retries", flag::calls<disable_retries>, "One attempt only"},
+    {"--disable-retries", flag::calls<disable_retries>, "Send each request only once"},
     {"--hedge-after-ms", flag::to<&RouterOptions::retry, &RetryOptions::hedge_after_ms>,
      "Milliseconds without a first byte after which a second replica also gets the request; the client gets "
      "the first reply. 0: never",

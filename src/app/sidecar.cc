@@ -45,7 +45,8 @@ SidecarOptions& sidecar_of(SidecarCommand& c) { return c.options; }
 
 constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
     {"--model-server-host", flag::to<&SidecarCommand::decoder_host>, "Host of the decode engine"},
-    {"--model-server-port", flag::to<&SidecarCommand::decoder_port>, "Its port", flag::range(1, 65'535)},
+    {"--model-server-port", flag::to<&SidecarCommand::decoder_port>, "Port of the decode engine",
+     flag::range(1, 65'535)},
     {"--kv-connector", flag::to<sidecar_of, &SidecarOptions::connector>, connectors_text,
      OneOfList{connector_names}},
     {"--prefill-max-retries", flag::to<sidecar_of, &SidecarOptions::prefill_retries_max>,

@@ -278,7 +278,7 @@ constexpr TuneFlag kTuneFlags[] = {
     {"--output-len", flag::to<dataset_of, &DatasetOptions::random_output_len>,
      "For random: number of output tokens", flag::range(1, 1 << 24)},
     {"--range-ratio", flag::to<dataset_of, &DatasetOptions::random_range_ratio>,
-     "For random: maximum relative deviation of both lengths", flag::range(0.0, 0.999)},
+     "For random: maximum relative deviation of the prompt and output lengths", flag::range(0.0, 0.999)},
     {"--burstiness", flag::to<&TuneCommand::load, &LoadFlags::burstiness>,
      "Shape of the gamma distribution of arrivals. 1: Poisson arrivals; below 1: more bursts; above 1: more "
      "even",

@@ -54,7 +54,8 @@ Result<SharedMemory> SharedMemory::open(int fd) {
   memory.fd_ = fd;
   struct stat status{};
   if (fstat(fd, &status) != 0)
-    return failure(ErrorCode::io, "shared memory, descriptor {}: {}", fd, std::strerror(errno));
+    return failure(ErrorCode::io, "cannot open the shared memory of descriptor {}: {}", fd,
+                   std::strerror(errno));
   const auto size = static_cast<std::size_t>(status.st_size);
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED)
