@@ -99,7 +99,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   std::string text = option->get_description();
   if (const std::string names = choices(*option); names.size() > kChoicesMax) {
-    text += ": ";
+    text += ". One of: ";
     for (const char c : names.substr(1, names.size() - 2)) text += c == ',' ? ", " : std::string(1, c);
   }
   if (!option->get_envname().empty()) text += " (environment: " + option->get_envname() + ")";
