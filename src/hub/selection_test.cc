@@ -63,7 +63,7 @@ TEST(Selection, AnAdapter) {
   EXPECT_THAT(adapter_files(Names{"adapter_config.json", "adapter_model.bin"}).value(),
               ElementsAre("adapter_config.json", "adapter_model.bin"));
   EXPECT_THAT(adapter_files(Names{"adapter_config.json"}).error().message,
-              HasSubstr("there is no adapter_model.safetensors and no adapter_model.bin"));
+              HasSubstr("the adapter has neither adapter_model.safetensors nor adapter_model.bin"));
 }
 
 TEST(Selection, ModulesOfSentenceTransformers) {

@@ -102,7 +102,7 @@ TEST(Sound, WhatIsNoSoundIsRefused) {
 
 TEST(Sound, LimitsHold) {
   const std::string file = sound_file("chirp.wav");
-  EXPECT_THAT(error(file, {.bytes = file.size() - 1}), HasSubstr("bytes, the limit is"));
+  EXPECT_THAT(error(file, {.bytes = file.size() - 1}), HasSubstr("bytes, but the limit is"));
   EXPECT_THAT(error(file, {.seconds = 1}), HasSubstr("longer than 1 seconds"));
   EXPECT_EQ(error(file, {.seconds = 2}), "");
 }

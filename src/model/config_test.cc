@@ -94,21 +94,21 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"architectures", "[1]", "must be a list of strings"},
         Bad{"architectures", R"(["RwkvForCausalLM"])",
             "supported architectures, the most similar names are RWKV7ForCausalLM, RWForCausalLM, "},
-        Bad{"hidden_size", "0", "hidden_size is 0, it must be in [1, 1048576]"},
+        Bad{"hidden_size", "0", "hidden_size is 0, but must be in [1, 1048576]"},
         Bad{"hidden_size", "-1", "hidden_size is -1"}, Bad{"hidden_size", "null", "hidden_size is missing"},
         Bad{"hidden_size", "64.5", "hidden_size must be a whole number"},
         Bad{"hidden_size", "\"64\"", "hidden_size must be a whole number"},
         Bad{"hidden_size", "[]", "hidden_size must be a whole number"},
-        Bad{"hidden_size", "2147483648", "it must be in [1, 1048576]"},
+        Bad{"hidden_size", "2147483648", "but must be in [1, 1048576]"},
         Bad{"hidden_size", "9007199254740993", "it must be in"}, Bad{"hidden_size", "1e309", ""},
         Bad{"hidden_size", "66", "num_attention_heads 4 must divide hidden_size 66"},
-        Bad{"vocab_size", "0", "vocab_size is 0"}, Bad{"vocab_size", "8388609", "it must be in [1, 8388608]"},
+        Bad{"vocab_size", "0", "vocab_size is 0"}, Bad{"vocab_size", "8388609", "but must be in [1, 8388608]"},
         Bad{"num_hidden_layers", "0", "num_hidden_layers is 0"},
-        Bad{"num_hidden_layers", "1025", "num_hidden_layers is 1025, it must be in [1, 1024]"},
+        Bad{"num_hidden_layers", "1025", "num_hidden_layers is 1025, but must be in [1, 1024]"},
         Bad{"num_attention_heads", "0", "num_attention_heads is 0"},
         Bad{"num_key_value_heads", "3", "num_attention_heads 4 must be a multiple of num_key_value_heads 3"},
-        Bad{"num_key_value_heads", "8", "is not a multiple"}, Bad{"head_dim", "0", "head_dim is 0"},
-        Bad{"head_dim", "4097", "head_dim is 4097, it must be in [2, 4096]"},
+        Bad{"num_key_value_heads", "8", "must be a multiple"}, Bad{"head_dim", "0", "head_dim is 0"},
+        Bad{"head_dim", "4097", "head_dim is 4097, but must be in [2, 4096]"},
         Bad{"intermediate_size", "0", "intermediate_size is 0"},
         Bad{"max_position_embeddings", "0", "max_position_embeddings is 0"},
         Bad{"max_position_embeddings", "1e18", "max_position_embeddings is"},
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"hidden_act", "\"mish\"", "hidden_act is \"mish\", which is not supported: must be silu"},
         Bad{"hidden_act", "\"xielu\"", "hidden_act is \"xielu\", which is not supported: must be silu"},
         Bad{"rope_scaling", "3", "rope_scaling must be an object"},
-        Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\"; supported are"},
+        Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\", which is not supported: must be"},
         Bad{"rope_scaling", R"({"type":"linear"})", "rope_scaling.factor is missing"},
         Bad{"rope_scaling", R"({"type":"linear","factor":0})", "rope_scaling.factor is 0"},
         Bad{"rope_scaling", R"({"type":"dynamic","factor":"2"})", "rope_scaling.factor must be a number"},
@@ -214,7 +214,7 @@ TEST(Config, LayersOfOtherKinds) {
               HasSubstr("rotary_dim is 6; the factors of longrope need 8"));
   EXPECT_THAT(minimax(R"("rotary_dim": 7)"), HasSubstr("rotary_dim is 7, but must be even"));
 
-  EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 does not divide"));
+  EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 must divide"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_state": 512)"), HasSubstr("mamba_d_state is 512"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"),
               HasSubstr("128 heads of 63 elements must have 8192 elements together"));

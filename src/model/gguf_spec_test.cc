@@ -114,7 +114,7 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   };
   EXPECT_THAT(error(nomic()), HasSubstr("nomic-bert-moe.expert_count is missing"));
   EXPECT_THAT(error(nomic().u32("nomic-bert-moe.expert_count", 4).u32("nomic-bert-moe.expert_used_count", 5)),
-              HasSubstr("nomic-bert-moe.expert_used_count is 5, it must be in [1, 4]"));
+              HasSubstr("nomic-bert-moe.expert_used_count is 5, but must be in [1, 4]"));
   EXPECT_THAT(error(file("t5encoder")
                         .f32("t5encoder.attention.layer_norm_rms_epsilon", 1e-6F)
                         .u32("t5encoder.attention.key_length", 16)
@@ -161,7 +161,7 @@ TEST_F(GgufSpec, AFileThatSaysHowItPoolsMakesVectors) {
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_EQ(made->head->pool, Pool::last);
   EXPECT_THAT(error(llama().u32("llama.pooling_type", 5)),
-              HasSubstr("llama.pooling_type is 5; supported are"));
+              HasSubstr("llama.pooling_type is 5, which is not supported: must be"));
   EXPECT_THAT(error(llama().u32("llama.pooling_type", 4)),
               HasSubstr("llama.pooling_type is 4 (scores), but the tensor cls.output.weight is missing"));
   // Models with bidirectional attention do not generate text.
@@ -236,13 +236,13 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
   const std::string file = path_.string();
   EXPECT_EQ(error(llama("block_count")), file + ": llama.block_count is missing");
   EXPECT_EQ(error(llama("block_count").u32("llama.block_count", 0)),
-            file + ": llama.block_count is 0, it must be in [1, 1024]");
+            file + ": llama.block_count is 0, but must be in [1, 1024]");
   EXPECT_EQ(error(llama("block_count").text("llama.block_count", "two")),
             file + ": llama.block_count must be a number");
   EXPECT_EQ(error(llama().f32("llama.rope.freq_base", NAN)),
-            file + ": llama.rope.freq_base is nan, it must be in [1, 1000000000000]");
+            file + ": llama.rope.freq_base is nan, but must be in [1, 1000000000000]");
   EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_used_count", 5)),
-              HasSubstr("llama.expert_used_count is 5, it must be in [1, 4]"));
+              HasSubstr("llama.expert_used_count is 5, but must be in [1, 4]"));
   EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_gating_func", 2)),
               HasSubstr("llama.expert_gating_func is 2, which is not supported here: must be 1"));
   EXPECT_THAT(error(llama().text("llama.rope.scaling.type", "spiral")),
@@ -250,7 +250,7 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
   EXPECT_THAT(error(llama().tensor("rope_freqs.weight", {3}, kF32, std::string(12, '\0'))),
               HasSubstr("must be a list of 8 numbers"));
   EXPECT_THAT(error(llama("attention.head_count_kv").u32("llama.attention.head_count_kv", 3)),
-              HasSubstr("llama.attention.head_count 4 is not a multiple"));
+              HasSubstr("llama.attention.head_count 4 must be a multiple"));
   EXPECT_THAT(
       error(GgufBuilder().text("general.architecture", "rwkv6")),
       HasSubstr("general.architecture is \"rwkv6\", which is not supported: must be one of afmoe, apertus, arcee, baichuan, "));

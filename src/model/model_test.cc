@@ -110,7 +110,7 @@ TEST_F(ModelLoad, NoSuchDirectory) {
   const auto model = Model::load("no/such/place", backend_);
   ASSERT_FALSE(model.has_value());
   EXPECT_EQ(model.error().code, ErrorCode::not_found);
-  EXPECT_THAT(model.error().message, HasSubstr("there is no no/such/place"));
+  EXPECT_THAT(model.error().message, HasSubstr("no/such/place does not exist"));
 }
 
 // A tensor's data may begin at any byte; the test makes the header one space longer.

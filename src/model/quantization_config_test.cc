@@ -64,7 +64,7 @@ const Bad kBad[] = {
      "quantization_config.checkpoint_format is marlin, but only gptq, gptq_v2 is supported"},
     {"Words", R"({"quant_method":"gptq","bits":4,"group_size":64,"pack_dtype":"int16"})",
      "pack_dtype is int16"},
-    {"AwqBits", R"({"quant_method":"awq","bits":8,"group_size":64})", "bits is 8, it must be in [4, 4]"},
+    {"AwqBits", R"({"quant_method":"awq","bits":8,"group_size":64})", "bits is 8, but must be in [4, 4]"},
     {"AwqVersion", R"({"quant_method":"awq","bits":4,"group_size":64,"version":"gemv"})", "version is gemv"},
     {"AwqZeros", R"({"quant_method":"awq","bits":4,"group_size":64,"zero_point":false})", "without zero"},
     {"CompressedFormat", R"({"quant_method":"compressed-tensors","format":"marlin-24"})",

@@ -163,7 +163,7 @@ TEST(GgufTokenizer, WrongVocabularies) {
   EXPECT_THAT(error(pieces, [](V& v) { v.scores[7] = NAN; }), HasSubstr("scores: each score must be finite"));
   const std::string long_token(5000, 'x');
   EXPECT_THAT(error(bytes, [&](V& v) { v.tokens[5] = long_token; }),
-              HasSubstr("token 5 has 5000 bytes, the limit is 4096"));
+              HasSubstr("token 5 has 5000 bytes, but the limit is 4096"));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens[5] = v.tokens[4]; }), HasSubstr("token 5, "));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens[5] = "\xff"; }), HasSubstr("token 5 is not UTF-8 at byte 0"));
   EXPECT_THAT(error(bytes, [](V& v) { v.merges[3] = "one"; }), HasSubstr("\"one\" is not a pair of tokens"));

@@ -73,7 +73,7 @@ TEST_F(CheckpointTest, SaysThatAFileIsALfsPointer) {
 
 TEST(ModelPath, SaysThatNothingIsThere) {
   EXPECT_THAT(check_model_path("no/such/folder").error().message,
-              testing::StrEq("there is no no/such/folder"));
+              testing::StrEq("no/such/folder does not exist"));
   EXPECT_EQ(check_model_path("no/such/folder").error().code, ErrorCode::not_found);
 }
 
@@ -111,7 +111,7 @@ TEST_F(CheckpointTest, TheIndexSaysWhichTensorsCount) {
 
 TEST_F(CheckpointTest, OtherNamesWithoutAnIndex) {
   write_tensors("adapter_model.safetensors", {{"lora", {1}}});
-  EXPECT_THAT(error(), HasSubstr("there is no model.safetensors"));
+  EXPECT_THAT(error(), HasSubstr("contains neither model.safetensors"));
   write_tensors("qwen.safetensors", {{"a", {3}}});
   const auto one = Checkpoint::open(directory_.path());
   ASSERT_TRUE(one.has_value()) << one.error().message;
@@ -129,7 +129,7 @@ TEST_F(CheckpointTest, ShardsWithoutAnIndexAreAllThere) {
   EXPECT_EQ(Checkpoint::open(directory_.path())->tensors().size(), 2u);
 }
 
-TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("there is no model.safetensors")); }
+TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("contains neither model.safetensors")); }
 
 TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
   const auto with_index = [&](std::string_view map) {

@@ -307,7 +307,7 @@ TEST(PackedMatrix, BlocksOfGgufAreAStackOfCodesWithExponents) {
   EXPECT_TRUE(unpack(slice_of(matrices(), 0), pool).has_value());
   const auto nan = unpack(slice_of(matrices(), 1), pool);
   ASSERT_FALSE(nan.has_value());
-  EXPECT_EQ(nan.error().message, "tensor a holds NaN");
+  EXPECT_EQ(nan.error().message, "tensor a contains NaN");
 }
 
 struct Damage {
@@ -346,12 +346,12 @@ const Damage kDamages[] = {
     {"ShortIndex", gptq_file, kGptq, [](File& f) { f.at("a.g_idx").shape = {8}; },
      "tensor a.g_idx has shape [8], but quantization_config requires [16]"},
     {"NoSuchGroup", gptq_file, kGptq, [](File& f) { f.put<std::int32_t>("a.g_idx", 5, 2); },
-     "tensor a.g_idx has group 2, there are 2"},
+     "tensor a.g_idx has group 2, but only 2 groups exist"},
     {"NegativeGroup", gptq_file, kGptq, [](File& f) { f.put<std::int32_t>("a.g_idx", 5, -1); },
      "tensor a.g_idx has group -1"},
     {"NanScale", gptq_file, kGptq,
      [](File& f) { f.put("a.scales", 5, std::numeric_limits<float>::quiet_NaN()); },
-     "tensor a.scales holds NaN or infinity"},
+     "tensor a.scales contains NaN or infinity"},
     {"NoShape", compressed_file, kCompressed, [](File& f) { f.remove("a.weight_shape"); },
      "tensor a.weight_shape is missing"},
     {"NegativeShape", compressed_file, kCompressed,
@@ -403,10 +403,10 @@ const Damage kDamages[] = {
     {"OtherGroups", mxfp4_file, kMxfp4, [](File& f) { f.at("a_blocks").shape = {2, 1, 4, 8}; },
      "tensor a_blocks has shape [2, 1, 4, 8], mxfp4 is"},
     {"NanExponent", mxfp4_file, kMxfp4, [](File& f) { f.put<std::uint8_t>("a_scales", 1, 255); },
-     "tensor a_scales holds NaN"},
+     "tensor a_scales contains NaN"},
     {"PowersOfTwoOfIntegers", deepseek_file, kCompressed, [](File&) {}, "tensor a.scale is F8_E8M0"},
     {"NanInBlocks", deepseek_file, kDeepseek, [](File& f) { f.put<std::uint8_t>("a.scale", 3, 255); },
-     "tensor a.scale holds NaN"},
+     "tensor a.scale contains NaN"},
     {"NoExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.remove("b.scale"); },
      "tensor b.scale is missing"},
     {"FewExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.scale").shape = {4, 1}; },
@@ -418,7 +418,7 @@ const Damage kDamages[] = {
     {"GlobalScaleOfNone", [] { return nvfp4_file(false); }, kCompressed,
      [](File& f) { f.put<float>("a.weight_global_scale", 0, 0); }, "tensor a.weight_global_scale is 0"},
     {"NanInScales", [] { return nvfp4_file(true); }, kModelopt,
-     [](File& f) { f.put<std::uint8_t>("a.weight_scale", 1, 0x7f); }, "tensor a.weight_scale holds NaN"},
+     [](File& f) { f.put<std::uint8_t>("a.weight_scale", 1, 0x7f); }, "tensor a.weight_scale contains NaN"},
     {"FewScales", [] { return nvfp4_file(true); }, kModelopt,
      [](File& f) { f.at("a.weight_scale").shape = {2, 1}; },
      "tensor a.weight_scale has shape [2, 1], but quantization_config requires [1, 2]"},

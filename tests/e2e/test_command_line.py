@@ -35,7 +35,7 @@ def test_dummy_weights_need_no_files(tmp_path):
     for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         shutil.copy(f"models/demo/{file}", tmp_path)
     missing = run("generate", "--model", str(tmp_path), "-p", "Once")
-    assert missing.returncode != 0 and "there is no model.safetensors" in missing.stderr
+    assert missing.returncode != 0 and "contains neither model.safetensors" in missing.stderr
     flags = ["generate", "-p", "Once", "--max-tokens", "5", "--ignore-eos", "--temperature", "0", "--load-format", "dummy"]
     answers = [run(*flags, "--model", str(tmp_path)) for _ in range(2)]
     assert all(answer.returncode == 0 for answer in answers), answers

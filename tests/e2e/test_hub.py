@@ -109,7 +109,7 @@ def test_adapters_are_found_by_name(home, hub):
         assert {card.id: card.root for card in client.models.list()}["formal"] == "octavo/formal"
         with pytest.raises(openai.APIStatusError, match="lora_path: the folder octavo/nobody does not exist"):
             load("nobody", "octavo/nobody")
-        with pytest.raises(openai.APIStatusError, match="there is no adapter_config.json"):
+        with pytest.raises(openai.APIStatusError, match="the adapter has no adapter_config.json"):
             load("model", NAME)
     for name in ("pirate", "formal"):
         assert sorted(path.name for path in (home / f"hub/models--octavo--{name}/snapshots" / ("1" * 40)).iterdir()) == [

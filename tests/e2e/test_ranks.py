@@ -175,7 +175,7 @@ def test_a_killed_rank_of_another_host_ends_requests_and_comes_back(two):
     with hosts("--tensor-parallel-size", "2") as (base, other):
         assert answers(base) == two
         error = error_of_a_stream(base, lambda: os.kill(ranks_of(other)[0], signal.SIGKILL))
-        assert "rank 1 has ended" in error
+        assert "rank 1 has stopped" in error
         assert eventually(lambda: answers_again(base) == two, PATIENCE)
 
 

@@ -257,7 +257,7 @@ TEST_P(SentenceFolder, MatricesFollowThePooling) {
   EXPECT_THAT(error(), testing::HasSubstr("must be Identity, Tanh"));
   config("Tanh");
   fs::remove(folder_ / "2_Dense/model.safetensors");
-  EXPECT_THAT(error(), testing::HasSubstr("there is no "));
+  EXPECT_THAT(error(), testing::HasSubstr("contains neither model.safetensors"));
 }
 
 // If a text shares a prefix with an earlier text, only the rest is computed. The bits stay the same.

@@ -403,7 +403,7 @@ TEST(Requests, ErrorsHaveTheNameThatTheClientUsed) {
   EXPECT_EQ(chat_error(R"("max_tokens":3,"max_completion_tokens":0)"), "max_completion_tokens");
   EXPECT_EQ(chat(R"("max_tokens":1.5)").error().message, "must be a whole number, got 1.5");
   EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":50)").error().message,
-            "at most 20 (--max-logprobs), got 50");
+            "must be at most 20 (--max-logprobs), got 50");
   EXPECT_EQ(chat(R"("model":"nope")").error().message,
             "the model \"nope\" does not exist; this server has m, alias (all: GET /v1/models)");
 }

@@ -236,7 +236,7 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
   serve_said(said("I") + std::vector<TokenId>{kEnd});
   EXPECT_THAT(error({}, ""), HasSubstr("file: is missing"));
   EXPECT_THAT(error({{"file", "text"}}, ""), HasSubstr("file: must be a file"));
-  EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: cannot identify the sound"));
+  EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: the format of the sound is unknown"));
   EXPECT_THAT(error({{"language", "xx"}}, chirp()), HasSubstr("language: must be one of en, zh, de, es"));
   EXPECT_THAT(error({{"response_format", "xml"}}, chirp()), HasSubstr("response_format: must be json"));
   EXPECT_THAT(error({{"response_format", "srt"}, {"stream", "true"}}, chirp()),
