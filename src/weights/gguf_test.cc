@@ -92,7 +92,7 @@ TEST(Gguf, ValuesOfAnotherKindAreErrorsThatNameTheKey) {
   EXPECT_EQ(m.count("small", 9).error().message, "x.gguf: small is -3, but must be a whole number in [0, 9]");
 }
 
-// For every truncation of a valid file, the error says "truncated".
+// For every truncation of a valid file, the error says that the file is too short.
 TEST(Gguf, TruncatedAnywhere) {
   const std::string file = example().build();
   ASSERT_EQ(error_of(file), "accepted");
