@@ -1,11 +1,11 @@
-"""How many drawn draft tokens are accepted, beside the optimum: the sum over all tokens of min(p, q).
+"""Compares the number of accepted draft tokens with the optimum, which is the sum over all tokens of min(p, q).
 
     python acceptance.py [--octavo PROGRAM] [--draft models/demo-draft] [--temperatures 0.6 0.8 1.0] [--answers 40] [--tokens 120]
 
-p and q are the distributions of the model and of the draft model after the same text. No way to draw one token of each agrees more
-often than the sum of min(p, q). `drawn` and `greedy` are a server's own counts (draft_sample_method), with one draft token per step.
-`optimum` and `likeliest` (the probability p of the draft model's likeliest token) are means over all tokens of the same answers, computed from
-the log-probabilities of both models. Prints a row of a table for each temperature.
+p and q are the distributions of the model and of the draft model after the same text. If both models sample one token, the two tokens
+cannot be equal more often than the sum of min(p, q). `drawn` and `greedy` are counts of a server with this draft_sample_method and one draft
+token per step. `optimum` and `likeliest` (the probability p of the draft model's most likely token) are means over all tokens of the same
+answers, computed from the log-probabilities of both models. Prints one table row for each temperature.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def bodies(args, temperature):
 
 
 def answers(args, temperature, method):
-    """The texts as token ids with the length of their prompts, and the share of accepted draft tokens."""
+    """Returns the texts as token ids, the lengths of their prompts, and the fraction of draft tokens that were accepted."""
     config = {"model": args.draft, "num_speculative_tokens": 1, "draft_sample_method": method, "num_speculative_tokens_per_batch_size": [[1, 64, 1]]}
     with Server(args.octavo, args.model, *FLAGS, "--speculative-config", json.dumps(config)) as server:
         choices = [server.ask("/v1/completions", body)["choices"][0] for body in bodies(args, temperature)]
@@ -34,7 +34,7 @@ def answers(args, temperature, method):
 
 
 def distributions(args, model, texts, temperature):
-    """For each text a matrix [tokens of the answer, vocabulary]."""
+    """Returns a matrix [tokens of the answer, vocabulary] for each text."""
     with Server(args.octavo, model, *FLAGS) as server:
         for begin, text in texts:
             rows = server.ask("/v1/completions", dict(model="demo", prompt=text, max_tokens=1, prompt_logprobs=-1))["choices"][0]["prompt_logprobs"]

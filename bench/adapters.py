@@ -1,14 +1,14 @@
-"""What LoRA adapters cost a server, as ratios taken in turns within one run.
+"""Measures what LoRA adapters cost a server, as ratios. All variants alternate within one run.
 
     python adapters.py [--server PROGRAM] [--model DIR] [--streams 16] [--tokens 96] [--rounds 5] [--loads 100]
 
-throughput   tokens a second of `streams` requests at a time over one and over eight adapters of rank 16, as a share of
-             what the same requests get from the base model; by wall clock, and by the engine's processor time, which
-             other programs on the machine disturb less
-loading      `loads` adapters, one after the other, while as many streams run: the 99th percentile of the time between two
-             tokens of a stream as a multiple of what it is without loads, and the memory of the server's processes
+throughput   tokens per second of `streams` simultaneous requests with one and with eight adapters of rank 16, as a fraction of the
+             tokens per second without adapters; by elapsed time, and by the engine's processor time, which other programs
+             disturb less
+loading      loads `loads` adapters one after the other while `streams` requests run: the 99th percentile of the time between two
+             tokens of a stream, divided by the same percentile without loads, and the memory of the server's processes
 
-It starts a server of its own with random adapters of all linear layers of attention and MLP.
+The program starts a server with random adapters for all linear layers of attention and MLP.
 """
 
 import argparse
@@ -30,7 +30,7 @@ RANK, ADAPTERS = 16, 8
 
 
 def linear_layers(config):
-    """Rows and columns of each of a Llama-like layer."""
+    """Returns the rows and columns of each matrix in a layer like that of Llama."""
     dim, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     q, kv = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     return {"self_attn.q_proj": (q, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim), "self_attn.o_proj": (dim, q),
@@ -63,7 +63,7 @@ def stream(server, model, tokens, number):
 
 
 def throughput(server, models, args, numbers):
-    """Tokens a second of the clock, and of processor time."""
+    """Returns tokens per second of elapsed time, and tokens per second of processor time."""
     began, used = time.perf_counter(), server.processor_seconds()
     with ThreadPoolExecutor(args.streams) as pool:
         count = sum(map(len, pool.map(lambda i: stream(server, models[i % len(models)], args.tokens, next(numbers)), range(args.streams))))
@@ -71,7 +71,7 @@ def throughput(server, models, args, numbers):
 
 
 def gaps(server, models, args, numbers, loads):
-    """Times between two tokens of all streams, while adapters are loaded one after the other; megabytes by the way."""
+    """Returns the times between two tokens of all streams while adapters are loaded in order, and the memory in megabytes."""
     memory, found, done = [server.megabytes()], [], threading.Event()
 
     def run(i):
@@ -128,7 +128,7 @@ def main():
                 clock, processor = map(statistics.median, zip(*rounds))
                 print(f"  {kind:<15} {clock:.2f} by the clock, {processor:.2f} by processor time")
 
-            some = names[: ADAPTERS - 2]  # slots are left for adapters that are loaded meanwhile
+            some = names[: ADAPTERS - 2]  # keeps slots free for adapters that are loaded during the run
             quiet, _ = gaps(server, some, args, numbers, [])
             loads = [(f"new{i}", folders[i % ADAPTERS]) for i in range(args.loads)]
             busy, memory = gaps(server, some, args, numbers, loads)

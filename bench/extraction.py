@@ -1,10 +1,10 @@
-"""Quality of answers under a grammar: extraction from short texts, and bounded numbers that must end.
+"""Measures the quality of answers under a grammar: extraction from short texts, and bounded numbers that must end.
 
     python extraction.py http://localhost:8000 [--answers 12] [--retries 3]
 
-Extraction: each text asks for the same four fields. `valid`: the answer is JSON of the schema; `right`: fields that are as in
-the text, of all. Rows: the grammar (greedy), no grammar (greedy), and no grammar with further tries at temperature 0.7 until
-an answer is valid. Numbers: for each schema, answers that were cut at max_tokens.
+Extraction: the model extracts the same four fields from each text. `valid` counts answers that are JSON of the schema; `right` is the
+fraction of fields that have the value in the text. Rows: with a grammar (greedy), without a grammar (greedy), and without a grammar, but
+with retries at temperature 0.7 until an answer is valid. Numbers: for each schema, the number of answers that max_tokens cut.
 """
 
 import argparse
@@ -31,7 +31,7 @@ NUMBERS = [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "number", "e
 
 
 def asked(base, text, tokens, schema=None, temperature=0.0, seed=0):
-    """(the answer's text, whether it was cut)"""
+    """Returns (text of the answer, whether max_tokens cut the answer)."""
     body = {"messages": [{"role": "user", "content": text}], "max_tokens": tokens, "temperature": temperature, "seed": seed}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
@@ -42,7 +42,7 @@ def asked(base, text, tokens, schema=None, temperature=0.0, seed=0):
 
 
 def value_of(text):
-    """The value of the answer, or of the JSON object within it; None if no object is valid."""
+    """Returns the value of the answer, or of the JSON object in the answer; None if the answer has no valid object."""
     for part in [text, *re.findall(r"\{.*?\}", text, re.DOTALL)]:
         try:
             value = json.loads(part)

@@ -1,11 +1,11 @@
-"""What one stream under the worst grammar costs the 15 plain streams beside it: ITL p99 of these over that without it.
+"""Measures how one stream under the worst grammar slows down 15 plain streams: ITL p99 with this stream, divided by ITL p99 without it.
 
     python grammar_tail.py octavo vocabulary.json [--rounds 7] [--tokens 200] [--step-ms 20]
 
-Starts `octavo serve` with a device that only pretends to compute, so that a step takes the same time on every machine, and a
-tokenizer of vocabulary.json (tools/grammar/make_vocabulary.py). In turns, `octavo bench serve` runs the plain streams alone, and
-beside requests under patterns that no request had before: each is compiled, and has masks that take milliseconds. Prints
-the percentiles of each turn, the median of the ratios, and what the server says that its steps spent on masks.
+Starts `octavo serve` with a simulated device, so that a step takes the same time on every machine, and with a tokenizer from
+vocabulary.json (tools/grammar/make_vocabulary.py). `octavo bench serve` alternates between the plain streams alone and the plain
+streams together with requests under new patterns. The server compiles each pattern, whose masks take milliseconds. Prints the
+percentiles of each run, the median of the ratios, and the time for masks that the server reports.
 """
 
 import argparse
@@ -27,7 +27,7 @@ DEMO = pathlib.Path(__file__).parent.parent / "models/demo"
 
 
 def write_model(folder: pathlib.Path, vocabulary: dict, step_ms: float) -> None:
-    """A model of this vocabulary, without weights, and how long its steps take."""
+    """Creates a model with this vocabulary, without weights, and a file with the time of its steps."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     spelled = {b: chr(b) for b in printable}  # byte-level BPE (GPT-2)
     spelled |= {b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in printable)}
@@ -135,7 +135,7 @@ def main() -> None:
                 with Worst(server, 10) as worst:
                     beside = server.plain_streams(options.tokens, round)
                 if round == 0:
-                    continue  # caches are warm now
+                    continue  # the first round only warms the caches
                 ratios.append(beside["p99_itl_ms"] / alone["p99_itl_ms"])
                 print(
                     f"ITL p50 / p99: alone {alone['p50_itl_ms']:.2f} / {alone['p99_itl_ms']:.2f} ms, "

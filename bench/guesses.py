@@ -1,12 +1,12 @@
-"""What each way of proposing draft tokens gains: processor time of a token without draft tokens over that with them, in one run.
+"""Measures the speedup of each drafter: processor time per token without draft tokens, divided by the time with draft tokens.
 
     python guesses.py [--octavo PROGRAM] [--texts random stories] [--batches 1 4 16] [--temperatures 0 0.8] [--rounds 3] [--heads METHOD=DIR ..]
 
-`random` are answers of `octavo bench latency` to random tokens, on one thread with 128 tokens of answer: the processor time of
-`--iterations` batches, that of a start without them taken off. `stories` are what a server on one thread tells when it is asked for
-`--iterations` stories for each place of a batch: the processor time of both its processes. Each figure is a median over rounds in which all
-methods take turns. Beside it the mean acceptance length. As many draft tokens as DraftPolicy allows, or as many as asked for
-(`--forced`) in batches of any size.
+`random`: answers of `octavo bench latency` to random tokens, with one thread and 128 output tokens. The figure is the processor time of
+`--iterations` batches; the time of a start without batches is subtracted. `stories`: a server with one thread writes `--iterations`
+stories per slot of the batch. The figure is the processor time of both processes. All methods alternate, and each figure is the median
+over rounds. The table also has the mean acceptance length. DraftPolicy sets the number of draft tokens, or `--forced` does for batches of
+any size.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def speculation(args, config):
 
 
 def tell_stories(args, config, batch, temperature):
-    """Processor seconds of a token, and the mean acceptance length."""
+    """Returns the processor seconds per token, and the mean acceptance length."""
     asked = [f"Tell me a story about {hero} and a {thing}." for thing in THINGS for hero in HEROES]
 
     def tell(number):
@@ -57,7 +57,7 @@ def tell_stories(args, config, batch, temperature):
 
 
 def answer_random(args, config, batch, temperature):
-    """The same; here seconds of all tokens."""
+    """Returns the seconds of all tokens, and the mean acceptance length."""
     with tempfile.TemporaryDirectory() as scratch:
         result = f"{scratch}/result.json"
         start = run(args, config, batch, temperature, 1, result)
@@ -66,7 +66,7 @@ def answer_random(args, config, batch, temperature):
 
 
 def run(args, config, batch, temperature, iterations, result):
-    """Processor seconds of the whole program."""
+    """Returns the processor seconds of the whole program."""
     command = [args.octavo, "bench", "latency", args.model, "--device", "cpu", "--cpu-threads", "1", "--batch-size", str(batch), "--input-len", "32",
                "--output-len", "128", "--num-iters-warmup", "1", "--num-iters", str(iterations), "--temperature", str(temperature),
                "--output-json", result, *speculation(args, config)]

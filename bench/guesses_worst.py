@@ -1,12 +1,12 @@
-"""What speculative decoding costs where it gains nothing: texts of which no draft token comes true, batch by batch, in one run.
+"""Measures what speculative decoding costs when almost no draft token is accepted, for several batch sizes.
 
     python guesses_worst.py [--octavo PROGRAM] [--batches 1 2 3 4 6 8 16 64] [--methods ngram draft_model ..] [--tokens 192] [--starts 5] [--rounds 4]
 
-The demo model with a last norm of almost 0 draws each of a hundred allowed tokens as often as any other, behind a prompt of such: what came
-behind a token before says nothing of what comes now, and what a draft model takes for likely is wrong. For each method two servers run, one without
-draft tokens, and take turns on one processor; each figure is the median over rounds and starts of the processor time of the engine's process without draft tokens over
-that with them: 0.98 is 2 % slower. `accepted` is the share of draft tokens that came true all the same. `none` compares a server with its like:
-what differs there is the machine.
+The demo model gets a last norm of almost 0, so it samples each of a hundred allowed tokens with the same probability. The prompt
+consists of such tokens, too. So earlier occurrences of a token do not predict the next token, and neither does a draft model. For each
+method, one server without and one with draft tokens alternate on one processor. Each figure is the processor time of the engine without
+draft tokens, divided by the time with them, as the median over rounds and starts: 0.98 means 2 % slower. `accepted` is the fraction of
+draft tokens that were accepted by chance. `none` compares two servers without draft tokens, which shows the noise of the machine.
 """
 
 import argparse
@@ -23,12 +23,12 @@ import tempfile
 from guesses import METHODS
 from server import PROGRAM, ROOT, Server
 
-# The same proposers where they propose as often as they can, and do not draw as the model does.
+# The same proposers, but each proposes as often as possible and does not sample like the model.
 EAGER = {"ngram": {"prompt_lookup_min": 1}, "draft_model": {"draft_sample_method": "greedy"}, "eagle3": {"draft_sample_method": "greedy"}}
 
 
 def write_flat_model(folder):
-    """The demo model with its last norm divided by 256. Tokens cost the same as with the demo model."""
+    """Creates the demo model with its last norm divided by 256. A token costs the same time as with the demo model."""
     shutil.copytree(ROOT / "models/demo", folder)
     path = folder / "model.safetensors"
     data = bytearray(path.read_bytes())
@@ -43,7 +43,7 @@ def write_flat_model(folder):
 
 
 def answer(server, args, batch, seed):
-    """Seconds of the engine's processor time for `batch` answers at a time."""
+    """Returns the seconds of the engine's processor time for `batch` answers that run at the same time."""
     numbers = random.Random(seed)
     allowed = numbers.sample(range(300, 2000), 100)
     prompts = [numbers.choices(allowed, k=args.prompt) for _ in range(batch)]
@@ -58,9 +58,9 @@ def serve(args, model, *more):
 
 
 def compare(args, model, config, shares, proposed):
-    """One more start of both servers: adds to the shares of each batch, and to the numbers of draft tokens and of accepted ones."""
+    """Starts both servers once more, and adds to the ratios of each batch size and to the numbers of draft and accepted tokens."""
     with serve(args, model) as plain, serve(args, model, *config) as drafting:
-        for _ in range(args.warmup):  # before it has seen any, a proposer is believed
+        for _ in range(args.warmup):  # before its first results, a proposer counts as good
             answer(drafting, args, 1, next(args.seeds))
         for batch in args.batches:
             before = [drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") for what in ("draft", "accepted")]
@@ -68,7 +68,7 @@ def compare(args, model, config, shares, proposed):
                 order = [plain, drafting] if turn % 2 else [drafting, plain]
                 seed = next(args.seeds)
                 seconds = {server: answer(server, args, batch, seed) for server in order}
-                if turn > 0:  # both begin
+                if turn > 0:  # the first round starts both servers
                     shares[batch].append(seconds[plain] / seconds[drafting])
             for i, what in enumerate(("draft", "accepted")):
                 proposed[batch][i] += drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") - before[i]
@@ -85,8 +85,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=4, help="of each start")
     parser.add_argument("--warmup", type=int, default=10, help="answers before the first round")
     args = parser.parse_args()
-    args.seeds = itertools.count(1)  # no text repeats
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one processor is not as fast as another
+    args.seeds = itertools.count(1)  # each text occurs only once
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # processors differ in speed
     with tempfile.TemporaryDirectory() as scratch:
         model = write_flat_model(pathlib.Path(scratch) / "flat")
         for method in args.methods:

@@ -1,10 +1,10 @@
-"""What an image of 4,000 tokens costs the streams beside it: times between their tokens while it is encoded and read, and without.
+"""Measures how an image of 4,000 tokens slows down other streams: times between their tokens with and without the image.
 
     pip install torch torchvision transformers pillow
     python images.py [--server PROGRAM] [--model DIR] [--streams 2] [--side 1792] [--chunk 256]
 
-Without --model it makes a Qwen2-VL of random numbers: 8 layers of 512 in the text, 8 of 384 in the encoder, which sees the whole
-image. Prints percentiles of the times between tokens, and how long the image's answer took.
+Without --model, the program creates a Qwen2-VL with random weights: 8 layers of width 512 for text, and an encoder of 8 layers of width
+384 with attention over the whole image. Prints percentiles of the times between tokens, and the time of the answer to the image.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from server import PROGRAM, ROOT, Server, Streams, report
 
 
 def random_model(to):
-    """With the tokenizer and the template of the smallest one in the tests."""
+    """Creates a model with the tokenizer and the template of the smallest image model in the tests."""
     import torch
     import transformers
 

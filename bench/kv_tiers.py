@@ -1,17 +1,16 @@
-"""What KV blocks that lie somewhere else are worth: time to the first token of a prompt that is computed, in the cache, in host memory, on disk, at a
-peer; and what keeping them there costs prompts that nobody asks for again.
+"""Measures the gain of KV blocks outside of the engine's cache, and what writing them costs prompts that never occur again.
 
     python kv_tiers.py [--server PROGRAM] [--model DIR | --shape 1b] [--prompt 4096] [--rounds 5] [--streams 16] [--only first-token]
 
-first-token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from a tier in host memory (a server of its
-             own); loaded from files, which lie in the page
-             cache; fetched from another server over shared memory and over TCP, also as bytes a second and as a share of what a
-             plain copy moves in the same run: memory to memory, and a socket of the loopback
-throughput   tokens a second of prompts that never come again, with a tier on disk as a share of those without, in turns: one that
-             fills, one that is full; by wall clock, and by the engine's processor time, which other programs disturb less
+first-token  time to the first token of the same prompt: computed; in the prefix cache; loaded from host memory (on a separate server);
+             loaded from files in the page cache; fetched from another server over shared memory and over TCP. Also the bytes per
+             second, and the fraction of the speed of a plain copy in the same run (memory to memory, and a socket of the loopback)
+throughput   tokens per second of prompts that occur only once, with a disk tier, as a fraction of the tokens per second without a
+             tier; the variants alternate. One tier fills during the run, the other one is full. By elapsed time, and by the engine's
+             processor time, which other programs disturb less
 
-Without --model it is the demo model's shape, for prompts of 8,192 tokens; with --shape 1b a Llama of a billion parameters, drawn at random, with
-the demo's tokenizer (2 GB in the temporary folder).
+Without --model, the model has the dimensions of the demo model and prompts of 8,192 tokens. With --shape 1b, it is a Llama with a billion
+random parameters and the demo model's tokenizer (2 GB in the temporary folder).
 """
 
 import argparse
@@ -44,7 +43,7 @@ LLAMA_1B = dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_s
 
 
 def random_1b(to):
-    """Matrices of about 0.01 and norms of 1, bf16, in one file of safetensors."""
+    """Writes matrices of about 0.01 and norms of 1 in bf16 into one safetensors file."""
     longer_demo(to)
     for file in to.glob("*.safetensors*"):
         file.unlink()
@@ -67,13 +66,13 @@ def random_1b(to):
     with open(to / "model.safetensors", "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for i, (name, shape) in enumerate(shapes.items()):
-            size, begin = 2 * math.prod(shape), 2 * 4099 * i  # another part of the noise for each
+            size, begin = 2 * math.prod(shape), 2 * 4099 * i  # each tensor uses a different part of the noise
             file.write(b"\x80\x3f" * shape[0] if len(shape) == 1 else bytes(noise[begin : begin + size]))
     return to
 
 
 def connectors(*kinds):
-    """The flag for these connectors, each (name, extra fields)."""
+    """Returns --kv-transfer-config for these connectors; each is (name, extra fields)."""
     each = [{"kv_connector": name, "kv_role": "kv_both", "kv_connector_extra_config": extra} for name, extra in kinds]
     whole = each[0] if len(each) == 1 else {"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"connectors": each}}
     return ["--kv-transfer-config", json.dumps(whole)]
@@ -98,7 +97,7 @@ def seconds(server, prompt, **more):
 
 
 def copied_by(move, count=32):
-    """Bytes a second of `move`, which moves one piece."""
+    """Returns the bytes per second of `move`, which moves one piece."""
     move()
     began = time.perf_counter()
     for _ in range(count):
@@ -173,14 +172,14 @@ def throughput(args, model, scratch, draws):
         return len(list(server.stream(prompt=prompt, max_tokens=64, temperature=0)))
 
     def turn(server):
-        """Tokens a second, by the clock and by processor time."""
+        """Returns tokens per second of elapsed time, and tokens per second of processor time."""
         prompts = [[draws.randrange(300, 2000) for _ in range(512)] for _ in range(2 * args.streams)]
         began, used = time.perf_counter(), server.processor_seconds()
         with ThreadPoolExecutor(args.streams) as pool:
             count = sum(pool.map(lambda prompt: answer(server, prompt), prompts))
         return count / (time.perf_counter() - began), count / (server.processor_seconds() - used)
 
-    filled = disk(scratch / "full", 32 << 20)  # less than the first turn's blocks, which is not counted
+    filled = disk(scratch / "full", 32 << 20)  # smaller than the blocks of the first round, which is not counted
     with Server(args.server, model, *limits) as plain, Server(args.server, model, *limits, *connectors(disk(scratch / "fills"))) as fills, \
          Server(args.server, model, *limits, *connectors(filled)) as full:  # fmt: skip
         turns = [[turn(server) for server in (plain, fills, full)] for _ in range(args.rounds + 1)][1:]

@@ -1,10 +1,10 @@
-"""What long prompts cost the streams beside them: two servers that each do all, and one for prompts beside one for tokens.
+"""Measures how long prompts slow down other streams, in two layouts: two complete servers, and one prefill and one decode server.
 
     python prefill_decode.py [--server PROGRAM] [--model DIR] [--prompt 4096] [--streams 8] [--seconds 20]
 
-Each server has a processor of its own, and `octavo route` shares the requests out. In each layout the streams run alone, then while
-one long prompt after the other comes. Prints percentiles of the times between the streams' tokens, and how many prompts were answered in
-which time. The two processors are the whole machine of many who run this: what router and client use, the servers lack.
+Each server runs on a separate processor, and `octavo route` distributes the requests. In each layout the streams run alone first, then
+together with long prompts that arrive one after the other. Prints percentiles of the times between the streams' tokens, and the number
+and times of the answered prompts. On a machine with two processors, router and client take processor time from the servers.
 """
 
 import argparse

@@ -1,12 +1,13 @@
-"""What processes cost, as ratios taken in turns within one run.
+"""Measures what separate processes cost, as ratios. All variants alternate within one run.
 
     python processes.py [--server PROGRAM] [--model DIR] [--streams 64] [--tokens 64] [--rounds 5]
 
-engine         the engine in a process of its own beside one in the server's (--no-engine-process): time between the tokens of one
-               stream, and tokens a second of `streams` at a time
-data parallel  one server with two engines beside two servers with one each, between which the client takes turns: tokens a second
+engine         an engine in a separate process compared with an engine in the server's process (--no-engine-process): time between
+               two tokens of one stream, and tokens per second of `streams` simultaneous requests
+data parallel  one server with two engines compared with two servers with one engine each, between which the client alternates:
+               tokens per second
 
-Tokens a second by wall clock, and by the servers' processor time, which other programs disturb less.
+Tokens per second are given by elapsed time and by the servers' processor time, which other programs disturb less.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from time import perf_counter
 
 
 def throughput(servers, args, numbers):
-    """Tokens a second of the clock, and of processor time."""
+    """Returns tokens per second of elapsed time, and tokens per second of processor time."""
     def answer(i):
         number = next(numbers)
         return sum(1 for _ in servers[i % len(servers)].stream(prompt=f"Story {number}: once upon a time", max_tokens=args.tokens, temperature=1, seed=number))
@@ -33,7 +34,7 @@ def throughput(servers, args, numbers):
 
 
 def gap(server, numbers):
-    """The median time between two tokens of one stream, in microseconds."""
+    """Returns the median time between two tokens of one stream, in microseconds."""
     number = next(numbers)
     times = server.stream(prompt=f"Story {number}: once upon a time", max_tokens=400, temperature=1, seed=number)
     return statistics.median(after - before for before, after in itertools.pairwise(times)) * 1e6

@@ -23,13 +23,13 @@ def free_port():
 
 
 def process_seconds(pid):
-    """Processor time of a process, to the nanosecond: clock_getcpuclockid(3)'s clock."""
+    """Returns the processor time of a process in seconds, from the clock of clock_getcpuclockid(3)."""
     return time.clock_gettime(~pid << 3 | 2)
 
 
 class Server:
-    """`octavo serve` with these arguments, or another command of `octavo`, from when it is ready until the end of a `with` block.
-    `processors`: those that it may use; None: all."""
+    """Runs `octavo serve` or another command of `octavo` with these arguments until the end of a `with` block. The constructor returns when
+    the program is ready. processors: set of processors that the program may use, or None for all."""
 
     def __init__(self, program, *arguments, command="serve", processors=None):
         self.port = free_port()
@@ -55,7 +55,7 @@ class Server:
         self.process.wait(30)
 
     def processes(self):
-        """The server's and its engine's."""
+        """Returns the ids of the server's process and of its engine's process."""
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
         return [self.process.pid, *(int(pid) for task in tasks for pid in task.read_text().split())]
 
@@ -63,14 +63,14 @@ class Server:
         return sum(map(process_seconds, self.processes()))
 
     def engine_seconds(self):
-        """Only the engine's process."""
+        """Returns the processor time of the engine's process only."""
         return sum(map(process_seconds, self.processes()[1:]))
 
     def megabytes(self):
         return sum(int(line.split()[1]) for pid in self.processes() for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS")) / 1e3
 
     def post(self, path, body):
-        """The open response. Errors: urllib.error.HTTPError."""
+        """Returns the open response. Raises urllib.error.HTTPError for an error status."""
         request = urllib.request.Request(self.base + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
         return urllib.request.urlopen(request, timeout=900)
 
@@ -79,12 +79,12 @@ class Server:
             return json.load(response)
 
     def metric(self, name):
-        """The sum over all labels."""
+        """Returns the sum of a metric over all labels."""
         with urllib.request.urlopen(self.base + "/metrics", timeout=60) as response:
             return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", response.read().decode(), re.MULTILINE))
 
     def stream(self, **body):
-        """Yields the times at which the tokens of one streamed completion come; all max_tokens of them."""
+        """Yields the arrival time of each of the max_tokens tokens of one streamed completion."""
         with self.post("/v1/completions", dict(ignore_eos=True, stream=True) | body) as response:
             for line in response:
                 if line.startswith(b"data: {"):
@@ -92,7 +92,7 @@ class Server:
 
 
 class Streams:
-    """Consecutive answers of 256 tokens on `count` connections, until they are stopped."""
+    """Sends requests for answers of 256 tokens, one after the other on each of `count` connections, until it is stopped."""
 
     def __init__(self, server, count):
         self.server, self.gaps, self.stopped = server, [], False
@@ -106,7 +106,7 @@ class Streams:
             self.gaps.extend(after - before for before, after in itertools.pairwise(times))
 
     def stop(self):
-        """The times between two tokens of a stream, in seconds."""
+        """Returns the times between two tokens of a stream, in seconds."""
         self.stopped = True
         for thread in self.threads:
             thread.join()
@@ -114,7 +114,7 @@ class Streams:
 
 
 def report(name, gaps):
-    """Prints percentiles of times between tokens. Returns the 99th, in milliseconds."""
+    """Prints percentiles of times between tokens. Returns the 99th percentile in milliseconds."""
     gaps = sorted(gaps)
     at = {q: gaps[min(len(gaps) - 1, int(len(gaps) * q))] * 1e3 for q in (0.5, 0.9, 0.99)}
     print(f"{name:<12} {len(gaps):6} gaps, p50 {at[0.5]:.1f}, p90 {at[0.9]:.1f}, p99 {at[0.99]:.1f}, longest {gaps[-1] * 1e3:.1f} ms", flush=True)

@@ -1,10 +1,10 @@
-"""What structured outputs cost, as ratios taken in turns within one run.
+"""Measures what structured output costs, as ratios. All variants alternate within one run.
 
     python structured_output.py http://localhost:8000 [--batch 16] [--tokens 64] [--rounds 7]
 
-neighbours   mean time of free requests, half the batch under a grammar, over that in a batch of free ones
-guided       time of a batch under a grammar over that of a free batch of as many tokens
-jump         time per token of JSON with long keys over that of free text, one request at a time
+neighbours   mean time of free requests in a batch whose other half has a grammar, divided by their time in a batch without grammars
+guided       time of a batch in which all requests have a grammar, divided by the time of a free batch with the same number of tokens
+jump         time per token of JSON with long keys, divided by the time per token of free text, one request at a time
 """
 
 import argparse
@@ -14,7 +14,7 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-# Wide and long: nothing is forced, every mask has thousands of tokens.
+# A wide and long grammar: no text is forced, and every mask allows thousands of tokens.
 PROSE = {"regex": "[ -~]{20000}"}
 KEYS = [
     "customer_identification_number",
@@ -39,7 +39,7 @@ class Server:
         self.number = 0
 
     def complete(self, tokens: int, constraint: dict | None, number: int) -> tuple[float, int]:
-        """Seconds and generated tokens of one request with a new prompt."""
+        """Returns the seconds and the number of output tokens of one request with a new prompt."""
         body = {"prompt": f"Record {number}: tell all you know.", "max_tokens": tokens, "temperature": 1, "seed": number}
         body |= {"structured_outputs": constraint} if constraint else {"ignore_eos": True}
         request = urllib.request.Request(
@@ -51,7 +51,7 @@ class Server:
         return time.perf_counter() - began, reply["usage"]["completion_tokens"]
 
     def batch(self, tokens: int, constraints: list[dict | None]) -> list[tuple[float, int]]:
-        """All at once."""
+        """Sends all requests at once."""
         first, self.number = self.number, self.number + len(constraints)
         with ThreadPoolExecutor(len(constraints)) as pool:
             return list(pool.map(lambda i: self.complete(tokens, constraints[i], first + i), range(len(constraints))))
@@ -78,7 +78,7 @@ def main() -> None:
         record = server.batch(4 * args.tokens, [RECORD])
         text = server.batch(record[0][1], [None])
         if round == 0:
-            continue  # caches are warm now
+            continue  # the first round only warms the caches
         ratios["neighbours"].append(mixed / alone)
         ratios["guided"].append(guided / alone)
         ratios["jump"].append(per_token(record) / per_token(text))

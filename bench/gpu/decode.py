@@ -1,9 +1,9 @@
-"""A decoding step's time beside what it has to read, over batches, at one context, on a Llama-3-8B shape, as JSON.
+"""Compares the time of a decode step with the bytes that the step reads, for several batch sizes of a Llama-3-8B shape; writes JSON.
 
     python decode.py OCTAVO OUT.json [--device cuda] [--context 1024] [--batches 1 16 64 256] [--shape llama-3-8b]
 
-Weights are dummies that the program makes by itself. Prompts are cached after the first batch of a size, so that a measured batch
-is decoding steps alone. The first batch that does not fit into the KV cache ends the run, with what was measured before it in OUT.json.
+The program creates random weights. After the first batch of a size, all prompts are cached, so a measured batch consists only of decode
+steps. The run ends at the first batch that does not fit into the KV cache; OUT.json has the results of the smaller batches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
 import models  # noqa: E402
 
-STEPS = 64  # of a batch
+STEPS = 64  # number of steps per batch
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""Octavo's engine on a device: seconds of each workload, as JSON.
+"""Measures the seconds of each workload with Octavo's engine on a device; writes JSON.
 
     python engine.py OCTAVO OUT.json [--device cuda] [--shapes llama-3.2-1b ..]
 
-Weights are dummies that the program makes by itself.
-The 1B shape is measured again without CUDA graphs and without overlapping steps.
+The program creates random weights.
+It measures the 1B shape again without CUDA graphs and without overlapping steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VARIANTS = {
 
 
 def seconds(octavo: str, model: str, device: str, workload: str, flags: list[str]) -> float:
-    """The median batch after two warm-ups: a graph is recorded when a step size repeats."""
+    """Returns the median time of a batch after two warm-up batches: a graph is captured when a step size repeats."""
     batch, prompt, tokens = WORKLOADS[workload]
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
         command = [octavo, "bench", "latency", model, "--load-format", "dummy", "--device", device, "--output-json", result.name]
@@ -60,7 +60,7 @@ def main() -> None:
                         continue
                     found[name][workload] = seconds(args.octavo, folder, args.device, workload, flags)
                     print(name, workload, found[name][workload], flush=True)
-                    args.out.write_text(json.dumps(found))  # saves results in case time runs out
+                    args.out.write_text(json.dumps(found))  # saves results before the time limit ends the run
 
 
 if __name__ == "__main__":

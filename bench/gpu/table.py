@@ -1,4 +1,4 @@
-"""One table and one JSON from what tools/gpu_check.sh has left in a folder: ops.json, decode_*.json, engine_*.json,
+"""Makes one table and one JSON file from the files that tools/gpu_check.sh wrote into a folder: ops.json, decode_*.json, engine_*.json,
 torch.json, torch_ops.json, *.status.
 
     python table.py FOLDER      prints the table, writes FOLDER/result.json
@@ -21,7 +21,7 @@ def read(file: Path) -> dict:
 
 
 def operators(ops: dict, limits: dict, torch: dict) -> list[dict]:
-    """Each case with the share of the bandwidth of a copy, Octavo's own measurement, of cuBLASLt's peak, and PyTorch's time over Octavo's."""
+    """Adds to each case the fractions of Octavo's copy bandwidth and of cuBLASLt's peak, and PyTorch's time divided by Octavo's."""
     rows = []
     for case in ops.get("cases", []):
         row = {
@@ -40,7 +40,7 @@ def operators(ops: dict, limits: dict, torch: dict) -> list[dict]:
 
 
 def decoding(steps: list[dict]) -> list[dict]:
-    """Steps of Llama-3-8B with the share of a copy's bandwidth that they read at."""
+    """Adds to each step of Llama-3-8B the fraction of the copy bandwidth at which it reads."""
     return [
         {
             "what": f"step of {step['batch_size']} sequences of {step['input_len']} tokens",

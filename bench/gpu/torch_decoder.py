@@ -1,8 +1,8 @@
-"""PyTorch beside Octavo: the same shapes as plain modules with SDPA, compiled, over a static cache.
+"""Measures PyTorch for a comparison with Octavo: the same shapes as plain modules with SDPA, compiled, with a static cache.
 
     python torch_decoder.py OUT.json [--device cuda] [--shapes llama-3.2-1b ..] [--workloads prefill ..] [--eager]
 
-Needs PyTorch alone. Weights are random; times are the median of three after two that compile and warm up.
+Needs only PyTorch. Weights are random. Each time is the median of three runs, after two runs that compile and warm up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def median_seconds(device: str, work, warm_ups: int = 2, repeats: int = 3) -> fl
 
 
 def limits(device: str) -> dict[str, float]:
-    """Bytes per second of a copy, both directions counted, and operations per second of a large bf16 product."""
+    """Returns the bytes per second of a copy (reads and writes count), and the operations per second of a large bf16 product."""
     count, side = (1 << 30, 8192) if device == "cuda" else (1 << 24, 512)
     source = torch.ones(count, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
@@ -62,7 +62,7 @@ def limits(device: str) -> dict[str, float]:
 
 
 class Decoder(torch.nn.Module):
-    """A llama of this shape; every sequence is at the same position."""
+    """A llama with these dimensions, in which all sequences are at the same position."""
 
     def __init__(self, config: dict, batch: int, length: int, device: str) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Decoder(torch.nn.Module):
         return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).bfloat16()
 
     def forward(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """The next token of each sequence; ids [batch, n] at these positions."""
+        """Returns the next token of each sequence. ids: [batch, n] tokens at these positions."""
         batch, n = ids.shape
         x = F.embedding(ids, self.embedding)
         mask = self.places[None, :] <= positions[:, None]
@@ -160,7 +160,7 @@ def main() -> None:
                 continue
             found[shape][workload] = workload_seconds(config, workload, args.device, not args.eager)
             print(shape, workload, found[shape][workload], flush=True)
-            args.out.write_text(json.dumps(found))  # saves results in case time runs out
+            args.out.write_text(json.dumps(found))  # saves results before the time limit ends the run
     args.out.write_text(json.dumps(found))
 
 

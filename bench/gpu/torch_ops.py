@@ -1,9 +1,9 @@
-"""PyTorch's operators at the shapes of `octavo bench ops --filter Llama-3-8B`: cuBLASLt's products, and attention by the fastest
-of its backends. Seconds by operation and shape, as JSON, and what the device can do at most.
+"""Measures PyTorch's operators at the shapes of `octavo bench ops --filter Llama-3-8B`: matrix products by cuBLASLt, and attention by the
+fastest backend of PyTorch. Writes the seconds per operation and shape, and the limits of the device, as JSON.
 
     python torch_ops.py OUT.json
 
-Each matrix and cache is one of several, so that none is read from a processor's own cache, and calls are recorded as a CUDA graph.
+Each call uses one of several matrices and caches, so that no call reads from the processor's cache. Calls are captured as a CUDA graph.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLD_BYTES = 256e6
 
 
 def seconds(calls: list) -> float:
-    """Time of one call: the median of nine replays of a graph of all calls."""
+    """Returns the time of one call: the median of nine replays of a CUDA graph of all calls."""
     for call in calls:
         call()
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""Workloads of engine.py and torch_decoder.py: batches of equal requests, on the shapes of bench/peers/models.py."""
+"""Workloads of engine.py and torch_decoder.py: batches of equal requests, with the shapes of bench/peers/models.py."""
 
 # name: sequences, prompt tokens, generated tokens
 WORKLOADS = {

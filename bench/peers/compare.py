@@ -1,10 +1,10 @@
-"""Octavo beside other engines on this machine, in one run: each workload in turns A B A B, medians and spread.
+"""Compares Octavo with other engines on this machine. Each workload alternates between the engines (A B A B); prints medians and spread.
 
     python compare.py --octavo build/release/octavo=DIR --llama.cpp FILE.gguf --vllm DIR --transformers DIR
                       [--threads 4] [--rounds 5] [--only prefill_512,..] [--json OUT.json]
 
-Each engine is one process that stays loaded; only one works at a time. Flags for octavo go behind the model:
---octavo "build/release/octavo=DIR --quantization int8". --vllm-python names the interpreter that has vLLM.
+Each engine is one process that stays loaded; only one engine works at a time. Flags for octavo follow the model:
+--octavo "build/release/octavo=DIR --quantization int8". --vllm-python sets the Python interpreter that has vLLM.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ REST = 1.5  # seconds before each run: the threads of some engines spin for a wh
 class Workload:
     def __init__(self, name: str, count: int, prompt: int, tokens: int, figure: str, shared: int = 0, times: int = 1) -> None:
         self.name, self.count, self.prompt, self.tokens = name, count, prompt, tokens
-        self.figure = figure  # prefill, decode (of one request after its first token) or output tokens a second
+        self.figure = figure  # tokens per second of: prefill, decode (one request after its first token) or output
         self.shared = shared
-        self.times = times  # that the prompts are asked; the last one counts
+        self.times = times  # number of times that the prompts are sent; the last time counts
 
     def prompts(self, rng: random.Random) -> list[list[int]]:
         common = [rng.randrange(2, VOCABULARY) for _ in range(self.shared)]
@@ -46,7 +46,7 @@ class Workload:
 WORKLOADS = [
     Workload("prefill_512", 1, 512, 1, "prefill"),
     Workload("prefill_4096", 1, 4096, 1, "prefill"),
-    Workload("cached_4096", 1, 4096, 1, "prefill", times=2),  # by octavo and vLLM; the others here have no cache of prefixes
+    Workload("cached_4096", 1, 4096, 1, "prefill", times=2),  # only octavo and vLLM: the other engines have no prefix cache here
     Workload("decode_32", 1, 32, 48, "decode"),
     Workload("decode_4096", 1, 4096, 32, "decode"),
     Workload("concurrent_16", 16, 128, 64, "output"),
@@ -108,7 +108,7 @@ def main() -> None:
         for round in range(args.rounds + 1):
             for engine in engines:
                 reply = engine.run(workload, rng)
-                if round > 0:  # the first one warms up
+                if round > 0:  # the first round warms up
                     figures[engine.name].append(workload.tokens_per_second(reply))
                 results.setdefault("peak_bytes", {})[engine.name] = reply["bytes"]
         results[workload.name] = figures

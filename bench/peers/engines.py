@@ -1,11 +1,11 @@
-"""One engine behind a pipe: JSON lines in, JSON lines out. compare.py starts one such process for each.
+"""Runs one engine that reads JSON lines from a pipe and writes JSON lines. compare.py starts one such process for each engine.
 
     python engines.py octavo|llama.cpp|vllm|transformers MODEL THREADS [OCTAVO_BINARY]
 
-Prints {"ready": seconds since the start} once; then answers {"prompts": [[ids]], "tokens": n, "shared": k} with
-{"first": s, "end": s}: when the first token of all and the last one came. Each prompt is answered with exactly n tokens,
-greedily; the first k ids of all prompts are the same. Prompts are new each time, so that no engine finds one in a cache, but
-for workloads that measure just that.
+Prints {"ready": seconds since the start} once. Then it answers each line {"prompts": [[ids]], "tokens": n, "shared": k} with
+{"first": s, "end": s}, the times of the first token of all answers and of the last token. Each answer has exactly n tokens, with greedy
+decoding. The first k token ids of all prompts are equal. Prompts are new each time, so that no engine has them in a cache, except for
+workloads that measure the cache.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEQUENCES = 64
 
 
 class Octavo:
-    """The server over HTTP, as a user has it."""
+    """Sends requests to the engine's server over HTTP, as a user does."""
 
     def __init__(self, model: str, threads: int, binary: str, *flags: str) -> None:
         port = 20000 + os.getpid() % 20000
@@ -65,7 +65,7 @@ class Octavo:
 
 
 class LlamaCpp:
-    """The library's own batches, without a server: one sequence a prompt, all decoded together."""
+    """Uses the library's batches without a server: one sequence per prompt, and all sequences decode together."""
 
     def __init__(self, model: str, threads: int) -> None:
         import llama_cpp
@@ -88,7 +88,7 @@ class LlamaCpp:
         return os.getpid()
 
     def decode(self, entries: list[tuple[int, int, int, bool]]) -> list[int]:
-        """entries: token, position, sequence, wants logits. The most likely tokens of those that do."""
+        """entries: (token, position, sequence, wants logits). Returns the most likely token of each entry that wants logits."""
         chosen = []
         for start in range(0, len(entries), 512):
             part = entries[start : start + 512]
@@ -132,8 +132,8 @@ class Vllm:
 
         self.engine = LLM(
             model, dtype="bfloat16", max_model_len=CONTEXT, max_num_seqs=SEQUENCES, max_num_batched_tokens=4096,
-            gpu_memory_utilization=0.3,  # of the machine's memory: its default, 0.92, is seldom free
-            enforce_eager=threads < 4,  # on few cores its compilation takes many minutes
+            gpu_memory_utilization=0.3,  # fraction of the machine's memory; the default, 0.92, is seldom free
+            enforce_eager=threads < 4,  # on few cores, compilation takes many minutes
         )  # fmt: skip
 
     def pid(self) -> int:
@@ -179,7 +179,7 @@ class Transformers:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process and those that it started have held, each at its own time."""
+    """Returns the sum of the peak memory of a process and of the processes that it started."""
     with open(f"/proc/{pid}/status") as status:
         own = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
     children = {int(child) for tasks in Path(f"/proc/{pid}/task").glob("*/children") for child in tasks.read_text().split()}
@@ -191,7 +191,7 @@ def main() -> None:
     name, model, threads, *rest = sys.argv[1:]
     engines = {"octavo": Octavo, "llama.cpp": LlamaCpp, "vllm": Vllm, "transformers": Transformers}
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the libraries print is no answer
+    os.dup2(2, 1)  # keeps the output of the libraries out of the answers
     engine = engines[name](model, int(threads), *rest)
     print(json.dumps({"ready": time.perf_counter() - began, "bytes": peak_bytes(engine.pid())}), file=out, flush=True)
     for line in sys.stdin:

@@ -1,9 +1,9 @@
-"""GGUF files with random weights in the proportions of known models with experts and hybrids, with fewer layers, for timing.
+"""Writes GGUF files with random weights and the dimensions of known models with experts and hybrids, but fewer layers, for timing.
 
     python expert_models.py qwen3-30b-a3b|gpt-oss-20b|qwen3.5-4b|lfm2-1.2b FILE.gguf [LAYERS]
 
-Blocks are random bytes with scales that keep the activations near one: what a file of Q4_K (of MXFP4, Q8_0) costs to read and to
-multiply does not depend on its numbers.
+Blocks are random bytes with scales that keep the activations near one. The time to read and multiply Q4_K, MXFP4 or Q8_0 does not depend
+on the values.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class File:
         self.writer.add_tensor(name, self.random.standard_normal((rows, cols), np.float32) * cols**-0.5)
 
     def matrix(self, name: str, *shape: int, kind: KINDS = KINDS.Q4_K) -> None:
-        """[rows, cols], or a stack of such. Deviation: 1 / sqrt(cols)."""
+        """Returns a matrix [rows, cols] or a stack of such matrices, with the deviation 1 / sqrt(cols)."""
         elements, size = gguf.GGML_QUANT_SIZES[kind]
         cols = shape[-1]
         blocks = self.random.integers(0, 256, (int(np.prod(shape)) // elements, size), np.uint8)

@@ -1,7 +1,7 @@
-"""Checkpoints with random weights, for timing: the shapes of known models, and the same weights as GGUF.
+"""Writes checkpoints with random weights and the dimensions of known models for timing, and converts them to GGUF.
 
-    python models.py llama-3.2-1b DIR               Hugging Face folder, bf16
-    python models.py gguf DIR FILE.gguf Q8_0        the same matrices in a GGUF format (BF16, Q8_0, Q4_0), without experts
+python models.py llama-3.2-1b DIR               Hugging Face folder, bf16
+python models.py gguf DIR FILE.gguf Q8_0        the same matrices in a GGUF format (BF16, Q8_0, Q4_0), without experts
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHAPES = {
         "head_dim": 64,
         "rope_theta": 500000.0,
     },
-    "llama-100m": {  # small enough for two ranks and their copies on any machine
+    "llama-100m": {  # small enough for two ranks with copies of the weights on any machine
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "vocab_size": 32000,
@@ -121,14 +121,14 @@ NORMS = {
 
 
 def byte_alphabet() -> list[str]:
-    """The 256 printable characters that represent bytes in a byte-level vocabulary."""
+    """Returns the 256 printable characters that represent bytes in a byte-level vocabulary."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = iter(range(256, 512))
     return [chr(byte) if byte in printable else chr(next(rest)) for byte in range(256)]
 
 
 def vocabulary(size: int) -> tuple[dict[str, int], list[str]]:
-    """Two special tokens, all bytes, then merges of two earlier tokens each until `size` is reached."""
+    """Returns two special tokens, all bytes, and merges of two earlier tokens each, `size` tokens in all."""
     letters = byte_alphabet()
     tokens = ["<|begin|>", "<|end|>", *letters]
     known, merges = set(tokens), []
@@ -200,7 +200,7 @@ def config_of(name: str) -> dict:
 
 
 def describe(name: str, folder: Path) -> None:
-    """What is no weight: enough for --load-format dummy."""
+    """Writes all files except weights, which is enough for --load-format dummy."""
     config = config_of(name)
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     write_tokenizer(folder, config["vocab_size"])
@@ -233,7 +233,7 @@ def make(name: str, folder: Path) -> None:
 
 
 def interleave(matrix, heads: int):
-    """Rows of a llama query or key matrix in the order of GGUF, whose rotary pairs are neighbours."""
+    """Returns the rows of a llama query or key matrix in the order of GGUF, where the two rows of a RoPE pair are neighbours."""
     rows, cols = matrix.shape
     return matrix.reshape(heads, 2, rows // heads // 2, cols).swapaxes(1, 2).reshape(rows, cols)
 

@@ -1,6 +1,6 @@
-"""A device for vLLM that takes no time, so that what is left is its server. tests/soak/serving.py starts it:
+"""A device for vLLM whose steps take no time, so that a benchmark measures only the server. tests/soak/serving.py starts it:
 
-    PYTHONPATH=bench/peers VLLM_TARGET_DEVICE=cpu vllm serve models/demo --distributed-executor-backend null_executor.NullExecutor
+PYTHONPATH=bench/peers VLLM_TARGET_DEVICE=cpu vllm serve models/demo --distributed-executor-backend null_executor.NullExecutor
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ TOKEN = 300
 
 
 class NullExecutor(Executor):
-    """Answers every step at once with the same token for each sequence. Its cache is a number, no memory."""
+    """Returns the same token for each sequence in every step, at once. The KV cache has a size, but no memory."""
 
     def _init_executor(self) -> None:
-        self.unread: dict[str, int] = {}  # tokens of a prompt that are still to be read
+        self.unread: dict[str, int] = {}  # number of prompt tokens that are not computed yet
 
     def determine_available_memory(self) -> list[int]:
         return [1 << 30]

@@ -1,9 +1,10 @@
-"""Octavo and vLLM's CPU build as servers, one process for the model or several: what tensor and data parallel bring each.
+"""Compares the servers of Octavo and of vLLM's CPU build: the gain of tensor and data parallelism over one process.
 
     python parallel.py MODEL --vllm PROGRAM [--octavo PROGRAM] [--layouts one tp dp] [--dtype float32] [--streams 16] [--rounds 3]
 
-For each layout one server at a time, bound to processors 0 and 1, one for each process where there are two: the time between two tokens of a single stream (median), and the tokens a second of `streams` answers at a
-time, prompts of 128 tokens and answers of 64 (median of the rounds, behind one that does not count). MODEL: a folder as models.py makes it.
+One server runs at a time, on processors 0 and 1; with two processes, each process has one of them. For each layout, prints the median time
+between two tokens of a single stream, and the tokens per second of `streams` simultaneous requests with prompts of 128 tokens and answers
+of 64 (median of the rounds; the first round does not count). MODEL is a folder that models.py wrote.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from server import PROGRAM, Server
 
 PROMPT, ANSWER, NAME = 128, 64, "measured"
-MEMORY = ["--gpu-memory-utilization", 0.3]  # of the machine's, for the process: its default, 0.92, is seldom free
+MEMORY = ["--gpu-memory-utilization", 0.3]  # fraction of the machine's memory per process; the default, 0.92, is seldom free
 LAYOUTS = {"one": [], "tp": ["--tensor-parallel-size", 2], "dp": ["--data-parallel-size", 2]}
 
 
 def prompts(vocabulary: int):
-    """New ones each time, so that none is in a cache."""
+    """Returns new prompts at each call, so that no prompt is in a cache."""
     draws = random.Random(0)
     while True:
         yield [draws.randrange(300, vocabulary) for _ in range(PROMPT)]
 
 
 def measure(server: Server, asked, streams: int, rounds: int) -> tuple[float, float]:
-    """Milliseconds between tokens of one stream, and tokens a second of all."""
+    """Returns the milliseconds between two tokens of one stream, and the tokens per second of all streams."""
 
     def answer(prompt):
         return list(server.stream(model=NAME, prompt=prompt, max_tokens=ANSWER, temperature=0))
@@ -65,7 +66,7 @@ def main() -> None:
     asked = prompts(args.vocabulary)
     flags = [args.model, "--served-model-name", NAME, "--dtype", args.dtype, "--max-model-len", 1024, "--max-num-seqs", args.streams]
     for layout in args.layouts:
-        os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "0|1" if LAYOUTS[layout] else "0-1"  # which Octavo reads, too
+        os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "0|1" if LAYOUTS[layout] else "0-1"  # Octavo also reads this variable
         for name, program, more in (("octavo", args.octavo, ["--device", "cpu"]), ("vllm", args.vllm, ["--enforce-eager", *MEMORY])):
             began = time.perf_counter()
             with Server(program, *flags, *LAYOUTS[layout], *more) as server:

@@ -1,6 +1,6 @@
-"""Draws what compare.py measured: a panel a format, each engine's tokens a second relative to the best peer.
+"""Draws the results of compare.py: one panel per format, with each engine's tokens per second relative to the best other engine.
 
-    python plot.py OUT.png "bf16=bf16.json" "8-bit=q8_0.json" ..
+python plot.py OUT.png "bf16=bf16.json" "8-bit=q8_0.json" ..
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ Result<> LocalEngine::submit(std::uint64_t request, const boost::json::object& b
 
 Result<> LocalEngine::is_new(std::uint64_t request) const {
   if (!active_.contains(request) && !reading_.contains(request)) return {};
-  return invalid("request", "request: an unfinished request {} exists already", request);
+  return invalid("request", "request: an unfinished request already has the id {}", request);
 }
 
 Result<> LocalEngine::submit_texts(std::uint64_t request, std::string_view route,
@@ -230,7 +230,7 @@ void LocalEngine::measure_end(const Active& active, const Progress& answer, int 
 
 Result<> LocalEngine::sleep(int level) {
   if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
-  if (!sleep_mode_) return invalid("enable_sleep_mode", "must be true for an engine that can sleep");
+  if (!sleep_mode_) return invalid("enable_sleep_mode", "must be true, because only an engine with this option can sleep");
   return told([&](EngineClient::Done done) { engine().sleep(level, std::move(done)); });
 }
 

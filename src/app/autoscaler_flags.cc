@@ -21,14 +21,15 @@ Result<fleet::Slo> read_slo(const AutoscalerFlags& c) {
   TRY(const traffic::Goodput limits, traffic::Goodput::parse(c.slo, "slo"));
   if (limits.e2el_ms > 0)
     return field_failure("slo", ErrorCode::unsupported,
-                         "must limit ttft or tpot: e2el is not supported here");
+                         "must limit ttft or tpot; e2el is not supported here");
   return fleet::Slo{limits, c.share};
 }
 
 Result<fleet::CapacityTable> read_capacity(const AutoscalerFlags& c) {
   if (c.capacity.empty() == (c.tokens_per_second == 0))
     return invalid("capacity",
-                   "give either --capacity or --tokens-per-second: the load that replicas can serve");
+                   "give either --capacity or --tokens-per-second, not both; each says how much load a "
+                   "replica can serve");
   if (c.capacity.empty()) return fleet::CapacityTable({{1, c.tokens_per_second}});
   return fleet::read_capacity(c.capacity);
 }
@@ -39,8 +40,8 @@ Result<AutoscalerSetup> autoscaler_setup(const AutoscalerFlags& c) {
   fleet::AutoscalerRules rules = c.rules;
   fleet::ScalingRules& scaling = rules.scaling;
   if (scaling.replicas_min > scaling.replicas_max)
-    return invalid("min-replicas", "is {}, must be at most --max-replicas, {}", scaling.replicas_min,
-                   scaling.replicas_max);
+    return invalid("min-replicas", "must be at most --max-replicas, which is {1}, got {0}",
+                   scaling.replicas_min, scaling.replicas_max);
   TRY(const fleet::Slo slo, read_slo(c));
   rules.ttft_ms = slo.limits.ttft_ms;
   rules.tpot_ms = slo.limits.tpot_ms;
@@ -53,7 +54,7 @@ Result<AutoscalerSetup> autoscaler_setup(const AutoscalerFlags& c) {
 
 void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor) {
   std::vector<std::string> names;
-  std::string text = "Forecast of the next window's load";
+  std::string text = "Method that predicts the load of the next window";
   for (const fleet::Predictor& one : fleet::predictors()) {
     if (one.foresees && !foresees) continue;
     names.emplace_back(one.name);
@@ -73,20 +74,22 @@ constexpr int kReplicasMost = static_cast<int>(fleet::kEndpointsMax);
 
 constexpr AutoscalerFlag kLoadFlags[] = {
     {"--capacity", flag::to<&AutoscalerFlags::capacity>,
-     "Measured capacities: a file that octavo plan --window --output-json wrote"},
+     "File with the measured capacity of a replica, which octavo plan --window --output-json wrote"},
     {"--tokens-per-second",
      flag::to<&AutoscalerFlags::tokens_per_second>,
-     "Tokens per second of prompts and of output that one replica serves, instead of --capacity",
+     "Prompt tokens and output tokens that one replica serves per second, instead of --capacity",
      flag::range(0.001, 1e9),
      {.no_default = true}},
     {"--slo", flag::to<&AutoscalerFlags::slo>,
-     "Limits of a good request in milliseconds: ttft:2000 tpot:50; adds replicas while they are exceeded"},
-    {"--share", flag::to<&AutoscalerFlags::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
+     "Maximum times of a good request in milliseconds: ttft:2000 tpot:50. While they are exceeded, replicas "
+     "are added"},
+    {"--share", flag::to<&AutoscalerFlags::share>, "Minimum fraction of requests within the SLO",
+     flag::range(0.01, 1.0)},
     {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>,
-     "The smallest fleet; 0: none without requests, and one again for the first that waits in a router's "
-     "--queue-size",
+     "Minimum number of replicas. With 0, all replicas stop without requests, and one starts for the first "
+     "request that waits in a router's queue (--queue-size)",
      flag::range(0, kReplicasMost)},
-    {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "The largest fleet",
+    {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "Maximum number of replicas",
      flag::range(1, kReplicasMost)},
     {"--window", flag::to<&AutoscalerFlags::window>, "Time between two predictions of the load"},
     {"--interval", flag::to<&AutoscalerFlags::interval>, "Time between two reads of the replicas' metrics"},
@@ -94,9 +97,10 @@ constexpr AutoscalerFlag kLoadFlags[] = {
 
 constexpr AutoscalerFlag kShrinkFlags[] = {
     {"--scale-down-delay", flag::to<&AutoscalerFlags::scale_down_delay>,
-     "A replica is removed after it was not needed for this time"},
+     "Time for which a replica must be unnecessary before it is removed"},
     {"--down-sensitivity", flag::to<&AutoscalerFlags::rules, &fleet::AutoscalerRules::down_sensitivity>,
-     "Share of the SLO: a replica added for latency is removed when all latencies are below it",
+     "Fraction of the SLO below which all latencies must be before a replica that was added for latency is "
+     "removed",
      flag::range(0.0, 1.0)},
 };
 

@@ -201,8 +201,8 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
   if (needed > held)  // otherwise some requests would wait, and steps would be too small
     return invalid("batch-size",
-                   "{} sequences have {} tokens at the end, but the KV cache holds only {}: lower "
-                   "--batch-size or the lengths",
+                   "at the end, {} sequences have {} tokens, but the KV cache holds only {}: lower "
+                   "--batch-size, --input-len or --output-len",
                    batch_size, needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
@@ -248,9 +248,9 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
 
 Result<> bench_step(BenchCommand& c) {
   if (c.shape.output_len < 2)
-    return invalid(
-        "output-len",
-        "must be at least 2: the first token comes from the prompt's step, only later ones from decoding");
+    return invalid("output-len",
+                   "must be at least 2: the step of the prompt makes the first token, and only the later "
+                   "tokens measure decoding");
   EngineOptions& options = c.runtime.engine;
   TRY_VOID(find_models(options, c.runtime.hub));
   options.schedule.max_num_seqs = std::max(options.schedule.max_num_seqs, std::ranges::max(c.batch_sizes));
@@ -286,39 +286,43 @@ Result<> bench_step(BenchCommand& c) {
 using BenchFlag = FlagRow<BenchCommand>;
 
 constexpr BenchFlag kBenchFlags[] = {
-    {"--input-len", flag::to<&BenchCommand::shape, &BatchShape::input_len>, "Prompt tokens of a request",
-     flag::range(1, 1 << 20)},
+    {"--input-len", flag::to<&BenchCommand::shape, &BatchShape::input_len>,
+     "Number of prompt tokens per request", flag::range(1, 1 << 20)},
     {"--output-len", flag::to<&BenchCommand::shape, &BatchShape::output_len>,
-     "Generated tokens of a request; files of throughput have their own unless this is given",
+     "Number of output tokens per request; replaces the lengths in the data set's file",
      flag::range(1, 1 << 20)},
     {"--temperature", flag::to<&BenchCommand::shape, &BatchShape::temperature>,
-     "Sampling temperature of the requests; 0: greedy", flag::range(0.0, 2.0)},
-    {"--output-json", flag::to<&BenchCommand::output_json>, "File for the result as JSON"},
+     "Sampling temperature; 0: greedy", flag::range(0.0, 2.0)},
+    {"--output-json", flag::to<&BenchCommand::output_json>, "File to which the result is written as JSON"},
 };
 
 constexpr BenchFlag kLatencyFlags[] = {
-    {"--batch-size", flag::to<&BenchCommand::batch_size>, "Requests at a time", flag::range(1, 4096)},
-    {"--num-iters-warmup", flag::to<&BenchCommand::warmup_iterations>, "Batches before the measured ones",
-     flag::range(0, 1 << 20)},
-    {"--num-iters", flag::to<&BenchCommand::iterations>, "Measured batches", flag::range(1, 1 << 20)},
+    {"--batch-size", flag::to<&BenchCommand::batch_size>, "Number of requests in a batch",
+     flag::range(1, 4096)},
+    {"--num-iters-warmup", flag::to<&BenchCommand::warmup_iterations>,
+     "Number of batches before the measurement begins", flag::range(0, 1 << 20)},
+    {"--num-iters", flag::to<&BenchCommand::iterations>, "Number of batches to measure",
+     flag::range(1, 1 << 20)},
 };
 
 constexpr FlagRow<traffic::DatasetOptions> kThroughputFlags[] = {
-    {"--num-prompts", flag::to<&traffic::DatasetOptions::num_prompts>, "Requests", flag::range(1, 1 << 20)},
+    {"--num-prompts", flag::to<&traffic::DatasetOptions::num_prompts>, "Number of requests",
+     flag::range(1, 1 << 20)},
     {"--dataset-name", flag::to<&traffic::DatasetOptions::name>,
-     "Data set of the prompts; random uses --input-len and --output-len",
+     "Data set of the prompts; random makes prompts of --input-len and answers of --output-len tokens",
      OneOf{"random|prefix_repetition|sharegpt|sonnet|custom|hf"}},
     {"--dataset-path", flag::to<&traffic::DatasetOptions::path>,
-     "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")"},
+     "File with the data set sharegpt (JSON), sonnet (text) or custom (JSON lines with the field "
+     "\"prompt\")"},
     {"--prefix-len", flag::to<&traffic::DatasetOptions::random_prefix_len>,
-     "random: number of prompt tokens common to all prompts, in addition to --input-len",
+     "For random: number of tokens that all prompts have in common, in addition to --input-len",
      flag::range(0, 1 << 20)},
 };
 
 constexpr BenchFlag kStepFlags[] = {
-    {"--batch-size", flag::to<&BenchCommand::batch_sizes>, "Requests at a time, one or several numbers",
-     flag::range(1, 4096)},
-    {"--rounds", flag::to<&BenchCommand::rounds>, "Measured batches", flag::range(1, 1 << 20)},
+    {"--batch-size", flag::to<&BenchCommand::batch_sizes>,
+     "Number of requests in a batch; several numbers measure each", flag::range(1, 4096)},
+    {"--rounds", flag::to<&BenchCommand::rounds>, "Number of batches to measure", flag::range(1, 1 << 20)},
 };
 
 CLI::App* add_command(CLI::App& bench, const char* name, const char* help, BenchCommand& c) {

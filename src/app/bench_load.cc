@@ -36,7 +36,7 @@ Result<json::object> listed_model(const http::Address& server, int timeout_s) {
       const json::value body = json::parse(response.body, wrong);
       const json::value* first = wrong ? nullptr : body.find_pointer("/data/0", wrong);
       if (response.status != 200 || first == nullptr || !first->is_object())
-        return failure(ErrorCode::io, "GET /v1/models at {} answered with status {}: {:.200}", server.text(),
+        return failure(ErrorCode::io, "GET /v1/models at {} returned status {}: {:.200}", server.text(),
                        response.status, response.body);
       return first->get_object();
     }();
@@ -56,9 +56,9 @@ Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& liste
   if (!c.tokenizer.empty()) return c.tokenizer;
   for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
     if (std::error_code ignored; !path.empty() && std::filesystem::exists(path, ignored)) return path;
-  return invalid(
-      "tokenizer",
-      "must be given (the model's folder or GGUF file), since the server's list of models does not name it");
+  return invalid("tokenizer",
+                 "must be given (the model's folder or GGUF file), because the server's list of models does "
+                 "not contain a path");
 }
 
 Result<json::object> extra_fields(const LoadFlags& c) {
@@ -87,18 +87,22 @@ Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& token
 }  // namespace
 
 void add_load_flags(CLI::App& app, LoadFlags& c) {
-  app.add_option("--backend", c.backend, "vllm and openai complete a prompt, openai-chat answers a message")
+  app.add_option("--backend", c.backend,
+                 "API of the server: vllm and openai send completions, openai-chat sends chats")
       ->check(CLI::IsMember({"vllm", "openai", "openai-chat"}))
       ->capture_default_str();
-  app.add_option("--base-url", c.base_url, "http://HOST:PORT of the server; instead of --host and --port");
-  app.add_option("--host", c.host, "The server's host")->capture_default_str();
-  app.add_option("--port", c.port, "The server's port")->capture_default_str();
-  app.add_option("--endpoint", c.endpoint, "Route of the server (default: the backend's)");
-  app.add_option("--model", c.model, "Name of the model; by default the first that the server lists");
-  app.add_option("--served-model-name", c.served_model_name, "Name in requests, where --model is a path");
-  app.add_option("--tokenizer", c.tokenizer, "Model folder or GGUF file; by default the model's own");
+  app.add_option("--base-url", c.base_url,
+                 "URL of the server, as http://HOST:PORT; replaces --host and --port");
+  app.add_option("--host", c.host, "Host of the server")->capture_default_str();
+  app.add_option("--port", c.port, "Port of the server")->capture_default_str();
+  app.add_option("--endpoint", c.endpoint, "Path of the requests (default: the one of --backend)");
+  app.add_option("--model", c.model,
+                 "Name or path of the model (default: the first model that the server lists)");
+  app.add_option("--served-model-name", c.served_model_name,
+                 "Name of the model in requests, if --model is a path");
+  app.add_option("--tokenizer", c.tokenizer, "Folder or GGUF file with the tokenizer (default: the model's)");
   app.add_option("--ready-check-timeout-sec", c.ready_check_timeout_s,
-                 "Seconds to wait until the server is ready")
+                 "Maximum number of seconds to wait until the server is ready")
       ->check(CLI::Range(0, 86'400))
       ->capture_default_str();
 
@@ -111,37 +115,46 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,
                  "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
-  app.add_option("--seed", d.seed, "Seed of prompts and arrivals")->capture_default_str();
-  tokens("--random-input-len", d.random_input_len, 1, "random: prompt tokens");
-  tokens("--random-output-len", d.random_output_len, 1, "random: generated tokens");
-  app.add_option("--random-range-ratio", d.random_range_ratio, "random: spread of both lengths, in [0, 1)")
+  app.add_option("--seed", d.seed, "Seed of the prompts and the arrival times")->capture_default_str();
+  tokens("--random-input-len", d.random_input_len, 1, "For random: number of prompt tokens");
+  tokens("--random-output-len", d.random_output_len, 1, "For random: number of output tokens");
+  app.add_option("--random-range-ratio", d.random_range_ratio,
+                 "For random: relative deviation of input and output lengths, below 1")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
   tokens("--random-prefix-len", d.random_prefix_len, 0,
-         "random: prompt tokens common to all, beside the others");
-  tokens("--prefix-repetition-num-prefixes", d.prefixes, 1, "prefix_repetition: different prefixes");
-  tokens("--prefix-repetition-prefix-len", d.prefix_len, 1, "prefix_repetition: tokens of a prefix");
-  tokens("--prefix-repetition-suffix-len", d.suffix_len, 1, "prefix_repetition: tokens after it");
-  tokens("--prefix-repetition-output-len", d.prefix_output_len, 1, "prefix_repetition: generated tokens");
-  tokens("--sonnet-input-len", d.sonnet_input_len, 1, "sonnet: prompt tokens");
-  tokens("--sonnet-prefix-len", d.sonnet_prefix_len, 0, "sonnet: of them, tokens common to all");
-  tokens("--sonnet-output-len", d.sonnet_output_len, 1, "sonnet: generated tokens");
+         "For random: tokens common to all prompts, added to --random-input-len");
+  tokens("--prefix-repetition-num-prefixes", d.prefixes, 1,
+         "For prefix_repetition: number of different prefixes");
+  tokens("--prefix-repetition-prefix-len", d.prefix_len, 1,
+         "For prefix_repetition: number of tokens in a prefix");
+  tokens("--prefix-repetition-suffix-len", d.suffix_len, 1,
+         "For prefix_repetition: prompt tokens after the prefix");
+  tokens("--prefix-repetition-output-len", d.prefix_output_len, 1,
+         "For prefix_repetition: number of output tokens");
+  tokens("--sonnet-input-len", d.sonnet_input_len, 1, "For sonnet: number of prompt tokens");
+  tokens("--sonnet-prefix-len", d.sonnet_prefix_len, 0,
+         "For sonnet: tokens common to all prompts, part of --sonnet-input-len");
+  tokens("--sonnet-output-len", d.sonnet_output_len, 1, "For sonnet: number of output tokens");
   tokens("--sharegpt-output-len", d.sharegpt_output_len, 0,
-         "sharegpt: generated tokens; 0: as the file's answer");
-  tokens("--custom-output-len", d.custom_output_len, 1, "custom: generated tokens");
+         "For sharegpt: number of output tokens; 0: the length of the answer in the file");
+  tokens("--custom-output-len", d.custom_output_len, 1, "For custom: number of output tokens");
 
-  app.add_option("--burstiness", c.burstiness, "1: Poisson arrivals; less is burstier")
+  app.add_option("--burstiness", c.burstiness,
+                 "Shape of the gamma distribution of arrivals. 1: Poisson arrivals; below 1: more bursts; "
+                 "above 1: more even")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
-  app.add_option("--max-concurrency", c.max_concurrency, "Maximum number of open requests; 0: no limit")
+  app.add_option("--max-concurrency", c.max_concurrency, "Maximum number of requests in flight; 0: no limit")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 
-  app.add_flag("--ignore-eos", c.ignore_eos, "Generate exactly the requested number of tokens");
+  app.add_flag("--ignore-eos", c.ignore_eos,
+               "Ignore end tokens, so that each answer has the requested number of tokens");
   app.add_option("--temperature", c.temperature, "Temperature of each request (default: the server's)");
   app.add_option("--top-p", c.top_p, "top_p of each request (default: the server's)");
   app.add_option("--top-k", c.top_k, "top_k of each request (default: the server's)");
-  app.add_option("--extra-body", c.extra_body, "JSON object with further fields of each request");
+  app.add_option("--extra-body", c.extra_body, "JSON object with more fields for each request");
 }
 
 Result<LoadTarget> find_target(const LoadFlags& c) {
@@ -209,7 +222,7 @@ MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts, std::span
 Result<> none_failed(const traffic::LoadResult& run) {
   const auto failed = [](const traffic::LoadAnswer& a) { return !a.error.empty(); };
   if (const auto first = std::ranges::find_if(run.answers, failed); first != run.answers.end())
-    return failure(ErrorCode::io, "{} requests failed, the first of them: {}",
+    return failure(ErrorCode::io, "{} requests failed; error of the first one: {}",
                    std::ranges::count_if(run.answers, failed), first->error);
   return {};
 }

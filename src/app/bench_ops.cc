@@ -138,7 +138,10 @@ Result<> bench_ops(const OpsCommand& command) {
   for (const OpShapes& shapes : machine.shapes)
     for (const auto part : kOpCaseParts) TRY_VOID(part(backend, shapes, visitor));
   if (measured == 0)
-    return invalid("filter", "no operator's line contains '{}'", fmt::join(command.filter, "' and '"));
+    return invalid("filter",
+                   "must name a part of an operator's line, but no line contains '{}'; without --filter, all "
+                   "operators are measured",
+                   fmt::join(command.filter, "' and '"));
   if (command.json)
     fmt::print("{}\n", boost::json::serialize(boost::json::object{{"device", backend.device->name()},
                                                                   {"bytes_per_second", bandwidth},
@@ -153,25 +156,27 @@ Result<> bench_ops(const OpsCommand& command) {
 
 void add_bench_ops(CLI::App& bench, Outcome& outcome) {
   auto options = std::make_shared<OpsCommand>();
-  CLI::App* ops = bench.add_subcommand(
-      "ops", "Time of every operator, and its share of the machine's bandwidth or peak arithmetic");
-  ops->add_option("--device", options->device,
-                  "cpu, against reading from memory and peak arithmetic, or cuda, against copying on the GPU")
+  CLI::App* ops = bench.add_subcommand("ops",
+                                       "Measure the time of every operator, as a percentage of the machine's "
+                                       "memory bandwidth or peak arithmetic");
+  ops->add_option("--device", options->device, "Device to measure: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  ops->add_option("--cpu-threads", options->threads,
-                  "Compute threads; 0: all that this process may use. With one thread the processor time is "
-                  "measured, which other programs disturb less")
+  ops->add_option(
+         "--cpu-threads", options->threads,
+         "Number of compute threads; 0: one for each processor that this process may use. With 1, processor "
+         "time is measured instead of elapsed time, because other programs disturb it less")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   ops->add_option("--isa", options->isa,
-                  "Instruction set, such as avx2; the best that there is when left out");
+                  "Instruction set, such as avx2 (default: the fastest one that the processor supports)");
   ops->add_option("--filter", options->filter,
-                  "Only lines that contain this, such as 'int4' or 'decode', or several such");
-  ops->add_option("--repeats", options->repeats, "Runs of each operator; the median is reported")
+                  "Measure only operators whose line contains this text, such as 'int4' or 'decode'; with "
+                  "several texts, all of them");
+  ops->add_option("--repeats", options->repeats, "Number of runs per operator; the median is reported")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  ops->add_flag("--json", options->json, "JSON instead of a table");
+  ops->add_flag("--json", options->json, "Print JSON instead of a table");
   outcome.runs(*ops, options, bench_ops);
 }
 

@@ -64,7 +64,7 @@ Result<std::vector<double>> percentiles_of(const ServeCommand& c) {
   for (const std::string& part : split(c.metric_percentiles)) {
     TRY(const double percent, number("metric-percentiles", part));
     if (!(percent >= 0 && percent <= 100))
-      return invalid("metric-percentiles", "{} must be in [0, 100]", part);
+      return invalid("metric-percentiles", "{} must be a percentile from 0 to 100", part);
     percentiles.push_back(percent);
   }
   return percentiles;
@@ -88,7 +88,8 @@ Result<traffic::ArrivalOptions> arrivals_of(const ServeCommand& c) {
     arrivals.ramp_up = c.ramp_up == "linear" ? traffic::RampUp::linear : traffic::RampUp::exponential;
     if (c.request_rate != "inf") return invalid("ramp-up-strategy", "cannot be combined with --request-rate");
     if (arrivals.ramp_up_start <= 0 || arrivals.ramp_up_end <= 0)
-      return invalid("ramp-up-strategy", "needs --ramp-up-start-rps and --ramp-up-end-rps above 0");
+      return invalid("ramp-up-strategy",
+                     "needs --ramp-up-start-rps and --ramp-up-end-rps; both must be above 0");
   } else if (c.request_rate != "inf") {
     TRY(arrivals.request_rate, number("request-rate", c.request_rate));
     if (!(arrivals.request_rate > 0)) return invalid("request-rate", "{} must be above 0", c.request_rate);
@@ -180,7 +181,8 @@ Result<> save(const ServeCommand& c, const json::object& result) {
   std::filesystem::create_directories(c.result_dir, ignored);
   std::ofstream file(path, c.append_result ? std::ios::app : std::ios::trunc);
   file << json::serialize(result) << '\n';
-  if (!file.flush()) return field_failure("result-dir", ErrorCode::io, "cannot write {}", path.string());
+  if (!file.flush())
+    return field_failure("result-dir", ErrorCode::io, "cannot write the file {}", path.string());
   return {};
 }
 
@@ -226,41 +228,45 @@ Result<> bench_serve(const ServeCommand& c) {
 
 void add_flags(CLI::App& app, ServeCommand& c) {
   add_load_flags(app, c);
-  app.add_option("--num-prompts", c.dataset.num_prompts, "Requests")
+  app.add_option("--num-prompts", c.dataset.num_prompts, "Number of requests")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
-  app.add_option("--label", c.label, "Names the run in the result");
+  app.add_option("--label", c.label, "Name of this run in the result");
 
-  app.add_option("--request-rate", c.request_rate, "Requests per second; inf sends all at once")
+  app.add_option("--request-rate", c.request_rate, "Requests per second; inf sends all requests at once")
       ->capture_default_str();
   app.add_option("--ramp-up-strategy", c.ramp_up,
-                 "The rate grows from --ramp-up-start-rps to --ramp-up-end-rps")
+                 "How the request rate grows from --ramp-up-start-rps to --ramp-up-end-rps")
       ->check(CLI::IsMember({"none", "linear", "exponential"}))
       ->capture_default_str();
-  app.add_option("--ramp-up-start-rps", c.arrivals.ramp_up_start, "Requests per second at the first request");
-  app.add_option("--ramp-up-end-rps", c.arrivals.ramp_up_end, "Requests per second at the last request");
-  app.add_option("--num-warmups", c.num_warmups, "Requests before the measured ones")
+  app.add_option("--ramp-up-start-rps", c.arrivals.ramp_up_start, "Requests per second at the beginning");
+  app.add_option("--ramp-up-end-rps", c.arrivals.ramp_up_end, "Requests per second at the end");
+  app.add_option("--num-warmups", c.num_warmups, "Number of requests before the measurement begins")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 
   app.add_option("--percentile-metrics", c.percentile_metrics,
-                 "Times that are printed, of ttft,tpot,itl,e2el")
+                 "Comma-separated times whose percentiles are printed: ttft, tpot, itl, e2el")
       ->capture_default_str();
-  app.add_option("--metric-percentiles", c.metric_percentiles, "Percentiles of times")->capture_default_str();
-  app.add_option("--goodput", c.goodput, "Limits of a good request in ms: ttft:200 tpot:50 e2el:5000");
-  app.add_option("--metadata", c.metadata, "KEY=VALUE, for the result");
-  app.add_flag("--save-result", c.save_result, "Write the result as JSON");
+  app.add_option("--metric-percentiles", c.metric_percentiles, "Comma-separated percentiles to print")
+      ->capture_default_str();
+  app.add_option(
+      "--goodput", c.goodput,
+      "Limits in milliseconds below which an answer counts for goodput: ttft:200 tpot:50 e2el:5000");
+  app.add_option("--metadata", c.metadata, "KEY=VALUE to add to the result");
+  app.add_flag("--save-result", c.save_result, "Write the result as JSON to a file");
   app.add_flag("--save-detailed", c.save_detailed,
-               "Add every request's lengths, times and text to the result");
-  app.add_flag("--append-result", c.append_result, "Add to the file instead of replacing it");
-  app.add_option("--result-dir", c.result_dir, "Folder of the result")->capture_default_str();
-  app.add_option("--result-filename", c.result_filename, "By default backend, rate, model and date");
+               "Add the lengths, times and text of each request to the result");
+  app.add_flag("--append-result", c.append_result, "Append to the file instead of replacing it");
+  app.add_option("--result-dir", c.result_dir, "Folder of the result's file")->capture_default_str();
+  app.add_option("--result-filename", c.result_filename,
+                 "Name of the result's file (default: backend, rate, model and date)");
 }
 
 }  // namespace
 
 void add_bench_serve(CLI::App& bench, Outcome& outcome) {
-  CLI::App* serve = bench.add_subcommand("serve", "Load on a running server: throughput, TTFT, TPOT, ITL");
+  CLI::App* serve = bench.add_subcommand("serve", "Load a running server: throughput, TTFT, TPOT, ITL");
   auto command = std::make_shared<ServeCommand>();
   add_flags(*serve, *command);
   outcome.runs(*serve, command, bench_serve);

@@ -48,7 +48,7 @@ json::object as_json(const SweepCommand& c, const std::string& model, const std:
 
 Result<> bench_sweep(const SweepCommand& c) {
   TRY(const traffic::Goodput slo, traffic::Goodput::parse(c.slo, "slo"));
-  if (!slo.limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
+  if (!slo.limited()) return invalid("slo", "must be given, for example --slo ttft:500 tpot:50");
   TRY(const LoadTarget target, find_target(c));
 
   std::vector<LoadRound> rounds;
@@ -79,7 +79,7 @@ Result<> bench_sweep(const SweepCommand& c) {
     fmt::print("best: {:.2f} requests/s with {:g} % of them within {}\n", best, c.share * 100,
                fmt::join(c.slo, " "));
   else
-    fmt::print("no rate had {:g} % of its requests within {}\n", c.share * 100, fmt::join(c.slo, " "));
+    fmt::print("at no rate were {:g} % of the requests within {}\n", c.share * 100, fmt::join(c.slo, " "));
   TRY_VOID(write_output("output-json", c.output_json,
                         json::serialize(as_json(c, target.options.model, rounds, best)) + "\n"));
   return write_output("plot", c.plot, c.plot.empty() ? "" : plot_rounds(target.options.model, rounds));
@@ -88,25 +88,29 @@ Result<> bench_sweep(const SweepCommand& c) {
 using SweepFlag = FlagRow<SweepCommand>;
 
 constexpr SweepFlag kSweepFlags[] = {
-    {"--slo", flag::to<&SweepCommand::slo>, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000"},
-    {"--share", flag::to<&SweepCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
-    {"--first-rate", flag::to<&SweepCommand::first_rate>, "First request rate to try, per second",
-     flag::range(0.001, 1e5)},
-    {"--precision", flag::to<&SweepCommand::precision>, "Relative precision of the rate",
+    {"--slo", flag::to<&SweepCommand::slo>,
+     "Maximum times of a good request in milliseconds: ttft:500 tpot:50 e2el:5000"},
+    {"--share", flag::to<&SweepCommand::share>, "Minimum fraction of requests within the SLO",
      flag::range(0.01, 1.0)},
-    {"--request-rates", flag::to<&SweepCommand::rates>, "Measure these rates instead of searching",
+    {"--first-rate", flag::to<&SweepCommand::first_rate>, "First request rate to try, in requests per second",
      flag::range(0.001, 1e5)},
-    {"--seconds", flag::to<&SweepCommand::seconds>, "Seconds of load at each rate, with at least 20 requests",
-     flag::range(1, 86'400)},
-    {"--output-json", flag::to<&SweepCommand::output_json>, "File for the figures of all rates"},
-    {"--plot", flag::to<&SweepCommand::plot>, "File for the figures as a picture (SVG)"},
+    {"--precision", flag::to<&SweepCommand::precision>,
+     "Precision of the result as a fraction of the rate; the search ends at this precision",
+     flag::range(0.01, 1.0)},
+    {"--request-rates", flag::to<&SweepCommand::rates>, "Request rates to measure, instead of a search",
+     flag::range(0.001, 1e5)},
+    {"--seconds", flag::to<&SweepCommand::seconds>,
+     "Seconds of load at each rate; at least 20 requests are sent", flag::range(1, 86'400)},
+    {"--output-json", flag::to<&SweepCommand::output_json>,
+     "File to which the figures of all rates are written as JSON"},
+    {"--plot", flag::to<&SweepCommand::plot>, "File for a chart of all rates (SVG)"},
 };
 
 }  // namespace
 
 void add_bench_sweep(CLI::App& bench, Outcome& outcome) {
-  CLI::App* sweep =
-      bench.add_subcommand("sweep", "The highest request rate that a running server answers within an SLO");
+  CLI::App* sweep = bench.add_subcommand(
+      "sweep", "Find the highest request rate that a running server can serve within an SLO");
   auto c = std::make_shared<SweepCommand>();
   add_load_flags(*sweep, *c);
   add_flags(*sweep, *c, "Options", kSweepFlags);

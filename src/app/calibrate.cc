@@ -107,7 +107,7 @@ void print_errors(const char* what, const StepTiming& timing, const std::vector<
   for (const TimedStep& step : steps) errors.push_back(relative_error(timing, step));
   std::ranges::sort(errors);
   if (errors.empty()) return;
-  fmt::print("{}: {} kinds of steps, error median {:.1f} %, p90 {:.1f} %, largest {:.1f} %\n", what,
+  fmt::print("{}: {} types of steps, median error {:.1f} %, p90 {:.1f} %, maximum {:.1f} %\n", what,
              errors.size(), 100 * errors[errors.size() / 2], 100 * errors[errors.size() * 9 / 10],
              100 * errors.back());
 }
@@ -118,9 +118,11 @@ Result<> run_calibrate(CalibrateCommand& c) {
   TRY(const auto engine, load_engine(c.engine));
   const EngineInfo info = engine->info();
   if (info.tasks.default_task != Task::generate)
-    return invalid("model", "is a pooling model: only generative models can be calibrated");
+    return invalid("model",
+                   "is a pooling model, but only generative models can be calibrated: give another model");
   const std::vector<Cell> cells = cells_of(c.engine, info);
-  if (cells.empty()) return invalid("max-model-len", "is too small for a prompt of {} tokens", kContexts[0]);
+  if (cells.empty())
+    return invalid("max-model-len", "is too small for a prompt of {} tokens: increase it", kContexts[0]);
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
@@ -148,16 +150,17 @@ Result<> run_calibrate(CalibrateCommand& c) {
 }
 
 constexpr FlagRow<CalibrateCommand> kCalibrateFlags[] = {
-    {"--rounds", flag::to<&CalibrateCommand::rounds>, "Runs of each cell; a step's time is their median",
-     flag::range(1, 1000)},
-    {"--output-json", flag::to<&CalibrateCommand::output_json>, "File for the coefficients"},
+    {"--rounds", flag::to<&CalibrateCommand::rounds>,
+     "Number of runs of each type of step; the median counts", flag::range(1, 1000)},
+    {"--output-json", flag::to<&CalibrateCommand::output_json>, "File to which the coefficients are written"},
 };
 
 }  // namespace
 
 void add_calibrate(CLI::App& simulate, Outcome& outcome) {
   CLI::App* command = simulate.add_subcommand(
-      "calibrate", "Time the steps of a model on this machine, for --timing of simulate and plan");
+      "calibrate",
+      "Measure the steps of a model on this machine; simulate and plan read the result with --timing");
   auto options = std::make_shared<CalibrateCommand>();
   add_engine_flags(*command, options->engine);
   add_hub_flags(*command, options->hub, environment);

@@ -150,7 +150,7 @@ bool obey(std::string_view line, Conversation& conversation, Outcome& outcome) {
   } else if (command == "/help") {
     fmt::print("{}", kHelp);
   } else {
-    fmt::print(stderr, "there is no command {}; /help lists them\n", command);
+    fmt::print(stderr, "the command {} does not exist; /help lists all commands\n", command);
   }
   std::fflush(stdout);
   return true;
@@ -164,8 +164,7 @@ bool take_message(const std::string& message, Conversation& conversation, Outcom
   if (asked) return true;
   outcome.report(asked.error());
   if (conversation.questions() > 0 && asked.error().code == ErrorCode::invalid_argument)
-    fmt::print(stderr,
-               "The conversation is as it was before. If it has grown too long: /reset starts a new one.\n");
+    fmt::print(stderr, "The conversation has not changed. If it is too long, /reset starts a new one.\n");
   return true;
 }
 
@@ -207,7 +206,7 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
   for (const std::string& image : c.images) TRY_VOID(conversation.attach(image));
   if (!c.quick.empty()) return conversation.ask(c.quick);
   if (isatty(STDIN_FILENO) == 1)
-    fmt::print("{}. /help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves.\n", backend->name());
+    fmt::print("{}. /help lists the commands, Ctrl-C stops an answer, Ctrl-D exits.\n", backend->name());
   read_messages(conversation, outcome);
   return {};
 }
@@ -215,7 +214,8 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
 }  // namespace
 
 void add_chat(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand("chat", "Talk to a model in the terminal, here or at a server");
+  CLI::App* command =
+      program.add_subcommand("chat", "Chat with a model in the terminal; the model runs here or on a server");
   auto options = std::make_shared<ChatCommand>();
   add_engine_flags(*command, options->runtime.engine);
   add_hub_flags(*command, options->runtime.hub, environment);

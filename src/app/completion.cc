@@ -165,8 +165,8 @@ std::string completion_script(const CLI::App& program, std::string_view shell) {
 }
 
 void add_completion(CLI::App& program, Outcome&) {
-  CLI::App* command =
-      program.add_subcommand("completion", "Print a shell's completions: source <(octavo completion bash)");
+  CLI::App* command = program.add_subcommand(
+      "completion", "Print the completion script of a shell, for: source <(octavo completion bash)");
   auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "Shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback([&program, shell] { fmt::print("{}", completion_script(program, *shell)); });

@@ -60,7 +60,7 @@ Machine this_machine(const HubFlags& hub) {
 
 void add_doctor(CLI::App& program, Outcome&) {
   CLI::App* command =
-      program.add_subcommand("doctor", "Show this machine, the limits that it sets, and what to change");
+      program.add_subcommand("doctor", "Show what this machine supports, its limits, and what to change");
   auto hub = std::make_shared<HubFlags>();
   add_cache_flag(*command, *hub, environment);
   command->callback([hub] { fmt::print("{}", doctor_page(this_machine(*hub))); });

@@ -116,9 +116,9 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
       if (sockets[i].revents == 0) continue;
       Rank& rank = ranks[i];
       const std::string fate = rank.process.kill();
-      log_warning("rank {}: {}; starting it again", first + static_cast<int>(i), fate);
+      log_warning("rank {}: {}; the process starts the rank again", first + static_cast<int>(i), fate);
       if (!rank.restarts.again(rank.began_us))
-        return failure(ErrorCode::unavailable, "rank {} fails again and again: {}",
+        return failure(ErrorCode::unavailable, "rank {} failed several times in a row; last error: {}",
                        first + static_cast<int>(i), fate);
       std::this_thread::sleep_for(std::chrono::milliseconds(kRestartMs));
     }

@@ -31,9 +31,9 @@ constexpr SwitchFlag kSwitches[] = {
     {"--enable-grpc-stream-metrics", false, "llm_d_epp_request_running counts the streams"},
     {"--enable-pprof", false, "there is no profiler in Go's format"},
     {"--health-checking", true, "gRPC health checks are always answered"},
-    {"--metrics-endpoint-auth", false, "/metrics asks for no token: restrict its port where that matters"},
+    {"--metrics-endpoint-auth", false, "/metrics needs no token: restrict access to its port if necessary"},
     {"--tracing", false, "--otlp-traces-endpoint turns traces on"},
-    {"--zap-devel", false, "the log has one form"}};
+    {"--zap-devel", false, "the log has only one format"}};
 
 struct TextFlag {
   const char* name;
@@ -42,38 +42,39 @@ struct TextFlag {
   std::string_view as_here = {};  // value that is Octavo's behaviour, and so is allowed
 };
 constexpr TextFlag kTexts[] = {
-    {"--grpc-max-send-msg-size", "answers of any size are sent"},
-    {"--metrics-cert-dir", "metrics are served without TLS: remove it, and put a proxy before --metrics-port",
-     true},
+    {"--grpc-max-send-msg-size", "answers can have any size"},
+    {"--metrics-cert-dir",
+     "metrics are served without TLS: remove the flag, and put a proxy in front of --metrics-port", true},
     {"--metrics-client-ca-file",
-     "metrics are served without TLS: remove it, and put a proxy before --metrics-port", true},
-    {"--refresh-prometheus-metrics-interval", "metrics are made when they are read"},
-    {"--tls-cipher-suites", "OpenSSL's defaults hold: remove it, or terminate TLS before the picker", true},
-    {"--tls-min-version", "TLS 1.2 and newer are accepted: remove it, or terminate TLS before the picker",
-     true, "VersionTLS12"},
-    {"--zap-encoder", "the log is lines of text"},
+     "metrics are served without TLS: remove the flag, and put a proxy in front of --metrics-port", true},
+    {"--refresh-prometheus-metrics-interval", "metrics are computed when they are read"},
+    {"--tls-cipher-suites",
+     "OpenSSL's default ciphers are used: remove the flag, or terminate TLS in front of the picker", true},
+    {"--tls-min-version",
+     "TLS 1.2 and newer are accepted: remove the flag, or terminate TLS in front of the picker", true,
+     "VersionTLS12"},
+    {"--zap-encoder", "the log consists of lines of text"},
     {"--zap-stacktrace-level", "the log has no stack traces"},
-    {"--zap-time-encoding", "times are local, with milliseconds"}};
+    {"--zap-time-encoding", "the log has local times in milliseconds"}};
 
 // Adds deprecated flags for the address of engines' metrics.
 void add_page_flags(CLI::App& command, EppFlags& flags) {
   command
       .add_option("--model-server-metrics-port", flags.page_port,
-                  "Deprecated: port of engines' metrics; 0: the endpoint's own")
+                  "Deprecated: port of the engines' metrics; 0: the endpoint's own port")
       ->check(CLI::Range(0, 65535))
       ->group(kGroup);
   command
-      .add_option("--model-server-metrics-path", flags.page_path,
-                  "Deprecated: path of engines' metrics (/metrics)")
+      .add_option("--model-server-metrics-path", flags.page_path, "Deprecated: path of the engines' metrics")
       ->group(kGroup);
   command
       .add_option("--model-server-metrics-scheme", flags.page_scheme,
-                  "Deprecated: http or https for engines' metrics")
+                  "Deprecated: scheme of the engines' metrics, http or https")
       ->check(CLI::IsMember({"http", "https"}))
       ->group(kGroup);
   command
       .add_flag("--model-server-metrics-https-insecure-skip-verify", flags.page_any_certificate,
-                "Deprecated: engines' certificates are not verified (true)")
+                "Deprecated: do not verify the engines' certificates")
       ->group(kGroup);
 }
 
@@ -106,11 +107,15 @@ Result<> set_level(const EppFlags& flags) {
 }  // namespace
 
 void add_epp_flags(CLI::App& command, EppFlags& flags) {
-  command.add_option("-v,--v", flags.verbosity, "Verbosity of the log: 4 and more are debug lines")->group(kGroup);
+  command.add_option("-v,--v", flags.verbosity, "Verbosity of the log; from 4 on, it contains debug lines")
+      ->group(kGroup);
   command.add_option("--zap-log-level", flags.level, "Level of the log: debug, info or error")->group(kGroup);
   add_page_flags(command, flags);
   for (const MetricFlag& flag : kMetrics)
-    command.add_option(flag.name, flags.metrics[flag.name], "Deprecated: engines' metric, read beside those known")
+    command
+        .add_option(
+            flag.name, flags.metrics[flag.name],
+            "Deprecated: name of a metric of the engines, in addition to the names that the picker knows")
         ->group(kGroup);
   for (const SwitchFlag& flag : kSwitches)
     command

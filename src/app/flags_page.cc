@@ -12,25 +12,25 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Flags of `vllm serve`
 
-`octavo serve --list-flags` prints this page. Every flag of vLLM 0.33's `vllm serve`, and some of earlier versions:
+`octavo serve --list-flags` prints this page. It contains every flag of vLLM 0.33's `vllm serve`, and some flags of earlier versions:
 
-- **works**: the note says what it does.
-- **no effect**: accepted, with a line in the log, because it is already so or means nothing here; where values are listed, only
-  they are accepted.
-- **always on**: cannot be turned off.
-- **refused**: the server does not start, and says why.
+- **works**: the flag has an effect, which the note describes.
+- **no effect**: the server accepts the flag, ignores it and logs a line; the note gives the reason. If the table lists values, the server
+  accepts only these values.
+- **always on**: the flag cannot be turned off.
+- **refused**: the server does not start; the note gives the reason.
 
-Names may have underscores; values may be `--flag=value`; integers may be `32k` (32,000) or `32K` (32,768). The last of
-repeated flags counts; every switch has a `--no-` form; fields of JSON may be given one by one (`--speculative-config.method ngram`).
-`--config file.yaml` holds the same names; the command line wins. An unknown flag is an error that names the nearest one.
-Environment variables: [environment](environment.md).
+Names may contain underscores. A value may follow after a space or after `=`. An integer may be `32k` (32,000) or `32K` (32,768). If a flag is
+repeated, the last one counts. Every switch has a `--no-` form. Fields of a JSON value can be set one by one
+(`--speculative-config.method ngram`). `--config file.yaml` reads the same names from a file; the command line overrides the file. For an
+unknown flag, the error names the most similar flag. [Environment variables](environment.md) are on a separate page.
 
 )";
 
 constexpr std::string_view kEnvironmentHead = R"(# Environment variables
 
-`octavo serve --list-environment` prints this page. A flag on the command line wins over its variable. At the start the log names
-each `VLLM_` variable that has no effect, and each that vLLM does not have, with the name that may be meant.
+`octavo serve --list-environment` prints this page. A flag on the command line overrides its variable. At the start, the server logs each
+`VLLM_` variable that has no effect. It also logs each `VLLM_` variable that vLLM does not have, with the most similar name.
 
 | variable | |
 |---|---|
@@ -38,19 +38,22 @@ each `VLLM_` variable that has no effect, and each that vLLM does not have, with
 
 constexpr VllmVariable kOwnVariables[] = {
     {"AWS_ACCESS_KEY_ID",
-     "key of a KV store that takes signed requests (S3); with AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"},
-    {"AWS_REGION", "its region; or AWS_DEFAULT_REGION"},
-    {"HF_TOKEN", "token for downloads; others of the hub: [models by name](models.md#models-by-name)"},
-    {"LMCACHE_CONFIG_FILE", "file of settings for LMCacheConnectorV1"},
-    {"LMCACHE_*", "those settings one by one, as LMCACHE_MAX_LOCAL_CPU_SIZE; they win over the file"},
-    {"OCTAVO_API_KEY", "as --api-key"},
-    {"OMPI_COMM_WORLD_RANK, PMI_RANK ..", "the process among those that mpirun has started"},
+     "access key for a KV store that needs signed requests (S3); used with AWS_SECRET_ACCESS_KEY and "
+     "AWS_SESSION_TOKEN"},
+    {"AWS_REGION", "region of the S3 store; AWS_DEFAULT_REGION has the same effect"},
+    {"HF_TOKEN",
+     "token for downloads from the Hub. [Models by name](models.md#models-by-name) lists other variables of "
+     "the Hub"},
+    {"LMCACHE_CONFIG_FILE", "file with settings for LMCacheConnectorV1"},
+    {"LMCACHE_*",
+     "each setting of LMCacheConnectorV1, such as LMCACHE_MAX_LOCAL_CPU_SIZE; a variable overrides the file"},
+    {"OCTAVO_API_KEY", "sets an API key, as --api-key does"},
+    {"OMPI_COMM_WORLD_RANK, PMI_RANK ..", "rank of this process among the processes that mpirun has started"},
     {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-     "protocol of --otlp-traces-endpoint: grpc, http/protobuf or http/json; by default grpc for "
-     "grpc://HOST:PORT, "
-     "else http/json"},
+     "protocol of --otlp-traces-endpoint: grpc, http/protobuf or http/json (default: grpc for "
+     "grpc://HOST:PORT, http/json for other URLs)"},
     {"OTEL_SERVICE_NAME", "name of the service in spans"},
-    {"SLURM_NODEID ..", "the host among those of a job"},
+    {"SLURM_NODEID ..", "index of this host among the hosts of a job"},
 };
 
 // Escapes vertical bars, which end a cell of a table.

@@ -48,16 +48,16 @@ struct ConstraintFlag {
   const char* help;
 };
 constexpr ConstraintFlag kConstraints[] = {
-    {"--json-schema", "json", "JSON that is valid under this JSON Schema"},
-    {"--regex", "regex", "Text that this regular expression matches"},
-    {"--grammar", "grammar", "Text of this grammar, in GBNF or Lark"},
+    {"--json-schema", "json", "JSON Schema of each answer"},
+    {"--regex", "regex", "Regular expression that each answer must match"},
+    {"--grammar", "grammar", "Grammar of each answer, in GBNF or Lark"},
 };
 
 // Returns the value or, after an @, the contents of the file.
 Result<std::string> text_or_file(const std::string& value, std::string_view flag) {
   if (!value.starts_with('@')) return value;
   std::ifstream file(value.substr(1));
-  if (!file) return field_failure(flag, ErrorCode::not_found, "cannot read {}", value.substr(1));
+  if (!file) return field_failure(flag, ErrorCode::not_found, "cannot read the file {}", value.substr(1));
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
@@ -82,7 +82,7 @@ Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
   std::ifstream file;
   if (c.input != "-") {
     file.open(c.input);
-    if (!file) return field_failure("input", ErrorCode::not_found, "cannot read {}", c.input);
+    if (!file) return field_failure("input", ErrorCode::not_found, "cannot read the file {}", c.input);
   }
   const bool json = c.input.ends_with(".jsonl");
   std::istream& in = c.input == "-" ? std::cin : file;
@@ -188,7 +188,7 @@ class BatchRun {
 
 Result<> generate(GenerateCommand& c) {
   TRY(std::vector<object> bodies, read_bodies(c));
-  if (bodies.empty()) return invalid("prompt", "none given: use -p TEXT or --input FILE");
+  if (bodies.empty()) return invalid("prompt", "must be given: use -p TEXT or --input FILE");
   for (object& body : bodies)
     for (const auto& field : c.sampling)
       if (!body.contains(field.key())) body.emplace(field.key(), field.value());
@@ -196,7 +196,7 @@ Result<> generate(GenerateCommand& c) {
   std::ofstream file;
   if (!c.output.empty()) {
     file.open(c.output);
-    if (!file) return field_failure("output", ErrorCode::io, "cannot write {}", c.output);
+    if (!file) return field_failure("output", ErrorCode::io, "cannot write the file {}", c.output);
   }
 
   TRY(const auto runtime, start_runtime(std::move(c.runtime)));
@@ -216,7 +216,7 @@ Result<> generate(GenerateCommand& c) {
     }
   }));
   if (file.is_open() && !file.flush())
-    return field_failure("output", ErrorCode::io, "cannot write {}", c.output);
+    return field_failure("output", ErrorCode::io, "cannot write the file {}", c.output);
   const double seconds = static_cast<double>(now_us() - started) * 1e-6;
   fmt::print(stderr, "{} prompts, {} tokens in {:.2f} s: {:.1f} tokens/s\n", count, batch.tokens(), seconds,
              static_cast<double>(batch.tokens()) / seconds);
@@ -227,16 +227,16 @@ Result<> generate(GenerateCommand& c) {
 
 void add_generate(CLI::App& program, Outcome& outcome) {
   CLI::App* command =
-      program.add_subcommand("generate", "Complete prompts from arguments, a file or JSON lines, batched");
+      program.add_subcommand("generate", "Complete prompts from arguments or a file, in batches");
   auto options = std::make_shared<GenerateCommand>();
   add_engine_flags(*command, options->runtime.engine);
   add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
-  command->add_option("-p,--prompt", options->prompts, "A prompt; may be given several times");
-  command->add_option(
-      "-i,--input", options->input,
-      "File with a prompt a line, or .jsonl with a request body a line; - for standard input");
-  command->add_option("-o,--output", options->output, "File for the results as JSON lines");
+  command->add_option("-p,--prompt", options->prompts, "Prompt; can be given several times");
+  command->add_option("-i,--input", options->input,
+                      "File with one prompt per line, or a .jsonl file with one request body per line; - "
+                      "means standard input");
+  command->add_option("-o,--output", options->output, "File to which the results are written as JSON lines");
   command->add_flag("--chat", options->chat, "Send each prompt as a user message through the chat template");
   for (const ConstraintFlag& each : kConstraints)
     command
@@ -247,7 +247,9 @@ void add_generate(CLI::App& program, Outcome& outcome) {
             },
             fmt::format("{}; @FILE reads it from a file", each.help))
         ->group("Structured output");
-  command->add_option("--choice", options->choices, "One of these texts; may be given several times")
+  command
+      ->add_option("--choice", options->choices,
+                   "Text that an answer may be; given several times, the answer is one of them")
       ->group("Structured output");
   outcome.runs(*command, options, generate);
 }

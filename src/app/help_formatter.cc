@@ -99,7 +99,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   std::string text = option->get_description();
   if (const std::string names = choices(*option); names.size() > kChoicesMax) {
-    text += ": ";
+    text += ". One of: ";
     for (const char c : names.substr(1, names.size() - 2)) text += c == ',' ? ", " : std::string(1, c);
   }
   if (!option->get_envname().empty()) text += " (environment: " + option->get_envname() + ")";
@@ -121,7 +121,7 @@ std::string ShortHelpFormatter::make_help(const CLI::App* app, std::string name,
                                return !option->get_group().empty() && option->nonpositional();
                              })
                               .size();
-  return text + fmt::format("\nAll {} flags: octavo {} --help-all\n", all, app->get_name());
+  return text + fmt::format("\nTo print all {} flags: octavo {} --help-all\n", all, app->get_name());
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

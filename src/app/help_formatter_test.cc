@@ -46,7 +46,7 @@ TEST(ShortHelpFormatter, HelpHasTheCommonFlagsAndHelpAllAllFlags) {
   EXPECT_THAT(help, HasSubstr("--port"));
   EXPECT_THAT(help, Not(HasSubstr("--rare")));
   EXPECT_THAT(help, Not(HasSubstr("Rare")));
-  EXPECT_THAT(help, HasSubstr("All 4 flags: octavo serve --help-all"));
+  EXPECT_THAT(help, HasSubstr("To print all 4 flags: octavo serve --help-all"));
   EXPECT_THAT(command->help("", CLI::AppFormatMode::All), HasSubstr("--rare"));
 }
 

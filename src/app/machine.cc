@@ -60,27 +60,30 @@ void read_machine_files(const fs::path& root, Machine& machine) {
 std::vector<std::string> advice(const Machine& m) {
   std::vector<std::string> out;
   if (m.instructions.empty())
-    out.push_back("processor: " + m.lacking + "; nothing but --device reference runs here");
+    out.push_back("processor: " + m.lacking + "; only --device reference runs on this processor");
   if (m.huge_pages == "never")
     out.emplace_back(
-        "huge pages: they are off, and large models read weights more slowly: echo madvise > "
+        "huge pages: huge pages are off, so large models read weights more slowly: echo madvise > "
         "/sys/kernel/mm/transparent_hugepage/enabled");
   if (m.governor == "powersave")
-    out.emplace_back("clock: the governor is powersave: cpupower frequency-set -g performance");
+    out.emplace_back(
+        "clock: the CPU governor is powersave, which lowers the clock: cpupower frequency-set -g "
+        "performance");
   if (m.numa_nodes > 1)
     out.push_back(
-        fmt::format("memory: {} NUMA nodes, and weights stay in the memory of the node that reads them "
-                    "first: --data-parallel-size {} or "
-                    "--tensor-parallel-size {} puts a process on each; or numactl --interleave=all",
+        fmt::format("memory: this machine has {} NUMA nodes, and weights stay on the node of the thread that "
+                    "reads them first: start one process per node with --data-parallel-size {} or "
+                    "--tensor-parallel-size {}, or use numactl --interleave=all",
                     m.numa_nodes, m.numa_nodes, m.numa_nodes));
   if (m.open_files < kFilesWanted)
-    out.push_back(fmt::format(
-        "open files: at most {}, and a connection takes one: ulimit -n 65536, LimitNOFILE=65536 in a "
-        "systemd unit",
-        m.open_files));
+    out.push_back(
+        fmt::format("open files: the limit is {}, and each connection needs one: ulimit -n 65536, or "
+                    "LimitNOFILE=65536 in a systemd unit",
+                    m.open_files));
   if (m.model_cache_free < kCacheWanted)
     out.push_back(
-        fmt::format("model cache: {} has {} left: set HF_HOME to a larger disk, or `octavo rm` models",
+        fmt::format("model cache: {} has only {} of free space: set HF_HOME to a larger disk, or delete "
+                    "models with `octavo rm`",
                     m.model_cache, gigabytes(m.model_cache_free)));
   return out;
 }

@@ -41,18 +41,20 @@ struct ConvertFlags {
 
 void add_convert(CLI::App& model, Outcome& outcome) {
   CLI::App* command = model.add_subcommand(
-      "convert", "Write a checkpoint with quantised weights, in the layout of compressed-tensors");
+      "convert",
+      "Quantise the weights of a checkpoint and write a new one, in the format of compressed-tensors");
   auto flags = std::make_shared<ConvertFlags>();
   command->add_option("in", flags->from, "Folder of the checkpoint")->required();
   command->add_option("out", flags->to, "Output folder; it must be new or empty")->required();
   command
       ->add_option("--quantization", flags->quantization,
-                   "int8 (a scale a row) or int4 (groups of 128), as quantising while loading makes them")
+                   "Format of the weights: int8 (one scale per row) or int4 (one scale per group of 128 "
+                   "columns); the values equal those of --quantization")
       ->check(CLI::IsMember({"int8", "int4"}))
       ->required();
-  command->add_flag("--keep-embedding", flags->options.keep_embedding,
-                    "Do not quantise the embedding and the output matrix, for engines that cannot read "
-                    "quantised ones");
+  command->add_flag(
+      "--keep-embedding", flags->options.keep_embedding,
+      "Do not quantise the embedding and the output matrix, because some engines cannot read them quantised");
   command->callback([flags, &outcome] {
     ProgressBar bar("converting", "MB", 1e6);
     ConvertOptions& options = flags->options;
@@ -70,24 +72,27 @@ void add_convert(CLI::App& model, Outcome& outcome) {
 }  // namespace
 
 void add_model(CLI::App& program, Outcome& outcome) {
-  CLI::App* model = program.add_subcommand("model", "Look at checkpoints, and convert them");
+  CLI::App* model = program.add_subcommand("model", "Inspect and convert checkpoints");
   model->require_subcommand(1);
   add_convert(*model, outcome);
   CLI::App* command = model->add_subcommand(
-      "inspect", "Print a checkpoint's layers, parameters, memory, KV bytes per token and roofline");
+      "inspect", "Print the layers of a checkpoint, its parameters, memory, KV bytes per token and roofline");
   auto flags = std::make_shared<InspectFlags>();
-  command->add_option("model,--model", flags->model,
-                      "Folder of the checkpoint, a GGUF file, or a name of the hub; the demo model when left "
-                      "out");
-  command->add_flag("--plan", flags->plan, "Print instead the share of each rank in this layout:");
+  command->add_option(
+      "model,--model", flags->model,
+      "Folder of the checkpoint, a GGUF file, or a model of the Hub (default: the demo model)");
+  command->add_flag("--plan", flags->plan, "Print the layers and the memory of each rank in this layout:");
   RankPlanOptions& ranks = flags->ranks;
   const auto add_size = [&](const char* flag, int& size, const char* text) {
     command->add_option(flag, size, text)->check(CLI::Range(1, 64))->capture_default_str();
   };
-  add_size("--tensor-parallel-size", ranks.layout.tensor, "Ranks that share every layer of a stage");
-  add_size("--pipeline-parallel-size", ranks.layout.pipeline, "Stages");
-  command->add_flag("--enable-expert-parallel", ranks.whole_experts, "Give each rank whole experts");
-  command->add_option("--device", ranks.device, "Device of each rank (h100 ..), to print the time of steps");
+  add_size("--tensor-parallel-size", ranks.layout.tensor,
+           "Number of ranks that divide every layer of a pipeline stage");
+  add_size("--pipeline-parallel-size", ranks.layout.pipeline, "Number of pipeline stages");
+  command->add_flag("--enable-expert-parallel", ranks.whole_experts,
+                    "Give each rank whole experts instead of a part of every expert");
+  command->add_option("--device", ranks.device,
+                      "Device of each rank, such as h100; also prints the time of steps");
   add_hub_flags(*command, flags->hub, environment);
   command->callback([flags, &outcome] {
     if (const auto text = inspect_model(*flags)) {

@@ -19,9 +19,9 @@ struct OtherFlag {
   bool is_refused = false;   // the user relies on it for security, so it is an error
 };
 
-constexpr std::string_view kNoGrpc = "workers are reached over HTTP, and parse their own answers";
+constexpr std::string_view kNoGrpc = "workers are reached over HTTP and parse their own answers";
 constexpr std::string_view kWorkersStore =
-    "workers keep responses, and each id goes to the worker that has it";
+    "workers store responses, and the router sends each id to the worker that has it";
 
 constexpr std::string_view kTokenizes = "each prompt is tokenized once, on threads beside the event loops";
 constexpr std::string_view kTierCredits =
@@ -32,7 +32,8 @@ constexpr std::string_view kPrograms =
     "the queue (--queue-size) is shared by tenants, or by x-llm-d-inference-fairness-id";
 constexpr std::string_view kNoWasm = "run a filter in a gateway before the router, such as Envoy's";
 constexpr std::string_view kOneKey =
-    "use --api-key for the operator and --tenants for others: tenants cannot change the fleet";
+    "use --api-key for the operator and --tenants for other clients; tenants cannot change the list of "
+    "workers";
 
 constexpr OtherFlag kOtherFlags[] = {
     {"--eviction-interval", Takes::one, "each insertion keeps the prefix tree within --max-tree-size"},
@@ -41,27 +42,28 @@ constexpr OtherFlag kOtherFlags[] = {
     {"--dp-aware", Takes::nothing, "data-parallel ranks are found by the workers' metrics"},
     {"--enable-igw", Takes::nothing, "each request goes to the workers that serve its model"},
     {"--backend", Takes::one, "any server with OpenAI's API is a worker"},
-    {"--prometheus-host", Takes::one, "GET /metrics is at --host"},
-    {"--prometheus-port", Takes::one, "GET /metrics is at --port"},
+    {"--prometheus-host", Takes::one, "GET /metrics uses --host"},
+    {"--prometheus-port", Takes::one, "GET /metrics uses --port"},
     {"--log-dir", Takes::one, "the log goes to standard error"},
-    {"--disable-health-check", Takes::nothing, "--health-check-endpoint names a path that workers answer"},
-    {"--rate-limit-tokens-per-second", Takes::one, "--tenants limits the requests per second"},
-    {"--chat-template", Takes::one, "the template of --tokenizer-path is used"},
+    {"--disable-health-check", Takes::nothing, "--health-check-endpoint sets the path of health checks"},
+    {"--rate-limit-tokens-per-second", Takes::one, "--tenants limits the number of requests per second"},
+    {"--chat-template", Takes::one, "the chat template comes from --tokenizer-path"},
     {"--reasoning-parser", Takes::one, kNoGrpc},
     {"--tool-call-parser", Takes::one, kNoGrpc},
     {"--mcp-config-path", Takes::one, kNoGrpc},
     {"--history-backend", Takes::one, kWorkersStore},
-    {"--bootstrap-port-annotation", Takes::one, "the annotation sglang.ai/bootstrap-port of a pod is read"},
+    {"--bootstrap-port-annotation", Takes::one,
+     "the router reads the annotation sglang.ai/bootstrap-port of pods"},
     {"--enable-trace", Takes::nothing, "--otlp-traces-endpoint turns traces on"},
     {"--router-selector", Takes::several, "--router-peers names the other routers"},
     {"--router-mesh-port-annotation", Takes::one, "--router-peers names the other routers"},
-    {"--mini-lb", Takes::nothing, "--policy random chooses as it does"},
+    {"--mini-lb", Takes::nothing, "--policy random makes the same choice"},
     {"--tokenizer-cache-enable-l0", Takes::nothing, kTokenizes},
     {"--tokenizer-cache-l0-max-entries", Takes::one, kTokenizes},
     {"--tokenizer-cache-enable-l1", Takes::nothing, kTokenizes},
     {"--tokenizer-cache-l1-max-memory", Takes::one, kTokenizes},
     {"--prometheus-duration-buckets", Takes::several, "the histograms have fixed buckets"},
-    {"--control-plane-audit-enabled", Takes::nothing, "changes of the workers are always logged"},
+    {"--control-plane-audit-enabled", Takes::nothing, "changes to the list of workers are always logged"},
     {"--oracle-wallet-path", Takes::one, kWorkersStore},
     {"--oracle-tns-alias", Takes::one, kWorkersStore},
     {"--oracle-connect-descriptor", Takes::one, kWorkersStore},

@@ -8,7 +8,7 @@ Result<> write_output(std::string_view field, const std::string& path, std::stri
   if (path.empty()) return {};
   std::ofstream file(path, std::ios::binary);
   file << text;
-  if (!file.flush()) return field_failure(field, ErrorCode::io, "cannot write {}", path);
+  if (!file.flush()) return field_failure(field, ErrorCode::io, "cannot write the file {}", path);
   return {};
 }
 

@@ -60,48 +60,49 @@ fleet::ProcessorOptions& processor_of(PickCommand& c) { return c.options.process
 fleet::GrpcOptions& grpc_of(PickCommand& c) { return c.options.grpc; }
 
 constexpr PickFlag kPickFlags[] = {
-    {"--config-file", flag::to<&PickCommand::config, &ConfigFlags::file>, "EndpointPickerConfig, YAML"},
+    {"--config-file", flag::to<&PickCommand::config, &ConfigFlags::file>,
+     "YAML file with an EndpointPickerConfig"},
     {"--config-text",
      flag::to<&PickCommand::config, &ConfigFlags::text>,
-     "EndpointPickerConfig, YAML, as text",
+     "EndpointPickerConfig as YAML text",
      {},
      {.excludes = "--config-file"}},
     {"--endpoints", flag::to<&PickCommand::endpoints>,
-     "Endpoints, each as ip:port; without them the configuration needs a file-discovery plugin"},
+     "Endpoints to pick among, each as ip:port. Without this flag the configuration needs a file-discovery "
+     "plugin"},
     {"--allow-experimental-plugins", flag::to<&PickCommand::config, &ConfigFlags::experimental>,
-     "Allow llm-d's alpha plugins in the configuration"},
+     "Allow the configuration to use llm-d's alpha plugins"},
     {"!--disable-endpoint-subset-filter", flag::to<processor_of, &fleet::ProcessorOptions::subset_filter>,
-     "Ignore the gateway's subset and pick among all endpoints"},
+     "Ignore the subset of endpoints that the gateway sends, and pick among all endpoints"},
     {"--objective", flag::to<&PickCommand::objectives>,
-     "Priority of requests whose header x-llm-d-inference-objective is NAME, as NAME=PRIORITY; "
-     "others have 0; "
-     "may be repeated"},
+     "Priority of requests whose header x-llm-d-inference-objective is NAME, as NAME=PRIORITY. Requests with "
+     "another value have priority 0. Can be given several times"},
     {"--emit-endpoint-scores", flag::to<processor_of, &fleet::ProcessorOptions::emit_scores>,
-     "Tell the gateway the scores of the endpoints picked, as dynamic metadata"},
+     "Send the scores of the picked endpoints to the gateway, as dynamic metadata"},
     {"--refresh-metrics-interval", flag::to<&PickCommand::times, &PickTimes::refresh_metrics>,
      "Time between two reads of an endpoint's metrics"},
     {"--metrics-staleness-threshold", flag::to<&PickCommand::times, &PickTimes::metrics_staleness>,
-     "Time without a reply after which a metrics request fails; after three failures the endpoint gets "
-     "no requests until it replies"},
+     "Time after which a metrics request without a reply fails. After three failures the endpoint gets no "
+     "requests until it replies"},
 };
 
 constexpr FlagRow<ClusterFlags> kClusterFlags[] = {
     {"--pool-name", flag::to<&ClusterFlags::pool>, "Name of the InferencePool whose pods are the endpoints"},
     {"--pool-namespace", flag::to<&ClusterFlags::space>,
-     "Its namespace, and that of its pods (default: the picker's own)"},
-    {"--pool-group", flag::to<&ClusterFlags::group>, "Its API group"},
+     "Namespace of the InferencePool and its pods (default: the picker's namespace)"},
+    {"--pool-group", flag::to<&ClusterFlags::group>, "API group of the InferencePool"},
     {"--endpoint-selector",
      flag::to<&ClusterFlags::selector>,
-     "Labels of the pods that are the endpoints, such as app=vllm, instead of an InferencePool",
+     "Labels of the pods that are the endpoints, such as app=vllm; replaces --pool-name",
      {},
      {.excludes = "--pool-name"}},
     {"--endpoint-target-ports",
      flag::to<&ClusterFlags::ports>,
-     "Ports of these pods, each a separate endpoint, such as 8000,8001",
+     "Ports of the pods of --endpoint-selector, such as 8000,8001; each port is a separate endpoint",
      flag::range(1, 65535),
      {.needs = "--endpoint-selector"}},
     {"--ha-enable-leader-election", flag::to<&ClusterFlags::leader_election>,
-     "Elect a leader among several pickers: only the holder of a Lease is ready"},
+     "Elect one of several pickers as the leader with a Lease; only the leader is ready"},
 };
 
 constexpr PickFlag kPickServerFlags[] = {
@@ -115,21 +116,21 @@ constexpr PickFlag kPickServerFlags[] = {
     {"--secure-serving", flag::to<&PickCommand::secure_serving>,
      "Serve ext_proc with TLS (default: on); --secure-serving=false turns it off"},
     {"--cert-path", flag::to<&PickCommand::tls, &fleet::GrpcTls::folder>,
-     "Folder with tls.crt and tls.key (default: a self-signed certificate)"},
+     "Folder with tls.crt and tls.key (default: the picker makes a self-signed certificate)"},
     {"--enable-cert-reload",
      flag::to<&PickCommand::tls, &fleet::GrpcTls::refresh>,
-     "Read those files again when they change",
+     "Reload tls.crt and tls.key when they change",
      {},
      {.needs = "--cert-path"}},
     {"--grpc-max-recv-msg-size", flag::to<&PickCommand::grpc_message_bytes>,
-     "Maximum size of a gRPC message, such as 10MiB (default: what --max-payload-size needs)"},
+     "Maximum size of a gRPC message, such as 10MiB (default: large enough for --max-payload-size)"},
     {"--max-payload-size", flag::to<processor_of, &fleet::ProcessorOptions::body_bytes_max>,
-     "Maximum bytes of a request body; larger ones get 413",
+     "Maximum bytes of a request body; a larger body gets status 413",
      flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--drain-timeout", flag::to<&PickCommand::times, &PickTimes::drain>,
-     "Time for streams to finish after a signal to stop"},
+     "Time that open streams have to end after SIGTERM"},
     {kTracesFlag, flag::to<&PickCommand::traces_endpoint>,
-     "Send a span for each decision to this collector: OTLP over HTTP as JSON, as "
+     "URL of a collector that gets a span for each decision (OTLP over HTTP, as JSON): "
      "http://HOST:4318/v1/traces"},
 };
 
@@ -158,7 +159,8 @@ Result<int> duration_ms(std::string_view field, const std::string& text, int min
 Result<std::string> config_text(const PickCommand& c) {
   if (c.config.file.empty()) return c.config.text;
   std::ifstream file(c.config.file, std::ios::binary);
-  if (!file) return field_failure("config-file", ErrorCode::not_found, "{} cannot be read", c.config.file);
+  if (!file)
+    return field_failure("config-file", ErrorCode::not_found, "cannot read the file {}", c.config.file);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
@@ -166,15 +168,16 @@ Result<> read_cluster(PickCommand& c) {
   fleet::PickOptions& o = c.options;
   if (c.cluster.pool.empty() && c.cluster.selector.empty()) {
     if (c.cluster.leader_election)
-      return invalid("ha-enable-leader-election", "needs pool-name or endpoint-selector");
+      return invalid("ha-enable-leader-election", "needs --pool-name or --endpoint-selector");
     return {};
   }
   if (o.config.discovery || !o.endpoints.empty())
     return invalid(c.cluster.pool.empty() ? "endpoint-selector" : "pool-name",
                    "cannot be combined with --endpoints or file-discovery");
   if (!c.objectives.empty() && !c.cluster.pool.empty())
-    return invalid("objective",
-                   "cannot be combined with --pool-name: the pool's InferenceObjectives are used");
+    return invalid(
+        "objective",
+        "cannot be combined with --pool-name: priorities come from the pool's InferenceObjectives");
   fleet::KubePoolOptions cluster;
   TRY(cluster.api, kube_api(c.cluster.api));
   cluster.space = c.cluster.space.empty() ? cluster.api.space : c.cluster.space;
@@ -212,7 +215,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   if (c.secure_serving) {
     o.grpc.tls = c.tls;
   } else if (!c.tls.folder.empty()) {
-    return invalid("cert-path", "must not be given without secure-serving");
+    return invalid("cert-path", "needs --secure-serving: remove --cert-path or --secure-serving=false");
   }
   TRY(const std::string text, config_text(c));
   TRY(o.config, fleet::parse_endpoint_picker_config(text, c.config.experimental));
@@ -230,21 +233,22 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     int priority = 0;
     const auto [read, error] = std::from_chars(number.data(), end, priority);
     if (equals == 0 || error != std::errc{} || read != end)
-      return invalid("objective", "must be NAME=PRIORITY, a whole number, got {}", quoted_text(objective));
+      return invalid("objective", "must be NAME=PRIORITY with a whole number, got {}",
+                     quoted_text(objective));
     o.processor.rules.objectives[objective.substr(0, equals)] = priority;
   }
   TRY_VOID(read_cluster(c));
   TRY(o.sources, read_sources(c.sources));
   if (o.config.discovery && !o.endpoints.empty())
-    return invalid("endpoints", "cannot be combined with file-discovery in the configuration");
+    return invalid("endpoints", "cannot be combined with a file-discovery plugin in the configuration");
   constexpr int kTickMsMin = 50;  // llm-d's minimum
   TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.times.refresh_metrics, kTickMsMin));
   TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.times.metrics_staleness, 1));
   TRY(drain_ms, duration_ms("drain-timeout", c.times.drain, 0));
   if (o.endpoints.empty() && !o.config.discovery && !o.kubernetes && o.sources.empty())
     return invalid("endpoints",
-                   "no endpoints to pick among: give --endpoints, --pool-name, --endpoint-selector or a "
-                   "source (--help), or file-discovery in the configuration");
+                   "no endpoints were given: use --endpoints, --pool-name, --endpoint-selector, another "
+                   "source (--help), or a file-discovery plugin in the configuration");
   o.metrics.host = o.grpc.host;
   TRY(o.processor.tracer, start_tracer(c.traces_endpoint, "octavo-pick"));
   return {};

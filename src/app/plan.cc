@@ -67,11 +67,11 @@ Result<> run_plan(PlanCommand& c) {
   rules.scale_down_delay_us = c.scale_down_delay_s * std::int64_t{1'000'000};
   rules.startup_us = c.startup_s * std::int64_t{1'000'000};
   if (rules.replicas_min > rules.replicas_max)
-    return invalid("min-replicas", "is {}, must be at most --max-replicas, {}", rules.replicas_min,
-                   rules.replicas_max);
+    return invalid("min-replicas", "must be at most --max-replicas, which is {1}, got {0}",
+                   rules.replicas_min, rules.replicas_max);
   if (c.window_s > 0 && c.startup_s > c.window_s)
-    return invalid("startup-time", "must be at most --window, {} s", c.window_s);
-  if (c.slo.empty()) return invalid("slo", "must be given: --slo ttft:2000 tpot:50");
+    return invalid("startup-time", "must be at most --window, which is {} s", c.window_s);
+  if (c.slo.empty()) return invalid("slo", "must be given, for example --slo ttft:2000 tpot:50");
   fleet::Slo slo{.limits = {}, .share = c.share};
   TRY(slo.limits, traffic::Goodput::parse(c.slo, "slo"));
   if (!c.search.devices.empty()) {
@@ -101,41 +101,40 @@ constexpr Between<int> kFleetSizes = flag::range(1, static_cast<int>(fleet::kEnd
 
 constexpr PlanFlag kSloFlags[] = {
     {"--slo", flag::to<&PlanCommand::slo>,
-     "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000"},
-    {"--share", flag::to<&PlanCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
+     "Maximum times of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000"},
+    {"--share", flag::to<&PlanCommand::share>, "Minimum fraction of requests within the SLO",
+     flag::range(0.01, 1.0)},
 };
 
 constexpr PlanFlag kFleetSizeFlags[] = {
     {"--min-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_min>,
-     "The smallest fleet", kFleetSizes},
-    {"--max-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_max>, "The largest fleet",
-     kFleetSizes},
-    {"--output-json", flag::to<&PlanCommand::output_json>, "File for the plan"},
+     "Minimum number of replicas", kFleetSizes},
+    {"--max-replicas", flag::to<&PlanCommand::rules, &fleet::ScalingRules::replicas_max>,
+     "Maximum number of replicas", kFleetSizes},
+    {"--output-json", flag::to<&PlanCommand::output_json>, "File for the plan (JSON)"},
 };
 
 constexpr PlanFlag kWindowFlag[] = {
     {"--window",
      flag::to<&PlanCommand::window_s>,
-     "Also plan a changing number of replicas: seconds between two decisions",
+     "Seconds between two decisions of an autoscaler; also plans a number of replicas that changes over time",
      flag::range(1, 86'400),
      {.no_default = true}},
 };
 
 constexpr PlanFlag kDelayFlags[] = {
     {"--scale-down-delay", flag::to<&PlanCommand::scale_down_delay_s>,
-     "A replica is removed after it was not needed for this many seconds", flag::range(0, 3600)},
+     "Seconds for which a replica must be unnecessary before it is removed", flag::range(0, 3600)},
     {"--startup-time", flag::to<&PlanCommand::startup_s>,
-     "Seconds from a decision until an added replica takes requests; at most a window",
-     flag::range(0, 86'400)},
+     "Seconds from a decision until a new replica takes requests; at most --window", flag::range(0, 86'400)},
 };
 
 }  // namespace
 
 void add_plan(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand(
-      "plan",
-      "Compute how many replicas recorded traffic needs to meet an SLO, now and over time, by "
-      "simulation");
+  CLI::App* command = program.add_subcommand("plan",
+                                             "Compute by simulation how many replicas recorded traffic needs "
+                                             "to meet an SLO, and how this number changes over time");
   auto options = std::make_shared<PlanCommand>();
   add_flags(*command, *options, "Plan", kSloFlags);
   add_policy_flags(*command, "Plan", options->options);

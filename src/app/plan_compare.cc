@@ -26,8 +26,10 @@ struct PlanCompareCommand : SimulationFlags {
 Result<> run_plan_compare(PlanCompareCommand& c) {
   TRY(const AutoscalerSetup setup, autoscaler_setup(c.decisions));
   if (setup.rules.scaling.replicas_min < 1)
-    return invalid("min-replicas", "must be at least 1: a fleet without replicas cannot be simulated");
-  if (!setup.slo.limits.limited()) return invalid("slo", "must be given: --slo ttft:2000 tpot:50");
+    return invalid("min-replicas",
+                   "must be at least 1, because a fleet without replicas cannot be simulated");
+  if (!setup.slo.limits.limited())
+    return invalid("slo", "must be given, for example --slo ttft:2000 tpot:50");
   fleet::ComparisonRules rules{setup.rules, setup.interval_us};
   rules.autoscaler.scaling.startup_us = c.startup_s * std::int64_t{1'000'000};
   TRY_VOID(describe_replica(c));
@@ -45,15 +47,16 @@ Result<> run_plan_compare(PlanCompareCommand& c) {
 
 constexpr FlagRow<PlanCompareCommand> kCompareFlags[] = {
     {"--startup-time", flag::to<&PlanCompareCommand::startup_s>,
-     "Seconds from a decision until an added replica takes requests", flag::range(0, 86'400)},
-    {"--output-json", flag::to<&PlanCompareCommand::output_json>, "File for the comparison"},
+     "Seconds from a decision until a new replica takes requests", flag::range(0, 86'400)},
+    {"--output-json", flag::to<&PlanCompareCommand::output_json>, "File to which the comparison is written"},
 };
 
 }  // namespace
 
 void add_plan_compare(CLI::App& plan, Outcome& outcome) {
   CLI::App* command = plan.add_subcommand(
-      "compare", "The autoscaler of `plan live` beside an oracle, a fixed fleet and an HPA; by simulation");
+      "compare",
+      "Compare the autoscaler of `plan live` with an oracle, a fixed fleet and an HPA, by simulation");
   auto options = std::make_shared<PlanCompareCommand>();
   options->options.policy = "least_loaded";
   const char* group = "Decisions";

@@ -62,12 +62,12 @@ Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
   if (!o.command.contains("{port}"))
     return invalid("command", "must start a server on {{port}}, like: octavo serve MODEL --port {{port}}");
   if (c.options.urls.size() != 1)
-    return invalid("url", "must be exactly one router, at which started servers are registered, got {}",
+    return invalid("url", "must be exactly one router, with which the started servers register, got {}",
                    c.options.urls.size());
   TRY(o.router, http::parse_url(c.options.urls.front()));
   TRY_VOID(read_ports(c.ports, o));
   if (o.last_port - o.first_port + 1 < c.options.rules.scaling.replicas_max)
-    return invalid("ports", "must have at least --max-replicas ports, {}",
+    return invalid("ports", "must have a port for each of --max-replicas {} servers",
                    c.options.rules.scaling.replicas_max);
   return [o](int) { return std::make_unique<fleet::ProcessConnector>(o); };
 }
@@ -92,11 +92,12 @@ Result<fleet::MakeConnector> kubernetes_connector(const PlanLiveCommand& c) {
 Result<> read_pool(const PlanLiveCommand& c, const AutoscalerSetup& setup, fleet::PlannerOptions& o) {
   if (c.pool.empty()) return {};
   if (setup.rules.scaling.replicas_min == 0)
-    return invalid("min-replicas", "must be at least 1 with --pool: only a router without any worker queues");
+    return invalid("min-replicas",
+                   "must be at least 1 with --pool, because a pool without workers has no queue");
   const fleet::Slo& slo = setup.slo;
   const bool prefill = c.pool == "prefill";
   if (prefill ? slo.limits.tpot_ms > 0 : slo.limits.ttft_ms > 0)
-    return invalid("slo", "for a {} pool only {} can be limited: remove {}", c.pool,
+    return invalid("slo", "a {} pool can only have a limit for {}: remove {}", c.pool,
                    prefill ? "ttft" : "tpot", prefill ? "tpot" : "ttft");
   o.pool = prefill ? fleet::Pool::prefill : fleet::Pool::decode;
   return {};
@@ -107,11 +108,11 @@ constexpr struct {
   std::string_view summary;
   Result<fleet::MakeConnector> (*make)(const PlanLiveCommand& c);
 } kConnectors[] = {
-    {"none", "decides and tells",
+    {"none", "prints its decisions and changes nothing",
      [](const PlanLiveCommand&) -> Result<fleet::MakeConnector> { return nothing; }},
-    {"process", "starts and ends servers on this machine, and registers them at the router",
+    {"process", "starts and stops servers on this machine, and registers them with the router",
      process_connector},
-    {"command", "runs --command with the number", command_connector},
+    {"command", "runs --command with the number of replicas", command_connector},
     {"kubernetes", "sets the scale of --kube-workload", kubernetes_connector},
 };
 
@@ -146,14 +147,14 @@ using fleet::PlannerOptions;
 
 constexpr LiveFlag kDecisionFlags[] = {
     {"--url", flag::to<&PlanLiveCommand::options, &PlannerOptions::urls>,
-     "A router (octavo route), or the replicas, HOST:PORT or http(s)://HOST:PORT"},
+     "A router (octavo route) or the replicas to scale, as HOST:PORT or http(s)://HOST:PORT"},
     {"--api-key",
      flag::to<&PlanLiveCommand::options, &PlannerOptions::api_key>,
-     "API key to send to them",
+     "API key to send to the router or the replicas",
      {},
      {.environment = "OCTAVO_API_KEY"}},
     {"--pool", flag::to<&PlanLiveCommand::pool>,
-     "Scale only the routers' workers of this type; run one planner for each pool", OneOf{"prefill|decode"}},
+     "Type of the router's workers to scale; run one planner for each pool", OneOf{"prefill|decode"}},
 };
 
 std::vector<std::string> connector_names() {
@@ -171,19 +172,22 @@ std::string connectors_text() {
 constexpr LiveFlag kConnectorFlags[] = {
     {"--connector", flag::to<&PlanLiveCommand::connector>, connectors_text, OneOfList{connector_names}},
     {"--command", flag::to<&PlanLiveCommand::command>,
-     "process: starts a server on {port} of this machine; command: scales to {replicas}"},
+     "For process: command that starts a server on {port} of this machine. For command: command that scales "
+     "to {replicas}"},
     {"--kube-workload", flag::to<&PlanLiveCommand::workload>,
-     "kubernetes: deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME"},
+     "For kubernetes: workload to scale, as deployment/NAME, statefulset/NAME, replicaset/NAME or "
+     "GROUP/VERSION/PLURAL/NAME"},
     {"--kube-namespace", flag::to<&PlanLiveCommand::kube_space>,
-     "kubernetes: namespace of the workload (default: this pod's)"},
+     "For kubernetes: namespace of the workload (default: the namespace of this pod)"},
 };
 
 constexpr LiveFlag kConnectorProcessFlags[] = {
-    {"--ports", flag::to<&PlanLiveCommand::ports>, "process: ports of the servers"},
+    {"--ports", flag::to<&PlanLiveCommand::ports>, "For process: range of ports for the servers"},
     {"--startup-timeout", flag::to<&PlanLiveCommand::startup_timeout_s>,
-     "process: seconds until a server must be ready", flag::range(1, 86'400)},
+     "For process: maximum number of seconds until a server is ready", flag::range(1, 86'400)},
     {"--drain-timeout", flag::to<&PlanLiveCommand::drain_timeout_s>,
-     "process: seconds for the last requests of a server that is no longer needed", flag::range(0, 86'400)},
+     "For process: maximum number of seconds for the last requests of a server that is to be stopped",
+     flag::range(0, 86'400)},
 };
 
 constexpr FlagRow<http::ServerOptions> kPlannerFlags[] = {
@@ -194,8 +198,8 @@ constexpr FlagRow<http::ServerOptions> kPlannerFlags[] = {
 }  // namespace
 
 void add_plan_live(CLI::App& plan, Outcome& outcome) {
-  CLI::App* command =
-      plan.add_subcommand("live", "Read the load of running replicas, predict it, and scale their number");
+  CLI::App* command = plan.add_subcommand(
+      "live", "Scale running replicas: read their load, predict it, and change their number");
   auto options = std::make_shared<PlanLiveCommand>();
   options->options.http.port = 9091;
   options->decisions.rules.scaling.replicas_max = 8;

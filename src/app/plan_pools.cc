@@ -48,29 +48,31 @@ constexpr Between<int> kMapTokens = flag::range(1, 1 << 20);
 
 constexpr PoolsFlag kMapFlags[] = {
     {"--slo", flag::to<&PlanPoolsCommand::slo>,
-     "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000"},
-    {"--share", flag::to<&PlanPoolsCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
+     "Maximum times of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000"},
+    {"--share", flag::to<&PlanPoolsCommand::share>, "Minimum fraction of requests within the SLO",
+     flag::range(0.01, 1.0)},
     {"--replicas", flag::to<rules_of, &fleet::PoolMapRules::replicas>,
-     "Number of all replicas; each split into prefill and decode is tried", flag::range(2, 256)},
+     "Number of replicas; each division into prefill and decode replicas is tried", flag::range(2, 256)},
     {"--prompt-tokens",
      flag::to<rules_of, &fleet::PoolMapRules::prompt_tokens>,
-     "Lengths of prompts, a column each",
+     "Prompt lengths to simulate; each is a column of the result",
      kMapTokens,
      {.delimiter = ','}},
     {"--answer-tokens",
      flag::to<rules_of, &fleet::PoolMapRules::answer_tokens>,
-     "Lengths of answers, a row each",
+     "Output lengths to simulate; each is a row of the result",
      kMapTokens,
      {.delimiter = ','}},
     {"--seconds", flag::to<rules_of, &fleet::PoolMapRules::seconds>,
-     "Seconds of virtual time for each rate; much longer than the limits", flag::range(1.0, 86'400.0)},
+     "Seconds of virtual time per rate; must be much longer than the limits in --slo",
+     flag::range(1.0, 86'400.0)},
 };
 
 constexpr PoolsFlag kMapResultFlags[] = {
     {"--seed", flag::to<&PlanPoolsCommand::options, &fleet::SimulationOptions::seed>,
-     "Seed of all random draws; runs with the same seed are identical"},
-    {"--output-json", flag::to<&PlanPoolsCommand::output_json>, "File for the map"},
-    {"--plot", flag::to<&PlanPoolsCommand::plot>, "File for a picture of it, SVG"},
+     "Seed of the random numbers; two runs with the same seed are identical"},
+    {"--output-json", flag::to<&PlanPoolsCommand::output_json>, "File for the result (JSON)"},
+    {"--plot", flag::to<&PlanPoolsCommand::plot>, "File for a chart of the result (SVG)"},
 };
 
 }  // namespace

@@ -31,42 +31,47 @@ constexpr FlagRow<fleet::SimulationOptions> kPolicyNameFlag[] = {
 
 constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
     {"--cache-threshold", flag::to<&PolicyOptions::cache_threshold>,
-     "cache_aware: minimum share of the prompt that a replica must have received before",
+     "For cache_aware: minimum fraction of the prompt that a replica must have received before",
      flag::range(0.0, 1.0)},
     {"--balance-abs-threshold", flag::to<&PolicyOptions::balance_abs_threshold>,
-     "cache_aware: a replica is overloaded if it has this many more requests than the least loaded one, and",
+     "For cache_aware: a replica is overloaded if it has this number of requests more than the least loaded "
+     "replica, and --balance-rel-threshold holds too",
      NotNegative{}},
     {"--balance-rel-threshold", flag::to<&PolicyOptions::balance_rel_threshold>,
-     "... more than this factor times the requests of the least loaded one", flag::range(1.0, 1e6)},
+     "For cache_aware: a replica is overloaded if it has this factor times the requests of the least loaded "
+     "replica, and --balance-abs-threshold holds too",
+     flag::range(1.0, 1e6)},
     {"--kv-overlap-score-weight", flag::to<&PolicyOptions::kv_overlap_score_weight>,
-     "kv_aware: weight of a cached block, in blocks to compute; 0: only load counts",
+     "For kv_aware: number of blocks by which a cached block lowers the cost; 0: cached blocks do not count",
      flag::range(0.0, 100.0)},
     {"--kv-delay-weight", flag::to<&PolicyOptions::kv_delay_weight>,
-     "kv_aware: cost, per request in flight, of a block that must be computed, because it delays them; 0: "
-     "NVIDIA Dynamo's cost",
+     "For kv_aware: cost of each block to compute per request in flight, because the block delays the "
+     "requests; 0: the cost of NVIDIA Dynamo",
      flag::range(0.0, 1000.0)},
     {"--router-temperature", flag::to<&PolicyOptions::router_temperature>,
-     "kv_aware: temperature of a random choice by cost; 0: always the replica with the lowest cost",
+     "For kv_aware: temperature of a random choice among replicas, weighted by cost; 0: always the replica "
+     "with the lowest cost",
      flag::range(0.0, 1000.0)},
     {"--router-ttl-secs", flag::to<&PolicyOptions::router_ttl_secs>,
-     "kv_aware: seconds for which a replica without KV events is assumed to hold the prompts that it "
-     "received",
+     "For kv_aware: seconds for which the router assumes that a replica without KV events holds the prompts "
+     "that it received",
      flag::range(1, 86'400)},
     {"--prefix-token-count", flag::to<&PolicyOptions::prefix_token_count>,
-     "prefix_hash: number of first tokens whose hash chooses the replica", flag::range(1, 1 << 20)},
+     "For prefix_hash: number of tokens at the prompt's beginning whose hash chooses the replica",
+     flag::range(1, 1 << 20)},
     {"--prefix-hash-load-factor", flag::to<&PolicyOptions::prefix_hash_load_factor>,
-     "prefix_hash: a replica with more than this factor times the mean load is skipped",
+     "For prefix_hash: skip a replica whose load is above this factor times the mean load",
      flag::range(1.0, 1000.0)},
     {"--max-idle-secs", flag::to<&PolicyOptions::max_idle_secs>,
-     "manual: seconds until an unused routing key is forgotten", flag::range(1, 31'536'000)},
+     "For manual: seconds after which the router forgets an unused routing key", flag::range(1, 31'536'000)},
     {"--assignment-mode", flag::to<&PolicyOptions::assignment_mode>,
-     "manual: replica of a new routing key; random; min_load: the one with the fewest unfinished requests; "
-     "min_group: the one with the fewest keys",
+     "For manual: which replica a new routing key gets: random; min_load (the replica with the fewest "
+     "unfinished requests); min_group (the replica with the fewest keys)",
      OneOfList{assignment_modes}},
     {"--bucket-adjust-interval-secs", flag::to<&PolicyOptions::bucket_adjust_interval_secs>,
-     "bucket: seconds between two adjustments of the length bounds", flag::range(1, 86'400)},
+     "For bucket: seconds between two adjustments of the length ranges", flag::range(1, 86'400)},
     {"--max-tree-size", flag::to<&PolicyOptions::max_tree_size>,
-     "cache_aware: maximum bytes of remembered prompts per replica",
+     "For cache_aware: maximum number of bytes of remembered prompts per replica",
      flag::range(std::int64_t{1}, std::int64_t{1} << 36)},
 };
 

@@ -14,23 +14,23 @@ namespace {
 
 constexpr FlagRow<RegistrationFlags> kRegistrationFlags[] = {
     {"--register-etcd", flag::to<&RegistrationFlags::etcd>,
-     "An etcd, like http://127.0.0.1:2379, in which this server enters itself for --worker-etcd of routers "
-     "and pickers: address, role, models, KV cache events, block size, ranks"},
+     "URL of an etcd, such as http://127.0.0.1:2379, in which this server registers its address, role, "
+     "models, KV cache events, block size and ranks. Routers and pickers read the entry with --worker-etcd"},
     {"--register-etcd-prefix", flag::to<&RegistrationFlags::etcd_prefix>,
      "Prefix of this server's key in etcd"},
     {"--register-router", flag::to<&RegistrationFlags::routers>,
-     "Routers, like http://127.0.0.1:30000, to whose /workers this server adds itself, with the first "
-     "--api-key as the router's key"},
+     "URLs of routers, such as http://127.0.0.1:30000. This server registers itself there with POST /workers "
+     "and sends the first --api-key of its own as the router's key"},
     {"--register-host", flag::to<&RegistrationFlags::host>,
-     "Host under which others reach this server (default: --host, or the address of the interface towards "
-     "the etcd or router)"},
+     "Host name or address under which other hosts reach this server (default: --host, or the address of the "
+     "network interface that leads to the etcd or router)"},
     {"--register-role", flag::to<&RegistrationFlags::role>,
-     "Its role; auto: prefill or decode if kv_role of --kv-transfer-config is kv_producer or kv_consumer, "
-     "else both",
+     "Role under which this server registers. auto: prefill or decode if kv_role of --kv-transfer-config is "
+     "kv_producer or kv_consumer, both otherwise",
      OneOf{"auto|both|prefill|decode"}},
     {"--register-lease-secs", flag::to<&RegistrationFlags::lease_s>,
-     "Seconds without this server after which etcd removes its key; a third of it is the time between two "
-     "checks of each entry",
+     "Seconds after which etcd removes the entry of a server that has stopped. The server renews its entries "
+     "three times in this period",
      flag::range(2, 3'600)},
 };
 
@@ -63,8 +63,9 @@ void describe_events(const KvEventOptions& events, int rank, fleet::Endpoint& wo
   if (!events.enabled) return;
   if (binds(events.endpoint)) worker.kv_events_endpoint = subscribed(events.endpoint, rank);
   if (worker.kv_events_endpoint.empty())
-    return log_warning("registered without KV cache events: subscribers cannot connect to {}",
-                       events.endpoint);
+    return log_warning(
+        "registers without KV cache events, because subscribers on other hosts cannot connect to {}",
+        events.endpoint);
   worker.kv_replay_endpoint = subscribed(events.replay_endpoint, rank);
 }
 
@@ -80,8 +81,9 @@ Result<std::optional<RegistrationPlan>> plan_registration(const ServeCommand& c)
   const RegistrationFlags& flags = c.registration;
   if (flags.etcd.empty() && flags.routers.empty()) return std::nullopt;
   if (!c.http.uds.empty())
-    return invalid(
-        "uds", "cannot be combined with --register-etcd or --register-router: other hosts need a TCP port");
+    return invalid("uds",
+                   "cannot be combined with --register-etcd or --register-router: other hosts can connect "
+                   "only to a TCP port");
   RegistrationPlan plan{.options = {.host = flags.host, .lease_s = flags.lease_s}};
   std::string& host = plan.options.host;
   if (host.empty() && !is_any_host(c.http.host)) host = c.http.host;

@@ -37,7 +37,7 @@ class RemoteChat final : public ChatBackend {
     TRY(http::Client client, http::Client::connect(options_));
     TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_));
     if (response.status != 200)
-      return failure(ErrorCode::io, "the server answered with status {}: {}", response.status,
+      return failure(ErrorCode::io, "the server returned status {}: {}", response.status,
                      server_error(response));
     boost::system::error_code wrong;
     const value models = boost::json::parse(response.body, wrong);

@@ -168,7 +168,10 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
   std::vector<Arrival> arrivals;
   while (auto line = reader.next()) {
     TRY(const Record record, std::move(line->record));
-    if (!record.request) return invalid("log", "{}: has only hashes (--record-hashes-only)", line->place);
+    if (!record.request)
+      return invalid("log",
+                     "{}: has only hashes (recorded with --record-hashes-only), so it cannot be replayed",
+                     line->place);
     const std::int64_t tokens = record.answers.empty() ? 0 : record.answers.front().count;
     arrivals.push_back({record.arrived_us,
                         {.ids = record.request->prompt,
@@ -176,7 +179,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
                          .input_tokens = static_cast<int>(record.prompt_tokens),
                          .output_tokens = static_cast<int>(std::max<std::int64_t>(tokens, 1))}});
   }
-  if (arrivals.empty()) return invalid("log", "{} has no records", c.path);
+  if (arrivals.empty()) return invalid("log", "{} contains no records", c.path);
   // records are in the order in which requests have ended
   std::ranges::stable_sort(arrivals, {}, &Arrival::at_us);
   std::vector<traffic::Prompt> prompts;
@@ -207,15 +210,17 @@ Result<> replay(ReplayCommand& c) {
 
 void add_replay(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
-      "replay", "Compute the requests of `octavo serve --record` again, and compare the answers");
+      "replay", "Compute recorded requests (`octavo serve --record`) again and compare the answers");
   auto options = std::make_shared<ReplayCommand>();
-  command->add_option("log", options->path, "Folder of records, or one of its files")->required();
+  command->add_option("log", options->path, "Folder with records, or one file of it")->required();
   command
-      ->add_option(
-          "--url", options->url,
-          "Server that gets the recorded prompts at their times, instead: measures it, compares nothing")
+      ->add_option("--url", options->url,
+                   "URL of a server that gets the recorded prompts at the recorded times; its speed is "
+                   "measured, and answers are not compared")
       ->group("Load");
-  command->add_option("--speed", options->speed, "With --url: how much faster than recorded")
+  command
+      ->add_option("--speed", options->speed,
+                   "With --url: factor by which the prompts are sent faster than recorded")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str()
       ->group("Load");

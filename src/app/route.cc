@@ -57,24 +57,25 @@ using RouteFlag = FlagRow<RouteCommand>;
 
 constexpr RouterFlag kWorkerFlags[] = {
     {"--worker-urls", flag::to<&RouterOptions::workers, &WorkerOptions::urls>,
-     "Replicas, each as http://host:port or https://host:port"},
+     "URLs of the replicas, each as http://host:port or https://host:port"},
     {"--ca-cert-paths",
      flag::to<&RouterOptions::workers, &WorkerOptions::tls, &http::ClientTlsOptions::ca_files>,
-     "PEM files of authorities for workers at https://, in addition to the system's"},
+     "PEM files of certificate authorities for workers with https:// URLs, in addition to the system's "
+     "authorities"},
     {"--client-cert-path",
      flag::to<&RouterOptions::workers, &WorkerOptions::tls, &http::ClientTlsOptions::certfile>,
-     "PEM file of the client certificate for such workers"},
+     "PEM file of the client certificate that the router sends to workers with https:// URLs"},
     {"--client-key-path",
      flag::to<&RouterOptions::workers, &WorkerOptions::tls, &http::ClientTlsOptions::keyfile>,
-     "PEM file of its key (default: the certificate's file)"},
+     "PEM file of the client certificate's private key (default: --client-cert-path)"},
     {"--kv-events", flag::to<&RouterOptions::workers, &WorkerOptions::kv_events>,
-     "KV event address of each worker, in the order of --worker-urls, for kv_aware: tcp://host:5557, or "
-     "tcp://host:5557,tcp://host:5558 with its replay address; none: no events"},
+     "Address of the KV events of each worker, in the order of --worker-urls: tcp://host:5557, or "
+     "tcp://host:5557,tcp://host:5558 with a replay address, or none. The policy kv_aware uses the events"},
 };
 
 constexpr RouteFlag kPromptFlags[] = {
     {"--tokenizer-path,--model-path", flag::to<&RouteCommand::tokenizer_path>,
-     "Folder or GGUF file of the workers' model: its tokenizer lets kv_aware match text prompts with KV "
+     "Folder or GGUF file of the workers' model; kv_aware needs its tokenizer to match text prompts with KV "
      "events"},
 };
 
@@ -95,7 +96,7 @@ Result<> take_prefill_urls(const std::vector<std::string>& words, RouterOptions&
     }
     if (o.pd.prefill_urls.empty()) return invalid("", "must begin with a URL, got {}", quoted_text(word));
     if (is_number && (port < 1 || port > 65'535))
-      return invalid("", "a bootstrap port must be in [1, 65535], got {}", word);
+      return invalid("", "a bootstrap port must be from 1 to 65535, got {}", word);
     o.pd.bootstrap_ports.back() = port;
   }
   return {};
@@ -108,46 +109,48 @@ constexpr RouterFlag kPoolFlags[] = {
      "Compute prompts on the workers of --prefill and answers on those of --decode, which fetch the KV "
      "blocks (--kv-transfer-config of octavo serve and vllm serve)"},
     {"--prefill", flag::parsed<take_prefill_urls>,
-     "A worker that computes prompts, as http://host:port; may be repeated. A port after it is the bootstrap "
-     "port of SGLang's engines, which get each request together with a worker of --decode; \"none\": no "
-     "port"},
+     "URL of a worker that computes prompts, as http://host:port; can be given several times. A number after "
+     "the URL is the bootstrap port of an SGLang engine, which gets each request together with a worker of "
+     "--decode; \"none\" means no bootstrap port"},
     {"--decode", flag::to<pd_of, &DisaggregationOptions::decode_urls>,
-     "A worker that decodes, as http://host:port; may be repeated"},
+     "URL of a worker that decodes, as http://host:port; can be given several times"},
     {"--max-local-prefill-length", flag::to<pd_of, &DisaggregationOptions::max_local_length>,
-     "With --pd-disaggregation: longest uncached part of a prompt, in tokens, that a worker of --decode "
-     "computes itself; 0: workers of --prefill compute all prompts",
+     "With --pd-disaggregation: maximum number of uncached prompt tokens that a worker of --decode computes "
+     "itself; 0: workers of --prefill compute all prompts",
      flag::range(0, 100'000'000)},
     {"--enforce-disagg", flag::to<pd_of, &DisaggregationOptions::enforced>,
-     "Refuse a prompt that no worker of --prefill computes; without it, a worker of --decode computes it, "
-     "and octavo_route_prefills_total counts it"},
+     "Refuse a request if no worker of --prefill can compute its prompt. Without this flag a worker of "
+     "--decode computes the prompt, and octavo_route_prefills_total counts it"},
     {"--prefill-policy", flag::to<pd_of, &DisaggregationOptions::prefill_policy>,
-     "The policy among the workers of --prefill, if not --policy", OneOfList{policy_names}},
+     "Policy for the workers of --prefill (default: --policy)", OneOfList{policy_names}},
     {"--decode-policy", flag::to<pd_of, &DisaggregationOptions::decode_policy>,
-     "The policy among the workers of --decode, if not --policy", OneOfList{policy_names}},
+     "Policy for the workers of --decode (default: --policy)", OneOfList{policy_names}},
 };
 
 constexpr FlagRow<PodFlags> kPodFlags[] = {
     {"--service-discovery", flag::to<&PodFlags::discover>,
-     "Use ready pods as workers, in addition to --worker-urls"},
-    {"--selector", flag::to<&PodFlags::selector>, "Labels of those pods, each as key=value"},
+     "Use the ready pods of a Kubernetes cluster as workers, in addition to --worker-urls"},
+    {"--selector", flag::to<&PodFlags::selector>, "Labels of the pods that are workers, each as key=value"},
     {"--prefill-selector", flag::to<&PodFlags::prefill_selector>,
-     "With --pd-disaggregation: labels of those that prefill"},
+     "With --pd-disaggregation: labels of the pods that prefill"},
     {"--decode-selector", flag::to<&PodFlags::decode_selector>,
-     "With --pd-disaggregation: labels of those that decode"},
-    {"--service-discovery-port", flag::to<&PodFlags::port>, "Port of all these pods", flag::range(1, 65535)},
+     "With --pd-disaggregation: labels of the pods that decode"},
+    {"--service-discovery-port", flag::to<&PodFlags::port>, "Port of the pods of --service-discovery",
+     flag::range(1, 65535)},
     {"--service-discovery-namespace", flag::to<&PodFlags::space>,
-     "Their namespace (default: the router's own)"},
+     "Namespace of the pods of --service-discovery (default: the router's namespace)"},
 };
 
 constexpr RouteFlag kPeerFlags[] = {
     {"--router-sync", flag::to<&RouteCommand::options, &RouterOptions::peers, &PeerOptions::endpoint>,
-     "ZeroMQ address at which this router publishes its requests in flight to other routers, "
-     "like tcp://*:5600"},
+     "ZeroMQ address at which this router publishes its requests in flight to other routers, such as "
+     "tcp://*:5600"},
     {"--router-warm-from", flag::to<&RouteCommand::warm_from>,
-     "A running router, as http://host:port: its index of the workers' caches is copied at the start"},
+     "URL of a running router, as http://host:port; this router copies its index of the workers' caches at "
+     "the start"},
     {"--router-peers", flag::to<&RouteCommand::options, &RouterOptions::peers, &PeerOptions::peers>,
-     "Other routers of the same workers, each as host:port of its --router-sync. May contain names with "
-     "several addresses, and this router itself"},
+     "Addresses of --router-sync of other routers with the same workers, each as host:port. The list may "
+     "contain this router itself, and names with several addresses"},
 };
 
 void disable_retries(RouterOptions& o) { o.retry.attempts_max = 1; }
@@ -157,71 +160,75 @@ fleet::ProbeOptions& probes_of(RouterOptions& o) { return o.health.probes; }
 
 constexpr RouterFlag kFailureFlags[] = {
     {"--retry-max-retries", flag::to<retry_of, &RetryOptions::attempts_max>,
-     "Maximum attempts for one request, on different replicas if possible", flag::range(1, 100)},
+     "Maximum number of attempts for one request; each attempt uses a different replica if possible",
+     flag::range(1, 100)},
     {"--retry-initial-backoff-ms", flag::to<retry_of, &RetryOptions::initial_backoff_ms>,
-     "Wait before the second attempt", flag::range(0, 600'000)},
+     "Milliseconds before the second attempt", flag::range(0, 600'000)},
     {"--retry-max-backoff-ms", flag::to<retry_of, &RetryOptions::max_backoff_ms>,
-     "Longest wait between attempts", flag::range(0, 600'000)},
+     "Maximum milliseconds between two attempts", flag::range(0, 600'000)},
     {"--retry-backoff-multiplier", flag::to<retry_of, &RetryOptions::backoff_multiplier>,
-     "Factor from one wait to the next", flag::range(1.0, 100.0)},
-    {"--retry-jitter-factor", flag::to<retry_of, &RetryOptions::jitter>, "Random share of a wait",
+     "Factor by which each wait is longer than the wait before it", flag::range(1.0, 100.0)},
+    {"--retry-jitter-factor", flag::to<retry_of, &RetryOptions::jitter>, "Random fraction of each wait",
      flag::range(0.0, 1.0)},
     {"--retry-budget", flag::to<retry_of, &RetryOptions::budget>,
-     "Maximum share of retries after a refusal (429, 5xx) and of hedges; ten per second are free",
+     "Maximum number of retries after a refusal (429, 5xx) and of hedges, as a fraction of all requests; ten "
+     "per second are always allowed",
      flag::range(0.0, 100.0)},
-    {"--disable-retries", flag::calls<disable_retries>, "One attempt only"},
+    {"--disable-retries", flag::calls<disable_retries>, "Send each request only once"},
     {"--hedge-after-ms", flag::to<&RouterOptions::retry, &RetryOptions::hedge_after_ms>,
-     "Time without a first byte after which the request is also sent to a second replica; the first "
-     "reply counts; 0: never",
+     "Milliseconds without a first byte after which a second replica also gets the request; the client gets "
+     "the first reply. 0: never",
      flag::range(0, 600'000)},
     {"--slow-start-secs", flag::to<&RouterOptions::slow_start_secs>,
-     "Time over which a new replica's share of the requests grows to its full size; 0: at once",
+     "Seconds during which the number of requests for a new replica grows to its full share; 0: full share "
+     "at once",
      flag::range(0, 86'400)},
     {"--migration-limit", flag::to<&RouterOptions::retry, &RetryOptions::migration_limit>,
-     "Maximum number of times that a stream continues at another replica after its replica fails, from "
-     "the tokens already sent; only with octavo serve",
+     "Maximum number of times that a stream continues on another replica after its replica fails; needs "
+     "octavo serve as replicas",
      flag::range(0, 100)},
     {"--cb-failure-threshold", flag::to<breaker_of, &fleet::BreakerOptions::failure_threshold>,
-     "Failures in a row that open a replica's circuit breaker", flag::range(1, 1'000'000)},
+     "Number of failures in a row that open the circuit breaker of a replica", flag::range(1, 1'000'000)},
     {"--cb-success-threshold", flag::to<breaker_of, &fleet::BreakerOptions::success_threshold>,
-     "Successes that close it again", flag::range(1, 1'000'000)},
+     "Number of successes that close the circuit breaker again", flag::range(1, 1'000'000)},
     {"--cb-timeout-duration-secs", flag::seconds<1'000'000, breaker_of, &fleet::BreakerOptions::timeout_us>,
-     "Seconds until an open breaker tries a request", flag::range(1, 86'400)},
+     "Seconds until an open circuit breaker lets one request through", flag::range(1, 86'400)},
     {"--cb-window-duration-secs", flag::seconds<1'000'000, breaker_of, &fleet::BreakerOptions::window_us>,
-     "Seconds after which a failure no longer counts", flag::range(1, 86'400)},
+     "Seconds after which a failure no longer counts for the circuit breaker", flag::range(1, 86'400)},
     {"!--disable-circuit-breaker", flag::to<breaker_of, &fleet::BreakerOptions::enabled>,
-     "Keep sending requests to failing replicas"},
+     "Keep sending requests to replicas that fail"},
     {"--health-check-endpoint", flag::to<&RouterOptions::health, &HealthOptions::endpoint>,
-     "Path of health checks"},
+     "Path of health checks at the replicas"},
     {"--health-check-interval-secs",
-     flag::seconds<1'000, &RouterOptions::health, &HealthOptions::interval_ms>, "Time between health checks",
-     flag::range(1, 86'400)},
+     flag::seconds<1'000, &RouterOptions::health, &HealthOptions::interval_ms>,
+     "Seconds between two health checks of a replica", flag::range(1, 86'400)},
     {"--worker-startup-check-interval",
      flag::seconds<1'000, &RouterOptions::health, &HealthOptions::startup_interval_ms>,
-     "Time between health checks of a worker that does not answer them yet (default: half a second)",
+     "Seconds between two health checks of a worker that has not answered one yet (default: 0.5)",
      flag::range(1, 86'400),
      {.no_default = true}},
     {"--health-check-timeout-secs", flag::seconds<1'000, &RouterOptions::health, &HealthOptions::timeout_ms>,
-     "Time without a reply after which a check fails", flag::range(1, 3'600)},
+     "Seconds after which a health check without a reply fails", flag::range(1, 3'600)},
     {"--health-failure-threshold", flag::to<probes_of, &fleet::ProbeOptions::failure_threshold>,
-     "Failed checks in a row that make a replica unhealthy", flag::range(1, 1'000)},
+     "Number of failed health checks in a row that make a replica unhealthy", flag::range(1, 1'000)},
     {"--health-success-threshold", flag::to<probes_of, &fleet::ProbeOptions::success_threshold>,
-     "Successful checks in a row that make it healthy again", flag::range(1, 1'000)},
+     "Number of successful health checks in a row that make a replica healthy again", flag::range(1, 1'000)},
     {"--request-timeout-secs", flag::seconds<1'000, &RouterOptions::request_timeout_ms>,
-     "Longest time for a request with all its attempts", flag::range(1, 86'400)},
+     "Maximum seconds for all attempts of a request together", flag::range(1, 86'400)},
     {"--prefill-timeout-secs", flag::seconds<1'000, pd_of, &DisaggregationOptions::prefill_timeout_ms>,
-     "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode "
-     "computes it",
+     "With --pd-disaggregation: maximum seconds for a prompt on a worker of --prefill; after this time a "
+     "worker of --decode computes the prompt",
      flag::range(1, 86'400)},
 };
 
 constexpr RouteFlag kClientFlags[] = {
     {kTracesFlag, flag::to<&RouteCommand::traces_endpoint>,
-     "Send a span for each request, and one for each call to a worker, to this collector: OTLP over HTTP as "
-     "JSON, as http://HOST:4318/v1/traces"},
+     "URL of a collector that gets a span for each request and for each call to a worker (OTLP over HTTP, as "
+     "JSON): http://HOST:4318/v1/traces"},
     {"--api-key",
      flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
-     "Keys for clients; the router sends the first one to replicas for health and metrics",
+     "API keys for clients. The router sends the first key to replicas when it reads their health and "
+     "metrics",
      {},
      {.environment = "OCTAVO_API_KEY"}},
     {"--tenants", flag::to<&RouteCommand::tenants>,
@@ -234,35 +241,40 @@ constexpr RouteFlag kClientFlags[] = {
     {"--prices", flag::to<&RouteCommand::prices>,
      "File of prices per unit of cost, YAML or JSON: costs are also reported as money"},
     {"--batch-dir", flag::to<&RouteCommand::batches, &fleet::BatchOptions::folder>,
-     "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
-     "missing, for one router. Their requests are last in the queue (--queue-size), at most 16 run for each "
-     "worker. Without it a worker answers these routes"},
+     "Folder for the data of /v1/files, /v1/batches and /v1/messages/batches; batches continue after a "
+     "restart. The router creates the folder; only one router can use it. Batch requests are last in the "
+     "queue (--queue-size), and at most 16 per worker run. Without this flag a worker answers these routes"},
     {"--batch-dir-bytes", flag::to<&RouteCommand::batches, &fleet::BatchOptions::bytes_max>,
-     "Maximum bytes of all files and answers in --batch-dir",
+     "Maximum number of bytes of all files and answers in --batch-dir",
      flag::range(std::int64_t{1} << 20, std::int64_t{1} << 50)},
 };
 
 std::vector<std::string>& origins_of(RouterOptions& o) { return o.http.cors->origins; }
 
 constexpr RouterFlag kLimitFlags[] = {
-    {"!--no-page", flag::to<&RouterOptions::page>, "No web page at /"},
-    {"--cors-allowed-origins", flag::to<origins_of>, "Origins whose pages may send requests (default: all)"},
+    {"!--no-page", flag::to<&RouterOptions::page>, "Do not serve the web page at /"},
+    {"--cors-allowed-origins", flag::to<origins_of>,
+     "Origins of web pages that may call the router (default: all)"},
     log_level_flag<RouterOptions>(),
     {"--request-id-headers", flag::to<&RouterOptions::telemetry, &TelemetryOptions::request_id_headers>,
      "Headers whose value is a request's id, where it has no X-Request-Id"},
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
-     "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
+     "Maximum number of bytes of a request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--max-concurrent-requests", flag::to<&RouterOptions::max_concurrent_requests>,
-     "Maximum number of requests at a time; others wait (--queue-size) or get 429; -1: no limit",
+     "Maximum number of running requests; above it, a request waits (--queue-size) or gets status 429. -1: "
+     "no limit",
      flag::range(-1, 1'000'000)},
     {"--queue-size", flag::to<&RouterOptions::queue, &fleet::QueueOptions::size>,
-     "Maximum number of requests that wait while no replica has room, ordered by `priority` and round "
-     "robin over tenants; others get 429. The router learns a replica's limit from 429 and 503. 0: no queue",
+     "Maximum number of requests that wait while all replicas are at their limit; above it, a request gets "
+     "status 429. The router learns a replica's limit when the replica answers 429 or 503. Waiting requests "
+     "are ordered by `priority`, then round robin over tenants. 0: no queue",
      flag::range(0, 100'000)},
     {"--queue-timeout-secs", flag::to<&RouterOptions::queue, &fleet::QueueOptions::timeout_s>,
-     "Longest wait for room; then 408, or the replica's own refusal", flag::range(1, 86'400)},
+     "Maximum seconds in the queue. After this time the client gets the answer of the replica that refused "
+     "the request, or status 408 if none has refused it",
+     flag::range(1, 86'400)},
     {"--http-threads", flag::to<&RouterOptions::http, &http::ServerOptions::threads>,
-     "Number of threads; each serves a share of the clients", flag::range(1, 64)},
+     "Number of threads that serve clients", flag::range(1, 64)},
 };
 
 void add_route_flags(CLI::App& command, RouteCommand& c) {
@@ -298,7 +310,7 @@ Result<> read_discovery(RouteCommand& c) {
                             {"decode-selector", c.pods.decode_selector, fleet::Role::decode}};
   for (const Source& source : sources) {
     if (source.labels.empty()) continue;
-    if (!c.pods.discover) return invalid(source.flag, "needs service-discovery");
+    if (!c.pods.discover) return invalid(source.flag, "needs --service-discovery");
     if ((source.role == fleet::Role::both) == c.options.pd.enabled)
       return invalid(source.flag, "must {}be given with pd-disaggregation",
                      c.options.pd.enabled ? "not " : "");
@@ -312,10 +324,12 @@ Result<> read_discovery(RouteCommand& c) {
     c.options.workers.discovered.push_back({source.role, std::move(pods)});
   }
   if (c.pods.discover && c.options.workers.discovered.empty())
-    return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
+    return invalid("service-discovery", "needs --selector, or --prefill-selector and --decode-selector");
   for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
     if (c.options.pd.enabled && !value->empty())
-      return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
+      return invalid(flag,
+                     "cannot be combined with --pd-disaggregation, because DNS records have no roles: use "
+                     "--worker-etcd, --worker-file or URLs");
   TRY(auto listed, read_sources(c.sources));
   for (auto& source : listed) c.options.workers.discovered.push_back({{}, std::move(source)});
   for (fleet::DiscoveredWorkers& workers : c.options.workers.discovered)
@@ -351,7 +365,7 @@ Result<> route(RouteCommand& c) {
   const std::size_t named = o.workers.urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers = o.workers.discovered.empty()
                                   ? fmt::format("{} workers", named)
-                                  : fmt::format("{} workers and those that discovery finds", named);
+                                  : fmt::format("{} workers and the workers that discovery finds", named);
   TRY(const auto router, fleet::Router::start(std::move(o), c.batches));
   log_info("routing by {} to {} on {}", policy, workers, router->address());
 

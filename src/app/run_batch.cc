@@ -29,7 +29,8 @@ struct RunBatchCommand {
 
 Result<std::vector<batches::Line>> read_input(const std::string& path) {
   batches::LineReader file(path);
-  if (!file.is_open()) return field_failure("input-file", ErrorCode::not_found, "cannot read {}", path);
+  if (!file.is_open())
+    return field_failure("input-file", ErrorCode::not_found, "cannot read the file {}", path);
   std::vector<batches::Line> lines;
   std::set<std::string> ids;
   while (const auto text = file.next()) {
@@ -39,11 +40,12 @@ Result<std::vector<batches::Line>> read_input(const std::string& path) {
       return invalid("input-file", "line {}: {}{}{}", text->number, line.error().field,
                      line.error().field.empty() ? "" : " ", line.error().message);
     if (!ids.insert(custom_id).second)
-      return invalid("input-file", "line {}: custom_id \"{}\" is already used in an earlier line",
+      return invalid("input-file", "line {}: the custom_id \"{}\" is already used in an earlier line",
                      text->number, custom_id);
     lines.push_back(*std::move(line));
   }
-  if (!file.complete()) return field_failure("input-file", ErrorCode::io, "cannot read all of {}", path);
+  if (!file.complete())
+    return field_failure("input-file", ErrorCode::io, "cannot read the whole file {}", path);
   return lines;
 }
 
@@ -79,7 +81,7 @@ Result<> run_batch(RunBatchCommand& c) {
   if (c.serve.child.runs_engine) return run_engine(std::move(c.serve.runtime), c.serve.child.rank, false);
   TRY(const std::vector<batches::Line> lines, read_input(c.input));
   std::ofstream output(c.output);
-  if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
+  if (!output) return field_failure("output-file", ErrorCode::io, "cannot write the file {}", c.output);
   // A random key keeps other clients out.
   c.serve.runtime.serve.access.api_keys.push_back(batches::random_hex());
   const int concurrency = 2 * c.serve.runtime.engine.schedule.max_num_seqs;
@@ -88,7 +90,8 @@ Result<> run_batch(RunBatchCommand& c) {
   TRY(const Serving serving, start_serving(c.serve));
   const std::size_t failed = run_lines(lines, serving.runtime->service, concurrency, output);
   serving.server->stop(c.serve.shutdown_timeout_s * 1000);
-  if (!output.flush()) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
+  if (!output.flush())
+    return field_failure("output-file", ErrorCode::io, "cannot write the file {}", c.output);
   fmt::print(stderr, "{} requests, {} of them failed; answers in {}\n", lines.size(), failed, c.output);
   return {};
 }
@@ -102,9 +105,13 @@ void add_run_batch(CLI::App& program, Outcome& outcome) {
   add_serve_flags(*command, options->serve);
   options->serve.http.host = "127.0.0.1";
   options->serve.http.port = 0;
-  command->add_option("-i,--input-file", options->input, "JSON lines with custom_id, method, url and body")
+  command
+      ->add_option("-i,--input-file", options->input,
+                   "File of requests: JSON lines with custom_id, method, url and body")
       ->required();
-  command->add_option("-o,--output-file", options->output, "Answers as JSON lines, in the same order")
+  command
+      ->add_option("-o,--output-file", options->output,
+                   "File to which the answers are written as JSON lines, in the order of the requests")
       ->required();
   outcome.runs(*command, options, run_batch);
 }

@@ -39,8 +39,8 @@ void take_adapter_folder(RuntimeOptions& options) {
     return;
   if (!options.engine.lora.enabled || !options.serve.features.change_adapters)
     return log_warning(
-        "VLLM_LORA_RESOLVER_CACHE_DIR: adapters are loaded from there with --enable-lora and "
-        "--allow-runtime-lora-updating only");
+        "VLLM_LORA_RESOLVER_CACHE_DIR has no effect: loading adapters from this folder needs --enable-lora "
+        "and --allow-runtime-lora-updating");
   options.lora_folder = folder;
 }
 
@@ -86,14 +86,15 @@ Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
   const EngineOptions& engine = c.runtime.engine;
   if (!engine.device.executor.starts_with("simulated"))
     return invalid("--stand-ins",
-                   "needs --executor simulated: one process cannot have {} engines of executor {}",
+                   "needs --executor simulated: one process cannot run {} engines with executor {}",
                    c.stand_ins, engine.device.executor);
   if (engine.parallel.rank_layout().size() > 1 || engine.parallel.data_parallel_size > 1)
-    return invalid("--stand-ins", "works only if each server has one engine: remove the parallel sizes");
+    return invalid("--stand-ins", "needs servers with one engine each: remove the parallel sizes");
   if (engine.kv_transfer.enabled || !c.http.uds.empty())
     return invalid("--stand-ins", "cannot be combined with --kv-transfer-config or --uds");
   if (c.http.port == 0 || c.http.port + c.stand_ins - 1 > 65'535)
-    return invalid("--stand-ins", "{} ports from {} on are not all in [1, 65535]", c.stand_ins, c.http.port);
+    return invalid("--stand-ins", "the {} ports from {} on must all be at most 65535", c.stand_ins,
+                   c.http.port);
   std::vector<Serving> servings;
   for (int i = 0; i < c.stand_ins; ++i) {
     ServeCommand one = c;
@@ -129,7 +130,7 @@ Result<> serve(ServeCommand& c) {
                          engine.parallel.nodes.count);
   }
   if (c.data_parallel.elastic && (engine.parallel.mpi || engine.parallel.nodes.count > 1))
-    return invalid("enable_elastic_ep", "works only if all engines are on one host");
+    return invalid("enable_elastic_ep", "is not supported with engines on several hosts");
   c.runtime.engines.elastic = c.data_parallel.elastic;
   c.runtime.engines.most = c.data_parallel.engines_max;
   TRY_VOID(take_kv_environment(c, environment));
@@ -140,9 +141,8 @@ Result<> serve(ServeCommand& c) {
   if (engine.parallel.nodes.count > 1 && engine.parallel.nodes.rank > 0) return run_host_of_ranks(engine);
   if (has_engines_of_another) return run_host_of_engines(std::move(c.runtime));
   if (c.headless)
-    return invalid(
-        "--headless",
-        "needs a --node-rank other than 0, --data-parallel-start-rank or --data-parallel-size-local");
+    return invalid("--headless",
+                   "needs --node-rank above 0, --data-parallel-start-rank or --data-parallel-size-local");
   StopSignals signals;
   TRY(std::vector<Serving> servings, start_servers(c));
   signals.wait([&] {

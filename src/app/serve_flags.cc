@@ -83,32 +83,33 @@ http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 
 constexpr ServeFlag kToolFlags[] = {
     {"--enable-auto-tool-choice,!--no-enable-auto-tool-choice", flag::to<&ServeCommand::auto_tool_choice>,
-     "Find tool calls in answers, for tool_choice auto (default: on)"},
+     "Find tool calls in answers if tool_choice is auto (default: on)"},
 };
 
 constexpr ServeFlag kReplyFlags[] = {
     {"--enable-request-id-headers", flag::to<features_of, &ServeFeatures::request_id_headers>,
-     "Answer with X-Request-Id: the request's own, else a new one"},
+     "Return the header X-Request-Id with the id from the request, or a new id if the request has none"},
     {"--enable-prompt-tokens-details", flag::to<features_of, &ServeFeatures::prompt_tokens_details>,
-     "Report cached tokens in usage"},
+     "Report the number of cached prompt tokens in usage"},
     {"--enable-per-request-metrics", flag::to<features_of, &ServeFeatures::request_metrics>,
-     "Add an answer's times to its reply (metrics) and to the header Server-Timing"},
+     "Report the times of each answer in its field metrics and in the header Server-Timing"},
     {"--sse-keep-alive-interval", flag::seconds<1'000'000, serving_of, &ServeOptions::keep_alive_us>,
-     "Seconds of silence after which a stream sends a comment, of /v1/messages a ping, of /v1/responses its "
-     "state, so that proxies keep its connection; 0: never",
+     "Seconds of silence after which a stream sends an event without content, so that proxies do not close "
+     "the connection: a ping in /v1/messages, the response's state in /v1/responses, a comment elsewhere; 0: "
+     "never",
      flag::range(0, 86'400)},
     {"--enable-force-include-usage", flag::to<rules_of, &openai::RequestRules::force_include_usage>,
-     "Send usage in every stream"},
+     "Report usage at the end of every stream"},
     {"--stream-interval", flag::to<rules_of, &openai::RequestRules::stream_interval>,
-     "Minimum number of tokens in a chunk of a stream, except the first and the last chunk",
+     "Minimum number of tokens in a chunk of a stream; the first and the last chunk may have fewer",
      flag::range(1, 1'000'000)},
     {"--return-tokens-as-token-ids", flag::to<rules_of, &openai::RequestRules::return_tokens_as_token_ids>,
-     "Name the tokens of log-probabilities as \"token_id:7\""},
+     "Write the tokens of log-probabilities as ids, such as \"token_id:7\""},
     {"--enable-tokenizer-info-endpoint", flag::to<features_of, &ServeFeatures::tokenizer_info>,
      "Serve /tokenizer_info"},
     {"--fingerprint-mode", flag::to<&ServeCommand::fingerprint, &Fingerprint::mode>,
-     "system_fingerprint: full or hash (version and configuration), custom "
-     "(--fingerprint-value), none",
+     "Content of system_fingerprint: full or hash (version and configuration), custom (--fingerprint-value), "
+     "or none",
      OneOf{"full|hash|custom|none"}},
     {"--fingerprint-value", flag::to<&ServeCommand::fingerprint, &Fingerprint::value>,
      "Value of system_fingerprint with --fingerprint-mode custom"},
@@ -129,18 +130,19 @@ constexpr ServeFlag kListenFlags[] = {
     {"--uds", flag::to<&ServeCommand::http, &http::ServerOptions::uds>,
      "Path of a Unix socket to listen on, instead of host and port"},
     {"--reuse-port", flag::to<&ServeCommand::http, &http::ServerOptions::reuse_port>,
-     "Share the port with other servers (SO_REUSEPORT), and listen only when the model is loaded: for "
-     "restarts without a gap"},
+     "Share the port with other servers (SO_REUSEPORT) and start to listen when the model is loaded, so that "
+     "a new server can replace an old one without a gap"},
     {"--ssl-certfile", flag::to<tls_of, &http::TlsOptions::certfile>,
-     "PEM file of the certificate chain; serves https instead of http"},
+     "PEM file of the certificate chain; with it, the server uses https instead of http"},
     {"--ssl-keyfile", flag::to<tls_of, &http::TlsOptions::keyfile>,
      "PEM file of the certificate's private key (default: the certificate's file)"},
     {"--ssl-ca-certs", flag::to<tls_of, &http::TlsOptions::ca_certs>,
-     "PEM file of the authorities for clients' certificates"},
+     "PEM file of the authorities that sign client certificates"},
     {"--ssl-cert-reqs", flag::to<tls_of, &http::TlsOptions::cert_reqs>,
-     "Client certificates: 0 not requested, 1 checked if sent, 2 required", flag::range(0, 2)},
+     "Whether clients must send a certificate: 0 (not requested), 1 (checked if sent), 2 (required)",
+     flag::range(0, 2)},
     {"--ssl-ciphers", flag::to<tls_of, &http::TlsOptions::ciphers>,
-     "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)"},
+     "List of ciphers for TLS 1.2, in OpenSSL's format (default: OpenSSL's list)"},
     {"--enable-ssl-refresh", flag::to<tls_of, &http::TlsOptions::refresh>,
      "Reload the certificate files when they change"},
 };
@@ -148,46 +150,46 @@ constexpr ServeFlag kListenFlags[] = {
 constexpr ServeFlag kAccessFlags[] = {
     {"--api-key",
      flag::to<access_of, &AccessOptions::api_keys>,
-     "Key that clients must send; can be given several times. VLLM_API_KEY in the environment "
-     "also sets it",
+     "API key that clients must send; the flag can be given several times. The environment variable "
+     "VLLM_API_KEY also sets a key",
      {},
      {.environment = "OCTAVO_API_KEY"}},
     {"--client-header", flag::to<access_of, &AccessOptions::client_header>,
-     "Request header that identifies the tenant (default: API key, else address). Trusted as sent: set it "
-     "at the gateway"},
+     "Request header whose value identifies the client (default: its API key, or its address without a key). "
+     "The server trusts the header, so the gateway must overwrite it"},
     {"--isolate-prefix-cache", flag::to<access_of, &AccessOptions::isolate_prefix_cache>,
-     "Tenants (by key, address or --client-header) share no cached prefixes"},
+     "Do not share cached prefixes between clients; an API key, an address or the value of --client-header "
+     "identifies a client"},
     {"--allowed-origins", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::origins>,
-     R"(JSON list: web pages that may use the server, as ["*"])"},
+     R"(Origins of web pages that may call the server, as a JSON list: ["*"])"},
     {"--allowed-methods", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::methods>,
-     "JSON list: methods that web pages may use (default: all)"},
+     "Methods that web pages may use, as a JSON list (default: all)"},
     {"--allowed-headers", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::headers>,
-     "JSON list: header fields that web pages may send (default: all)"},
+     "Header fields that web pages may send, as a JSON list (default: all)"},
     {"--allow-credentials", flag::to<&ServeCommand::cors, &http::CorsOptions::allow_credentials>,
      "Allow web pages to send cookies"},
-    {"!--no-page", flag::to<features_of, &ServeFeatures::page>, "No web page at /"},
+    {"!--no-page", flag::to<features_of, &ServeFeatures::page>, "Do not serve the web page at /"},
     {"--root-path", flag::to<serving_of, &ServeOptions::root_path>,
-     "Path prefix that a proxy adds; paths work with it and without"},
+     "Path prefix that a proxy adds; the server accepts paths with and without this prefix"},
 };
 
 constexpr ServeFlag kProcessFlags[] = {
     {"--engine-process,!--no-engine-process", flag::to<&ServeCommand::engine_process>,
-     "Run the engine in a child process, which is restarted when it dies (default: on)"},
+     "Run the engine in a child process, and restart this process after a crash (default: on)"},
     {"--numa-bind,!--no-numa-bind", flag::to<&ServeCommand::numa, &NumaOptions::bind>,
-     "Give each engine process separate NUMA nodes, if the host has several "
-     "(default: on)"},
+     "Bind each engine process to its own NUMA nodes, if the host has several nodes (default: on)"},
     {"--numa-bind-nodes", flag::to<&ServeCommand::numa, &NumaOptions::nodes>,
-     "NUMA node of each process, ordered by engine, then by rank"},
+     "NUMA node of each process: first all ranks of engine 0, then those of engine 1, .."},
     {"--numa-bind-cpus", flag::to<&ServeCommand::numa, &NumaOptions::processors>,
-     "Processors of each process, each a list such as 0-15,32, instead of --numa-bind-nodes; "
-     "VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the same"},
+     "Processors of each process, one list such as 0-15,32 per process; replaces --numa-bind-nodes. "
+     "VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" has the same effect"},
     {"--stand-ins", flag::to<&ServeCommand::stand_ins>,
-     "Number of simulated servers in this process, on consecutive ports from --port on; needs --executor "
-     "simulated",
+     "Number of simulated servers in this process. They listen on consecutive ports, the first on --port; "
+     "needs --executor simulated",
      flag::range(1, 4096)},
     {"--headless", flag::to<&ServeCommand::headless>,
-     "Run engines without a server, for a server on another host: hosts with --node-rank above 0, or with "
-     "--data-parallel-start-rank"},
+     "Run engines for a server on another host, without a server here; for hosts with --node-rank above 0 or "
+     "with --data-parallel-start-rank"},
 };
 
 constexpr ServeFlag kChildFlags[] = {
@@ -199,27 +201,28 @@ constexpr ServeFlag kChildFlags[] = {
 
 constexpr ServeFlag kLogFlags[] = {
     {"--h11-max-incomplete-event-size", flag::to<&ServeCommand::http, &http::ServerOptions::header_bytes_max>,
-     "Maximum bytes of a request's header", flag::range(1 << 10, 16 << 20)},
+     "Maximum number of bytes in the header of a request", flag::range(1 << 10, 16 << 20)},
     {"--h11-max-header-count", flag::to<&ServeCommand::http, &http::ServerOptions::headers_max>,
-     "Maximum number of fields in a request's header", flag::range(8, 10'000)},
+     "Maximum number of fields in the header of a request", flag::range(8, 10'000)},
     {"!--disable-log-stats", flag::to<&ServeCommand::log_stats, &LogStats::enabled>,
-     "Do not log throughput, queue and cache"},
+     "Do not log throughput, queue length and cache usage"},
     {"--log-stats-interval",
      flag::to<&ServeCommand::log_stats, &LogStats::interval_s>,
-     "Seconds between them",
+     "Seconds between two log lines with throughput, queue length and cache usage",
      flag::range(0.1, 86'400.0),
      {.environment = "VLLM_LOG_STATS_INTERVAL"}},
     {"--enable-log-requests", flag::to<observe_of, &ObserveOptions::log_requests>,
-     "Log a line per request; with --log-level debug also its prompt"},
+     "Log one line per request; --log-level debug adds the prompt"},
     {"--max-log-len", flag::to<observe_of, &ObserveOptions::max_log_len>,
-     "Maximum bytes of a prompt in the log (default: all)", flag::range(0, 1 << 30)},
+     "Maximum number of bytes of a prompt in the log (default: no limit)", flag::range(0, 1 << 30)},
     {"--log-format", flag::parsed<take_log_format>,
-     "Log lines as text, or as json: {\"time\", \"level\", \"message\"}", OneOf{"text|json"}},
+     "Format of log lines: text, or one JSON object {\"time\", \"level\", \"message\"} per line",
+     OneOf{"text|json"}},
     log_level_flag<ServeCommand>("VLLM_LOGGING_LEVEL"),
     {"--server-dev-mode",
      flag::to<features_of, &ServeFeatures::dev_mode>,
-     "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
-     "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk",
+     "Serve the development routes: /server_info, /reset_prefix_cache, /sleep, /wake_up, /is_sleeping, "
+     "/pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk",
      {},
      {.environment = "VLLM_SERVER_DEV_MODE"}},
 };
@@ -233,32 +236,32 @@ constexpr ServeFlag kAccountFlags[] = {
 
 constexpr ServeFlag kRecordFlags[] = {
     {"--record", flag::to<record_of, &RecordOptions::dir>,
-     "Folder for records of finished requests, which `octavo replay` computes again; created if missing. "
-     "They "
-     "contain prompts and answers as token ids"},
+     "Folder in which the server records finished requests, so that `octavo replay` can compute them again. "
+     "The server creates the folder. Records contain prompts and answers as token ids"},
     {"--record-bytes", flag::to<record_of, &RecordOptions::bytes_max>,
-     "Maximum bytes of all files in --record; the oldest are deleted",
+     "Maximum number of bytes of all files in --record; above it, the server deletes the oldest file",
      flag::range(RecordOptions::kBytesMin, std::int64_t{1} << 50)},
     {"--record-media", flag::to<record_of, &RecordOptions::media>,
      "Record images, videos, sounds and embeddings of prompts, so that `octavo replay` can compute these "
      "requests: a record has the decoded pixels or numbers"},
     {"--record-hashes-only", flag::to<record_of, &RecordOptions::hashes_only>,
-     "Record hashes instead of token ids, parameters and grammars; such records cannot be replayed"},
+     "Record hashes instead of token ids, parameters and grammars; `octavo replay` cannot compute these "
+     "records again"},
 };
 
 constexpr ServeFlag kOtherFlags[] = {
     {"--batch-dir", flag::parsed<take_batch_dir>,
-     "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
-     "missing, for one server. Sets --scheduling-policy priority unless it is lpm: batches yield to other "
-     "requests"},
+     "Folder for the data of /v1/files, /v1/batches and /v1/messages/batches; batches continue after a "
+     "restart. The server creates the folder; only one server can use it. The flag sets --scheduling-policy "
+     "priority instead of fcfs, so that other requests run before batches"},
     {"--batch-dir-bytes", flag::to<&ServeCommand::batch_dir_bytes>,
-     "Maximum bytes of all files and answers in --batch-dir",
+     "Maximum number of bytes of all files and answers in --batch-dir",
      flag::range(std::int64_t{1} << 20, std::int64_t{1} << 50)},
     {"--enable-sleep-mode", flag::to<features_of, &ServeFeatures::sleep_mode>,
      "Let POST /sleep free the KV cache (level 1) or also the weights (level 2); needs --server-dev-mode"},
     {"--shutdown-timeout", flag::to<&ServeCommand::shutdown_timeout_s>,
-     "Seconds for running requests to finish after SIGTERM", flag::range(0, 3600)},
-    {"--config", flag::nowhere, "YAML file of flags; those on the command line win"},
+     "Seconds that running requests have to finish after SIGTERM", flag::range(0, 3600)},
+    {"--config", flag::nowhere, "YAML file with flags; a flag on the command line overrides the file"},
     {"--list-flags", flag::to<&ServeCommand::lists, &Lists::flags>,
      "Print how each flag of `vllm serve` is handled (docs/reference/flags.md), and exit"},
     {"--list-routes", flag::to<&ServeCommand::lists, &Lists::routes>,

@@ -34,7 +34,7 @@ std::vector<std::string> connector_names() {
 }
 
 std::string connectors_text() {
-  std::string text = "Protocol that connects the two engines";
+  std::string text = "Protocol for the transfer of KV blocks between the two engines";
   for (const fleet::Connector& connector : fleet::connectors())
     text += fmt::format("; {}: {}", connector.name, connector.summary);
   return text;
@@ -45,29 +45,33 @@ SidecarOptions& sidecar_of(SidecarCommand& c) { return c.options; }
 
 constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
     {"--model-server-host", flag::to<&SidecarCommand::decoder_host>, "Host of the decode engine"},
-    {"--model-server-port", flag::to<&SidecarCommand::decoder_port>, "Its port", flag::range(1, 65'535)},
+    {"--model-server-port", flag::to<&SidecarCommand::decoder_port>, "Port of the decode engine",
+     flag::range(1, 65'535)},
     {"--kv-connector", flag::to<sidecar_of, &SidecarOptions::connector>, connectors_text,
      OneOfList{connector_names}},
     {"--prefill-max-retries", flag::to<sidecar_of, &SidecarOptions::prefill_retries_max>,
-     "Further attempts at a prefill that ends with 408, 429, 500, 502, 503, 504 or a lost connection",
+     "Maximum number of retries after a prefill request that ends with 408, 429, 500, 502, 503, 504 or a "
+     "lost connection",
      flag::range(0, 100)},
-    {"--prefill-retry-backoff", flag::to<&SidecarCommand::retry_backoff>, "Wait before each further attempt"},
+    {"--prefill-retry-backoff", flag::to<&SidecarCommand::retry_backoff>, "Time before each retry"},
     {"--enable-prefiller-sampling", flag::to<sidecar_of, &SidecarOptions::sample_prefillers>,
-     "Select a random host of x-prefiller-host-port instead of the first"},
+     "Select a random host of the header x-prefiller-host-port instead of the first host"},
     {"--enable-ssrf-protection", flag::to<sidecar_of, &SidecarOptions::only_allowed>,
-     "Allow only --allowed-prefillers in requests; others get 403"},
-    {"--allowed-prefillers", flag::to<sidecar_of, &SidecarOptions::allowed_prefillers>, "Each as host:port"},
+     "Accept only hosts of --allowed-prefillers in requests; a request with another host gets status 403"},
+    {"--allowed-prefillers", flag::to<sidecar_of, &SidecarOptions::allowed_prefillers>,
+     "Prefill hosts that requests may name, each as host:port"},
     {"--bootstrap-port", flag::to<sidecar_of, &SidecarOptions::bootstrap_port>,
-     "sglang, mooncake: bootstrap port of the prefill engines", flag::range(1, 65'535)},
+     "For sglang and mooncake: bootstrap port of the prefill engines", flag::range(1, 65'535)},
     {"--p2p-connector-port", flag::to<sidecar_of, &SidecarOptions::p2p_port>,
-     "offloading: port at which prefill engines serve blocks", flag::range(1, 65'535)},
+     "For offloading: port at which prefill engines serve KV blocks", flag::range(1, 65'535)},
     {"--request-timeout-secs", flag::seconds<1'000, sidecar_of, &SidecarOptions::request_timeout_ms>,
-     "Maximum seconds for the prefill request, and for the decode request", flag::range(1, 86'400)},
+     "Maximum seconds for each prefill request and for each decode request", flag::range(1, 86'400)},
     {"--prefill-timeout-secs", flag::seconds<1'000, sidecar_of, &SidecarOptions::prefill_timeout_ms>,
-     "Maximum seconds for a prefill; then the decode engine computes the prompt", flag::range(1, 86'400)},
+     "Maximum seconds for a prefill request; after this time the decode engine computes the prompt",
+     flag::range(1, 86'400)},
     {kTracesFlag, flag::to<&SidecarCommand::traces_endpoint>,
-     "Send a span for each request, and one for each call to an engine, to this collector: OTLP over HTTP as "
-     "JSON, as http://HOST:4318/v1/traces"},
+     "URL of a collector that gets a span for each request and for each call to an engine (OTLP over HTTP, "
+     "as JSON): http://HOST:4318/v1/traces"},
 };
 
 Result<> run(SidecarCommand& c) {

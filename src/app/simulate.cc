@@ -95,50 +95,51 @@ using SimulateFlag = FlagRow<SimulateCommand>;
 using fleet::SimulationOptions;
 constexpr int kSimulatedMost = static_cast<int>(fleet::kEndpointsMax);
 
-std::string all_policies_text() { return policies_text() + "; each that is named is simulated"; }
+std::string all_policies_text() { return policies_text() + "; with several policies, each is simulated"; }
 
 constexpr SimulateFlag kFleetFlags[] = {
-    {"--replicas", flag::to<&SimulateCommand::options, &SimulationOptions::replicas>,
-     "Replicas behind the router", flag::range(1, kSimulatedMost)},
+    {"--replicas", flag::to<&SimulateCommand::options, &SimulationOptions::replicas>, "Number of replicas",
+     flag::range(1, kSimulatedMost)},
     {"--slowdown",
      flag::to<&SimulateCommand::options, &SimulationOptions::slowdowns>,
-     "Factors of the step times of the first replicas: 8 makes one replica 8 times slower",
+     "Factors for the step times of the first replicas; 8 makes the first replica 8 times slower",
      flag::range(0.01, 1000.0),
      {.delimiter = ','}},
     {"--policy", flag::to<&SimulateCommand::policies>, all_policies_text, OneOfList{policy_names}},
     {"--picker-config", flag::to<&SimulateCommand::picker_configs>,
-     "Configurations of `octavo pick` (YAML): each is simulated, too, under its file's name"},
+     "Configuration files of `octavo pick` (YAML) to simulate as well; each appears in the result under its "
+     "file name"},
     {"--kv-events", flag::to<&SimulateCommand::options, &SimulationOptions::kv_events>,
-     "Let replicas publish KV cache events, for kv_aware"},
+     "Let replicas publish KV cache events, which kv_aware uses"},
 };
 
 constexpr SimulateFlag kPrefillFlag[] = {
     {"--prefill-replicas",
      flag::to<&SimulateCommand::options, &SimulationOptions::prefill, &fleet::PrefillPool::replicas>,
-     "Number of additional replicas that only compute prompts, whose KV blocks the others fetch; 0: none",
+     "Number of additional replicas that only compute prompts; the other replicas fetch their KV blocks. 0: "
+     "none",
      flag::range(0, kSimulatedMost)},
 };
 
 constexpr SimulateFlag kResultFlags[] = {
     {"--goodput", flag::to<&SimulateCommand::goodput>,
-     "Limits of a good request in milliseconds: ttft:500 tpot:50 e2el:9000"},
+     "Maximum times of a good request in milliseconds: ttft:500 tpot:50 e2el:9000"},
     {"--metric-percentiles",
      flag::to<&SimulateCommand::percentiles>,
-     "Percentiles of all times",
+     "Percentiles of all times to report",
      flag::range(0.0, 100.0),
      {.delimiter = ','}},
     {"--output-json", flag::to<&SimulateCommand::output_json>,
-     "File for the results: a list with an object for each policy"},
-    {"--plot", flag::to<&SimulateCommand::plot>, "File for a picture of the results, SVG"},
+     "File for the results as JSON, a list with one object per policy"},
+    {"--plot", flag::to<&SimulateCommand::plot>, "File for a chart of the results (SVG)"},
 };
 
 }  // namespace
 
 void add_simulate(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand(
-      "simulate",
-      "Simulate a fleet under recorded traffic in virtual time, with the real router and "
-      "schedulers, without a GPU");
+  CLI::App* command = program.add_subcommand("simulate",
+                                             "Simulate a fleet with recorded traffic, in virtual time and "
+                                             "without a GPU; uses the code of the real router and scheduler");
   auto options = std::make_shared<SimulateCommand>();
   add_traffic_flags(*command, *options);
   add_flags(*command, *options, "Fleet", kFleetFlags);

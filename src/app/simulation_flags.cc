@@ -27,8 +27,10 @@ Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device,
   TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
   const std::int64_t blocks = tokens / c.options.scheduler.block_size;
   if (blocks < 1 || blocks > 1 << 28)
-    return invalid("num-gpu-blocks-override", "must be given: the device's memory would hold {} blocks",
-                   blocks);
+    return invalid(
+        "num-gpu-blocks-override",
+        "must be given, because the device's memory would hold {} blocks: set --num-gpu-blocks-override",
+        blocks);
   return static_cast<int>(blocks);
 }
 
@@ -65,7 +67,7 @@ Result<> describe_replica(SimulationFlags& c) {
 
 Result<fleet::Trace> read_traffic(SimulationFlags& c) {
   if (c.trace.empty() == c.traffic.empty())
-    return invalid("trace", "give --trace (a file of recorded requests) or --traffic");
+    return invalid("trace", "give either --trace (a file of recorded requests) or --traffic, not both");
   c.changes.seed = c.options.seed;
   fleet::Trace trace;
   if (c.traffic.empty()) {
@@ -93,9 +95,9 @@ std::string names_of(const Known& known) {
 }
 
 std::string models_text() {
-  return "Figures of the model: " + names_of(known_models()) + ", or a folder with config.json";
+  return "Model to simulate: " + names_of(known_models()) + ", or a folder with config.json";
 }
-std::string devices_text() { return "Figures of one device: " + names_of(known_devices()); }
+std::string devices_text() { return "Device to simulate: " + names_of(known_devices()); }
 
 using SimulationFlag = FlagRow<SimulationFlags>;
 SchedulerOptions& scheduler_of(SimulationFlags& c) { return c.options.scheduler; }
@@ -105,37 +107,37 @@ constexpr SimulationFlag kTrafficFlags[] = {
      "Recorded requests: a file in Mooncake's format, a JSON object a line, or a folder of `octavo serve "
      "--record`"},
     {"--traffic", flag::to<&SimulationFlags::traffic>,
-     "Generate sessions instead of a trace: a JSON file with their rate, lengths and turns"},
+     "JSON file with rate, lengths and number of turns of sessions to generate, instead of a trace"},
     {"--trace-block-size", flag::to<&SimulationFlags::trace_block_size>,
-     "Tokens per entry of the trace's hash_ids; prompts share whole blocks of them", flag::range(16, 65536)},
+     "Number of tokens per entry of hash_ids in the trace", flag::range(16, 65536)},
     {"--num-prompts", flag::to<&SimulationFlags::changes, &TraceChanges::requests_max>,
-     "Number of requests to take from the beginning of the trace; 0: all", flag::range(0, 1 << 30)},
+     "Number of requests to read from the trace, from its beginning; 0: all", flag::range(0, 1 << 30)},
     {"--speedup-ratio", flag::to<&SimulationFlags::changes, &TraceChanges::speedup>,
-     "Factor of the request rate", flag::range(0.001, 1000.0)},
+     "Factor by which the request rate is multiplied", flag::range(0.001, 1000.0)},
     {"--copies", flag::to<&SimulationFlags::changes, &TraceChanges::copies>,
-     "Number of copies of the traffic; each has different prompts and starts up to a minute later",
+     "Number of copies of the traffic. Each copy has different prompts and begins up to a minute later",
      flag::range(1, 100'000)},
     {"--seed", flag::to<&SimulationFlags::options, &fleet::SimulationOptions::seed>,
-     "Seed of all random draws; runs with the same seed are identical"},
+     "Seed of the random numbers; two runs with the same seed are identical"},
 };
 
 constexpr FlagRow<PrefillPool> kPrefillPolicyFlag[] = {
-    {"--prefill-policy", flag::to<&PrefillPool::policy>, "The policy among replicas that compute prompts",
+    {"--prefill-policy", flag::to<&PrefillPool::policy>, "Policy for the replicas that compute prompts",
      OneOfList{policy_names}},
 };
 
 constexpr SimulationFlag kPrefillSizeFlag[] = {
     {"--prefill-tensor-parallel-size", flag::to<&SimulationFlags::prefill_tensor_parallel_size>,
-     "Devices of a prefill replica; 0: as for the others", flag::range(0, 1024)},
+     "Number of devices of a prefill replica; 0: the number for the other replicas", flag::range(0, 1024)},
 };
 
 constexpr FlagRow<PrefillPool> kLinkFlags[] = {
     {"--local-prefill-tokens", flag::to<&PrefillPool::local_tokens_max>,
-     "Maximum number of missing prompt tokens that the decode replica computes itself",
+     "Maximum number of uncached prompt tokens that a decode replica computes itself",
      flag::range(0, 1 << 28)},
     {"--kv-link-bandwidth", flag::to<&PrefillPool::link_bytes_per_second>,
-     "Bandwidth of KV transfers, bytes per second", flag::range(1.0, 1e15)},
-    {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>, "Latency of a KV transfer, microseconds",
+     "Bandwidth of KV transfers in bytes per second", flag::range(1.0, 1e15)},
+    {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>, "Latency of a KV transfer in microseconds",
      flag::range(std::int64_t{0}, std::int64_t{1} << 40)},
 };
 
@@ -143,28 +145,28 @@ constexpr SimulationFlag kReplicaFlags[] = {
     {"--model", flag::to<&SimulationFlags::model>, models_text},
     {"--device", flag::to<&SimulationFlags::device>, devices_text},
     {"--timing", flag::to<&SimulationFlags::timing>,
-     "JSON file with the coefficients of a step, instead of the roofline"},
-    {"-t,--tensor-parallel-size", flag::to<&SimulationFlags::tensor_parallel_size>, "Devices of a replica",
-     flag::range(1, 1024)},
+     "JSON file with coefficients for the time of a step, instead of the roofline"},
+    {"-t,--tensor-parallel-size", flag::to<&SimulationFlags::tensor_parallel_size>,
+     "Number of devices of a replica", flag::range(1, 1024)},
     {"--gpu-memory-utilization", flag::to<&SimulationFlags::memory_share>,
-     "Share of the memory for weights and KV cache", flag::range(0.05, 1.0)},
+     "Fraction of the device's memory for weights and KV cache", flag::range(0.05, 1.0)},
     {"--num-gpu-blocks-override", flag::to<scheduler_of, &SchedulerOptions::num_blocks>,
-     "Number of KV blocks; 0: as many as fit", flag::count(0, 1 << 28)},
-    {"--block-size", flag::to<scheduler_of, &SchedulerOptions::block_size>, "Tokens in a KV block",
+     "Number of KV blocks; 0: the number that fits into the memory", flag::count(0, 1 << 28)},
+    {"--block-size", flag::to<scheduler_of, &SchedulerOptions::block_size>, "Number of tokens in a KV block",
      flag::count(1, 1024)},
     {"--enable-prefix-caching", flag::to<scheduler_of, &SchedulerOptions::enable_prefix_caching>,
-     "Reuse the KV of common prefixes (default: on)"},
+     "Reuse the KV blocks of a prompt for later prompts that begin with the same tokens (default: on)"},
     {"--max-model-len", flag::to<scheduler_of, &SchedulerOptions::max_model_len>,
-     "Tokens of prompt and answer together", flag::count(2, 1 << 28)},
+     "Maximum number of tokens of a prompt and its answer together", flag::count(2, 1 << 28)},
     {"--max-num-batched-tokens", flag::to<scheduler_of, &SchedulerOptions::max_num_batched_tokens>,
-     "Token budget of one step", flag::count(1, 1 << 20)},
-    {"--max-num-seqs", flag::to<scheduler_of, &SchedulerOptions::max_num_seqs>, "Sequences in one step",
-     flag::count(1, 1 << 16)},
+     "Maximum number of tokens in one step", flag::count(1, 1 << 20)},
+    {"--max-num-seqs", flag::to<scheduler_of, &SchedulerOptions::max_num_seqs>,
+     "Maximum number of sequences in one step", flag::count(1, 1 << 16)},
     {"--long-prefill-token-threshold",
      flag::to<scheduler_of, &SchedulerOptions::long_prefill_token_threshold>,
-     "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
+     "Maximum number of tokens of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
     {"--max-num-queued-reqs", flag::to<&SimulationFlags::max_queued>,
-     "Maximum number of waiting requests; more are refused", flag::count(0, 1 << 23)},
+     "Maximum number of waiting requests; above it, requests are refused", flag::count(0, 1 << 23)},
 };
 
 }  // namespace

@@ -13,30 +13,32 @@ namespace {
 
 constexpr FlagRow<SourceFlags> kSourceFlags[] = {
     {"--worker-etcd", flag::to<&SourceFlags::etcd>,
-     "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
-     "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\", \"models\": [..], \"kv_events\": "
+     "URL of an etcd, such as http://127.0.0.1:2379. Each key below --worker-etcd-prefix is a worker; its "
+     "value is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\", \"models\": [..], \"kv_events\": "
      "\"tcp://host:5557\"}"},
-    {"--worker-etcd-prefix", flag::to<&SourceFlags::etcd_prefix>, "Prefix of those keys"},
+    {"--worker-etcd-prefix", flag::to<&SourceFlags::etcd_prefix>, "Prefix of the keys in --worker-etcd"},
     {"--worker-file", flag::to<&SourceFlags::file>,
-     "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes"},
+     "YAML or JSON file of workers, in the format of llm-d's file-discovery; the program reads it again when "
+     "it changes"},
     {"--worker-dns", flag::to<&SourceFlags::dns>,
-     "host:port: all addresses of that name are workers, as of a headless service"},
+     "Name and port, as host:port; all addresses of the name are workers (for example of a headless "
+     "service)"},
     {"--worker-srv", flag::to<&SourceFlags::srv>,
-     "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
-     "ports, priorities and weights"},
+     "Name of SRV records, such as _http._tcp.replicas.internal; the targets of the records are workers, "
+     "with their ports, priorities and weights"},
     {"--worker-srv-server", flag::to<&SourceFlags::srv_server>,
-     "Name server for --worker-srv, like 127.0.0.1:8600 (Consul's); default: the system's"},
+     "Name server for --worker-srv, such as Consul's 127.0.0.1:8600 (default: the system's name server)"},
     {"--worker-dns-interval-secs", flag::to<&SourceFlags::dns_interval_s>,
-     "Interval between look-ups of --worker-dns and --worker-srv", flag::range(1, 3600)},
+     "Seconds between two queries for --worker-dns and --worker-srv", flag::range(1, 3600)},
 };
 
 constexpr FlagRow<SourceFlags> kEventFlags[] = {
     {"--worker-kv-events-port", flag::to<&SourceFlags::event_ports, &fleet::EventPorts::live>,
-     "Port at which workers publish their KV cache events, where their list names no address; further "
-     "ranks of a host have the next ports; 0: none",
+     "Port at which workers publish KV cache events, for workers whose entry has no address of events. The "
+     "next ports are for the other ranks of the worker. 0: no events",
      flag::range(0, 65535)},
     {"--worker-kv-replay-port", flag::to<&SourceFlags::event_ports, &fleet::EventPorts::replay>,
-     "Port of their replay sockets; 0: none", flag::range(0, 65535)},
+     "Port at which workers answer requests for past KV cache events; 0: no replays", flag::range(0, 65535)},
 };
 
 }  // namespace

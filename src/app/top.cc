@@ -64,19 +64,19 @@ Result<> top(const TopCommand& c) {
 
 void add_top(CLI::App& program, Outcome& outcome) {
   CLI::App* command =
-      program.add_subcommand("top", "Watch the load of a server, or of the replicas behind a router");
+      program.add_subcommand("top", "Show the load of a server, or of the replicas of a router");
   auto options = std::make_shared<TopCommand>();
   command
       ->add_option("--url", options->urls,
-                   "Servers and routers to watch, HOST:PORT or http(s)://HOST:PORT; the replicas of a router "
-                   "are shown "
-                   "one by one")
+                   "Servers and routers to watch, as HOST:PORT or http(s)://HOST:PORT; for a router, all its "
+                   "replicas are shown")
       ->capture_default_str();
-  command->add_option("--api-key", options->api_key, "API key to send to them")->envname("OCTAVO_API_KEY");
+  command->add_option("--api-key", options->api_key, "API key to send to the servers and routers")
+      ->envname("OCTAVO_API_KEY");
   command->add_option("--interval", options->interval_s, "Seconds between two updates")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  command->add_flag("--once", options->once, "Show one interval and exit");
+  command->add_flag("--once", options->once, "Show the load once and exit");
   outcome.runs(*command, options, top);
 }
 

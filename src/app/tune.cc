@@ -69,7 +69,7 @@ class Tuner {
   Result<TuneResult> run() {
     while (const auto setting = search_.next()) {
       if (now_us() > deadline_us_) {
-        fmt::print("the time of --minutes {:g} is over\n", c_.minutes);
+        fmt::print("the search ends: the {:g} minutes of --minutes are over\n", c_.minutes);
         break;
       }
       TRY(TunedTrial trial, try_setting(*setting, search_.best_score()));
@@ -79,7 +79,7 @@ class Tuner {
     }
     if (search_.best_score() == 0)
       return failure(ErrorCode::unavailable,
-                     "no setting meets the SLO at any rate; the error of the last one: {}",
+                     "no setting meets the SLO at any rate; error of the last setting: {}",
                      result_.trials.back().reason);
     TRY_VOID(confirm());
     if (c_.exhaustive) {
@@ -224,11 +224,11 @@ std::vector<Knob> all_knobs(const TuneCommand& c) {
 Result<> tune(TuneCommand& c, const CLI::App& command) {
   set_log_level(LogLevel::warning);
   TRY(const traffic::Goodput slo, traffic::Goodput::parse(c.slo, "slo"));
-  if (!slo.limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
+  if (!slo.limited()) return invalid("slo", "must be given, for example --slo ttft:500 tpot:50");
   std::vector<GivenFlag> given = given_engine_flags(command);
   if (c.parsed.parallel.rank_layout().size() * c.parsed.parallel.data_parallel_size > 1)
     return field_failure("tensor_parallel_size", ErrorCode::unsupported,
-                         "octavo tune measures an engine of one process: remove the parallel sizes");
+                         "octavo tune can measure only an engine in one process: remove the parallel sizes");
   std::vector<Knob> knobs = all_knobs(c);
   std::erase_if(knobs, [&](const Knob& knob) {
     return std::ranges::find(given, knob.flag, &GivenFlag::flag) != given.end();
@@ -251,42 +251,47 @@ using traffic::DatasetOptions;
 traffic::DatasetOptions& dataset_of(TuneCommand& c) { return c.load.dataset; }
 
 constexpr TuneFlag kTuneFlags[] = {
-    {"--slo", flag::to<&TuneCommand::slo>, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000"},
-    {"--share", flag::to<&TuneCommand::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
-    {"--minutes", flag::to<&TuneCommand::minutes>, "Time for the search; no setting begins later",
-     flag::range(0.1, 1440.0)},
-    {"--seconds", flag::to<&TuneCommand::seconds>, "Seconds of load at each rate, with at least 20 requests",
-     flag::range(1, 3600)},
+    {"--slo", flag::to<&TuneCommand::slo>,
+     "Maximum times of a good request in milliseconds: ttft:500 tpot:50 e2el:5000"},
+    {"--share", flag::to<&TuneCommand::share>, "Minimum fraction of requests within the SLO",
+     flag::range(0.01, 1.0)},
+    {"--minutes", flag::to<&TuneCommand::minutes>,
+     "Minutes for the search; after this time no new setting is tried", flag::range(0.1, 1440.0)},
+    {"--seconds", flag::to<&TuneCommand::seconds>,
+     "Seconds of load at each rate; at least 20 requests are sent", flag::range(1, 3600)},
     {"--first-rate", flag::to<&TuneCommand::first_rate>,
-     "First request rate of the first setting, per second", flag::range(0.001, 1e5)},
-    {"--precision", flag::to<&TuneCommand::precision>, "Relative precision of the rate",
+     "Request rate to try first with the first setting, in requests per second", flag::range(0.001, 1e5)},
+    {"--precision", flag::to<&TuneCommand::precision>, "Precision of the result as a fraction of the rate",
      flag::range(0.01, 1.0)},
     {"--exhaustive", flag::to<&TuneCommand::exhaustive>,
-     "Afterwards search the rate of every setting of the grid, for comparison"},
+     "Find the highest rate of every setting of the grid after the search, for comparison"},
     {"--quantizations", flag::to<&TuneCommand::quantizations>,
-     "Quantisations that may be tried beside the model's own: int8, int4. They change answers"},
-    {"--config-file", flag::to<&TuneCommand::config>, "File to write, for octavo serve --config"},
-    {"--report", flag::to<&TuneCommand::report>, "File for the report (Markdown)"},
-    {"--plot", flag::to<&TuneCommand::plot>, "File for the curve as a picture (SVG)"},
+     "Quantisations to try, int8 or int4, in addition to the model's own format. They change answers"},
+    {"--config-file", flag::to<&TuneCommand::config>,
+     "File for the best setting, which octavo serve reads with --config"},
+    {"--report", flag::to<&TuneCommand::report>, "File for a report (Markdown)"},
+    {"--plot", flag::to<&TuneCommand::plot>, "File for a chart of throughput and latency (SVG)"},
     {"--dataset-name", flag::to<dataset_of, &DatasetOptions::name>, "Data set of the prompts",
      OneOf{"random|sharegpt|custom"}},
     {"--dataset-path", flag::to<dataset_of, &DatasetOptions::path>,
-     "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")"},
-    {"--input-len", flag::to<dataset_of, &DatasetOptions::random_input_len>, "random: prompt tokens",
-     flag::range(1, 1 << 24)},
-    {"--output-len", flag::to<dataset_of, &DatasetOptions::random_output_len>, "random: generated tokens",
-     flag::range(1, 1 << 24)},
+     "File with the data set sharegpt (JSON) or custom (JSON lines with the field \"prompt\")"},
+    {"--input-len", flag::to<dataset_of, &DatasetOptions::random_input_len>,
+     "For random: number of prompt tokens", flag::range(1, 1 << 24)},
+    {"--output-len", flag::to<dataset_of, &DatasetOptions::random_output_len>,
+     "For random: number of output tokens", flag::range(1, 1 << 24)},
     {"--range-ratio", flag::to<dataset_of, &DatasetOptions::random_range_ratio>,
-     "random: spread of both lengths", flag::range(0.0, 0.999)},
+     "For random: maximum relative deviation of the prompt and output lengths", flag::range(0.0, 0.999)},
     {"--burstiness", flag::to<&TuneCommand::load, &LoadFlags::burstiness>,
-     "1: Poisson arrivals; less is burstier", flag::range(0.001, 1e6)},
+     "Shape of the gamma distribution of arrivals. 1: Poisson arrivals; below 1: more bursts; above 1: more "
+     "even",
+     flag::range(0.001, 1e6)},
 };
 
 }  // namespace
 
 void add_tune(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand(
-      "tune", "Search the engine's flags for the highest rate of requests within an SLO");
+  CLI::App* command =
+      program.add_subcommand("tune", "Find the engine's flags with the highest request rate within an SLO");
   auto c = std::make_shared<TuneCommand>();
   add_engine_flags(*command, c->parsed);
   add_hub_flags(*command, c->hub, environment);

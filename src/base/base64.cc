@@ -36,14 +36,14 @@ std::string encode_base64(std::string_view bytes) {
 Result<std::string> decode_base64(std::string_view text) {
   for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
   if (text.size() % 4 == 1)
-    return invalid("", "{} characters are not valid base64: the length is wrong", text.size());
+    return invalid("", "{} characters are not valid base64, because the length is wrong", text.size());
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 2);
   std::uint32_t bits = 0;
   int count = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::uint8_t value = kValues[static_cast<std::uint8_t>(text[i])];
-    if (value == kNone) return invalid("", "character {} is not of base64", i);
+    if (value == kNone) return invalid("", "character {} is not a base64 character", i);
     bits = bits << 6 | value;
     count += 6;
     if (count < 8) continue;

@@ -89,14 +89,15 @@ Result<std::string_view> utf8_json(std::string_view text, std::string& converted
   if (encoding.unit == 1) return text;
   if (text.size() % encoding.unit != 0)
     return failure(ErrorCode::invalid_argument,
-                   "the body is UTF-{} and has {} bytes, not a multiple of {}: it ends within a character",
+                   "the body is UTF-{} and has {} bytes, but the number must be a multiple of {}",
                    8 * encoding.unit, text.size() + encoding.mark, encoding.unit);
   converted.clear();
   converted.reserve(text.size());
   for (UnitReader reader(text, encoding); !reader.done();) {
     const std::uint32_t c = reader.character();
     if (c > kCharacterMax)
-      return failure(ErrorCode::invalid_argument, "the body is UTF-32 and has U+{:X}, above U+10FFFF", c);
+      return failure(ErrorCode::invalid_argument,
+                     "the body is UTF-32 and contains U+{:X}, which is above U+10FFFF", c);
     append_utf8(c, converted);
   }
   return std::string_view(converted);

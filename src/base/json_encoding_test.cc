@@ -50,9 +50,9 @@ TEST(JsonEncoding, SurrogatesArePairedOrReplaced) {
 
 TEST(JsonEncoding, BrokenTextIsAnErrorThatSaysWhy) {
   EXPECT_EQ(utf8(encoded(U"{\"a\": 1}", 2, false) + "x"),
-            "error: the body is UTF-16 and has 17 bytes, not a multiple of 2: it ends within a character");
+            "error: the body is UTF-16 and has 17 bytes, but the number must be a multiple of 2");
   EXPECT_EQ(utf8(encoded(U"[1]", 4, false) + std::string("\0\0\x11\0", 4)),
-            "error: the body is UTF-32 and has U+110000, above U+10FFFF");
+            "error: the body is UTF-32 and contains U+110000, which is above U+10FFFF");
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ Result<> bind_thread(std::span<const int> processors) {
   CPU_ZERO(&wanted);
   for (const int processor : processors) CPU_SET(static_cast<std::size_t>(processor), &wanted);
   if (sched_setaffinity(0, sizeof wanted, &wanted) != 0)
-    return failure(ErrorCode::invalid_argument, "this process may use none of the processors {}",
+    return failure(ErrorCode::invalid_argument, "this process may not use any of the processors {}",
                    fmt::join(processors, ","));
   return {};
 }

@@ -134,7 +134,7 @@ Result<> write_lines(Store& store, Output out) {
     out.add(*std::move(answer), answered);
   }
   if (lines.complete()) return {};
-  return failure(ErrorCode::io, "cannot read all of {}", store.path_of(batch.input_file));
+  return failure(ErrorCode::io, "cannot read the whole file {}", store.path_of(batch.input_file));
 }
 
 }  // namespace

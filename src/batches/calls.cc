@@ -76,8 +76,9 @@ void handle(Store& store, Worker& worker, const HostPtr& host,
     return;
   }
   if (methods.empty())
-    return refuse(
-        {ErrorCode::not_found, fmt::format("there is no route {}", quoted_text(path.substr(0, 100))), {}});
+    return refuse({ErrorCode::not_found,
+                   fmt::format("the route {} does not exist", quoted_text(path.substr(0, 100))),
+                   {}});
   const std::string message = fmt::format("{} is not allowed for {}: use {}", request.method,
                                           quoted_text(path.substr(0, 100)), methods);
   http::Response response = openai::error_response(405, message);
@@ -100,7 +101,7 @@ Result<std::int64_t> limit_of(const Call& call, std::int64_t fallback, std::int6
   std::int64_t limit = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
   if (error != std::errc{} || end != text.data() + text.size() || limit < 1 || limit > max)
-    return invalid("limit", "must be an integer in [1, {}], got {}", max, quoted_text(text.substr(0, 100)));
+    return invalid("limit", "must be an integer from 1 to {}, got {}", max, quoted_text(text.substr(0, 100)));
   return limit;
 }
 

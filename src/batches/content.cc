@@ -38,7 +38,7 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
 Result<> send_file(const HostPtr& host, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& path, std::string content_type) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(ErrorCode::io, "the content of the file cannot be read");
+  if (!file) return failure(ErrorCode::io, "cannot read the content of the file");
   exchange->start_stream({.content_type = std::move(content_type)});
   std::make_shared<FileStream>(host, exchange, std::move(file))->send();
   return {};

@@ -39,7 +39,7 @@ Result<std::int64_t> lifetime(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc{} || end != text.data() + text.size() || seconds < kLifetimeMinS ||
       seconds > kLifetimeMaxS)
-    return invalid("expires_after[seconds]", "must be an integer in [{}, {}], got {}", kLifetimeMinS,
+    return invalid("expires_after[seconds]", "must be an integer from {} to {}, got {}", kLifetimeMinS,
                    kLifetimeMaxS, quoted_text(text.substr(0, 100)));
   return seconds;
 }
@@ -67,12 +67,13 @@ Result<Upload> read_upload(const std::vector<http::FormPart>& form) {
       if (part.data != "created_at")
         return invalid(part.name, "must be created_at, got {}", quoted_text(part.data.substr(0, 100)));
     } else {
-      return invalid(part.name.substr(0, 100), "is no field of a file: use file, purpose and expires_after");
+      return invalid(part.name.substr(0, 100),
+                     "is not a field of a file: use file, purpose and expires_after");
     }
   }
   if (!has_file || upload.content.empty()) return invalid("file", "must be a file that is not empty");
   if (upload.file.purpose != kInput)
-    return invalid("purpose", "must be batch, got {}: no route of this server reads other files",
+    return invalid("purpose", "must be batch, got {}, because no route of this server reads other files",
                    quoted_text(upload.file.purpose.substr(0, 100)));
   return upload;
 }

@@ -15,7 +15,7 @@ namespace json = boost::json;
 Result<Line> read_line(const std::string& text, std::string& custom_id) {
   boost::system::error_code bad;
   const json::value parsed = parse_exact_json(text, bad);
-  if (bad || !parsed.is_object()) return invalid("", "the line is no JSON object");
+  if (bad || !parsed.is_object()) return invalid("", "the line is not a JSON object");
   const json::object& object = parsed.get_object();
   const auto field = [&](std::string_view name) -> const json::string* {
     const json::value* value = object.if_contains(name);
@@ -33,7 +33,7 @@ Result<Line> read_line(const std::string& text, std::string& custom_id) {
   if (body == nullptr || !body->is_object()) return invalid("body", "must be a JSON object");
   const json::value* stream = body->get_object().if_contains("stream");
   if (stream != nullptr && *stream != false && !stream->is_null())
-    return invalid("body.stream", "must be false: answers go into a file");
+    return invalid("body.stream", "must be false, because answers are written to a file");
   return Line{custom_id, std::string(*url), std::make_shared<const std::string>(exact_json_text(*body))};
 }
 

@@ -70,7 +70,7 @@ Result<std::string> input_of(const json::array& requests) {
     TRY_VOID(fields.text("custom_id", id));
     if (!is_custom_id(id))
       return invalid(place + ".custom_id", "must have 1 to {} letters, digits, _ and -", kIdMax);
-    if (!ids.insert(id).second) return invalid(place + ".custom_id", "{} occurs twice", id);
+    if (!ids.insert(id).second) return invalid(place + ".custom_id", "the custom_id {} occurs twice", id);
     TRY(const json::object* params, fields.object("params"));
     if (!params) return invalid(place + ".params", "is missing");
     const std::string line = exact_json_text(
@@ -92,7 +92,7 @@ Result<> create_message_batch(Call& call) {
   if (count == 0 || count > static_cast<std::size_t>(kLinesMax))
     return invalid("requests", "must have 1 to {} entries, got {}", kLinesMax, count);
   if (const auto unread = fields.unread(); !unread.empty())
-    return invalid(unread.front(), "is no field of a message batch");
+    return invalid(unread.front(), "is not a field of a message batch");
   TRY(const std::string input, input_of(*requests));
 
   const std::int64_t now = unix_time();
@@ -158,8 +158,8 @@ Result<> cancel_message_batch(Call& call) {
 Result<> message_batch_results(Call& call) {
   TRY(const Batch batch, call.store.batch(call.owner, kAnthropic, call.id));
   if (!batch.ended())
-    return invalid("message_batch_id",
-                   "{} has not ended: its results are available when processing_status is ended", batch.id);
+    return invalid("message_batch_id", "{} has not ended yet: wait until processing_status is ended",
+                   batch.id);
   if (batch.output_file.empty()) return failure(ErrorCode::not_found, "{} has no results", batch.id);
   return send_file(call.host, call.exchange, call.store.path_of(batch.output_file), "application/x-jsonl");
 }

@@ -73,7 +73,8 @@ Result<std::string> read_metadata(openai::Fields& fields) {
     return invalid("metadata", "must have at most {} entries, got {}", kMetadataMax, metadata->size());
   for (const auto& [key, value] : *metadata)
     if (key.size() > kMetadataKeyMax || !value.is_string() || value.get_string().size() > kMetadataValueMax)
-      return invalid("metadata", "keys have at most {} bytes, values are strings of at most {} bytes",
+      return invalid("metadata",
+                     "must have keys of at most {} bytes, and strings of at most {} bytes as values",
                      kMetadataKeyMax, kMetadataValueMax);
   return json::serialize(*metadata);
 }
@@ -88,7 +89,7 @@ Result<std::int64_t> read_lifetime(openai::Fields& fields) {
   TRY_VOID(of_expires.integer64("seconds", seconds));
   if (anchor != "created_at") return invalid("output_expires_after.anchor", "must be created_at");
   if (seconds < 3'600 || seconds > 30 * 86'400)
-    return invalid("output_expires_after.seconds", "must be in [3600, 2592000], got {}", seconds);
+    return invalid("output_expires_after.seconds", "must be from 3600 to 2592000, got {}", seconds);
   return seconds;
 }
 
@@ -108,7 +109,7 @@ Result<> create_batch(Call& call) {
   TRY(batch.metadata, read_metadata(fields));
   TRY(batch.output_keep_s, read_lifetime(fields));
   if (const auto unread = fields.unread(); !unread.empty())
-    return invalid(unread.front(), "is no field of a batch");
+    return invalid(unread.front(), "is not a field of a batch");
   TRY_VOID(check_endpoint(batch.endpoint));
   if (const auto file = call.store.file(call.owner, batch.input_file); !file)
     return field_failure("input_file_id", file.error().code, "{}", file.error().message);

@@ -50,7 +50,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64
   auto database = Sqlite::open(folder + "/batches.db");
   if (!database)
     return named({ErrorCode::io,
-                  fmt::format("{} cannot be used ({}); each server needs a folder that no other server uses",
+                  fmt::format("cannot use {} ({}): each server needs a folder that no other server uses",
                               folder, database.error().message),
                   {}});
   const auto version = database->number("PRAGMA user_version");
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64
   if (*version != 0 && *version != kSchema)
     return named(
         {ErrorCode::unsupported,
-         fmt::format("{} has version {} of the batch database, this program reads {}: use another folder",
+         fmt::format("{} has version {} of the batch database, but this program needs {}: use another folder",
                      folder, *version, kSchema),
          {}});
   if (const auto made = database->script(kTables); !made) return named(made.error());
@@ -97,11 +97,11 @@ Result<> Store::within(const Limit& limit, std::int64_t used, std::int64_t used_
                        std::int64_t more) const {
   const auto& [what, name, remedy, most] = limit;
   if (used + more > most)
-    return failure(ErrorCode::resource_exhausted, "the server has {} {}, {} more exceed {} {}: {}", used,
+    return failure(ErrorCode::resource_exhausted, "the server has {} {}, and {} more exceed {} {}: {}", used,
                    what, more, name, most, remedy);
   if (const std::int64_t part = most / kClientPart; clients_ && used_by_owner + more > part)
     return failure(ErrorCode::resource_exhausted,
-                   "you have {} {}, {} more exceed {}, the part of one client (a quarter of {} {}): {}",
+                   "you have {} {}, and {} more exceed {}, the limit of one client (a quarter of {} {}): {}",
                    used_by_owner, what, more, part, name, most, remedy);
   return {};
 }
@@ -147,7 +147,7 @@ Result<Record> Store::one(const std::string& table, const std::string& condition
   TRY(std::vector<Record> found,
       database_.select<Record>(table + " WHERE owner = ? AND " + condition + " AND id = ?", owner, kind, id));
   if (found.empty())
-    return failure(ErrorCode::not_found, "there is no {} {}", table == "files" ? "file" : "batch",
+    return failure(ErrorCode::not_found, "the {} {} does not exist", table == "files" ? "file" : "batch",
                    quoted_text(id.substr(0, 100)));
   return std::move(found.front());
 }
@@ -214,7 +214,7 @@ Result<> Store::remove_file(const std::string& owner, const std::string& id) {
   TRY(const std::vector<Batch> readers,
       database_.select<Batch>(fmt::format("batches WHERE input_file = ? AND {}", kUnfinished), id));
   if (!readers.empty())
-    return invalid("file_id", "batch {} reads the file: cancel the batch first, or wait for its end",
+    return invalid("file_id", "the batch {} reads the file: cancel the batch first, or wait for its end",
                    readers.front().id);
   TRY_VOID(database_.run("DELETE FROM files WHERE id = ?", id));
   std::error_code ignored;
@@ -272,7 +272,7 @@ Result<Batch> Store::change(const std::string& id, const std::function<Result<>(
   Batch batch;
   const Result<> done = database_.together([&]() -> Result<> {
     TRY(std::vector<Batch> found, database_.select<Batch>("batches WHERE id = ?", id));
-    if (found.empty()) return failure(ErrorCode::not_found, "there is no batch {}", quoted_text(id));
+    if (found.empty()) return failure(ErrorCode::not_found, "the batch {} does not exist", quoted_text(id));
     batch = std::move(found.front());
     TRY_VOID(change(batch));
     return database_.put("INSERT OR REPLACE", "batches", batch);

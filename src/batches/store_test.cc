@@ -173,7 +173,7 @@ TEST_F(StoreTest, OneClientHasAQuarterOfTheLimits) {
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   EXPECT_THAT(
       refused.error().message,
-      HasSubstr("you have 8 bytes of files and batches, 3 more exceed 10, the part of one client (a quarter "
+      HasSubstr("you have 8 bytes of files and batches, and 3 more exceed 10, the limit of one client (a quarter "
                 "of --batch-dir-bytes 40)"));
   add("file-3", "1234567890", "you");
   add_batch("mine", "file-1");

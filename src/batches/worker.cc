@@ -44,12 +44,12 @@ Result<Checked> check_input(LineReader lines, const std::string& endpoint) {
     if (!line)
       checked.refuse(text->number, custom_id, "invalid_line", line.error());
     else if (line->url != endpoint)
-      checked.refuse(
-          text->number, custom_id, "mismatched_url",
-          {ErrorCode::invalid_argument, fmt::format("must be the batch's endpoint {}", endpoint), "url"});
+      checked.refuse(text->number, custom_id, "mismatched_url",
+                     {ErrorCode::invalid_argument,
+                      fmt::format("must be the endpoint of the batch, {}", endpoint), "url"});
     else if (!ids.insert(custom_id).second)
       checked.refuse(text->number, custom_id, "duplicate_custom_id",
-                     {ErrorCode::invalid_argument, "an earlier line has it", "custom_id"});
+                     {ErrorCode::invalid_argument, "is already used in an earlier line", "custom_id"});
   }
   if (!lines.complete()) return failure(ErrorCode::io, "cannot read the input file");
   return checked;
@@ -110,7 +110,7 @@ void Worker::advance() {
     const auto done = advance(*active);
     const bool ended = active->exhausted && active->open == 0;
     if (!done) {
-      log_error("batch {}: {}; it stops, and continues when the server starts again", active->batch.id,
+      log_error("batch {}: {}; the batch continues when the server starts again", active->batch.id,
                 done.error().message);
       runner_.close(active->batch.id);
     }
@@ -148,16 +148,15 @@ Result<> Worker::validate(Active& active) {
   const auto fail = [&](const std::string& errors) {
     active.batch.status = kFailed;
     active.exhausted = true;
-    log_info("batch {}: its input is refused", id);
+    log_info("batch {}: the input file is invalid", id);
     return fail_batch(*store_, id, errors);
   };
   LineReader input(store_->path_of(active.batch.input_file));
   if (!input.is_open()) return fail(single_error("missing_file", "the input file is missing"));
   TRY(Checked checked, check_input(std::move(input), active.batch.endpoint));
   if (checked.total > kLinesMax)
-    return fail(
-        single_error("too_many_lines",
-                     fmt::format("the input file has more than {} lines, the maximum: split it", kLinesMax)));
+    return fail(single_error("too_many_lines",
+                             fmt::format("the input file has more than {} lines: split it", kLinesMax)));
   if (checked.total == 0) return fail(single_error("empty_file", "the input file has no lines"));
   const std::string errors = checked.errors.empty() ? "" : exact_json_text(checked.errors);
   if (std::ssize(checked.refused) == checked.total) return fail(errors);

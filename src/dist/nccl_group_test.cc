@@ -101,7 +101,7 @@ TEST(NcclLibrary, WhatIsNotThereIsSaid) {
   const auto none = NcclLibrary::open("libnccl_of_nobody.so.2");
   EXPECT_EQ(none.error().code, ErrorCode::unsupported);
   const auto other = NcclLibrary::open("libc.so.6");
-  EXPECT_EQ(other.error().message, "libc.so.6 has no ncclRecv: it is too old");
+  EXPECT_EQ(other.error().message, "libc.so.6 has no ncclRecv, because it is too old");
 }
 
 }  // namespace

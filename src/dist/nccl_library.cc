@@ -28,7 +28,8 @@ Result<std::shared_ptr<const NcclLibrary>> NcclLibrary::open(const std::string& 
   find(nccl->broadcast, "ncclBroadcast");
   find(nccl->send, "ncclSend");
   find(nccl->receive, "ncclRecv");
-  if (!missing.empty()) return failure(ErrorCode::unsupported, "{} has no {}: it is too old", name, missing);
+  if (!missing.empty())
+    return failure(ErrorCode::unsupported, "{} has no {}, because it is too old", name, missing);
   return nccl;
 }
 

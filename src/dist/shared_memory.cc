@@ -127,12 +127,12 @@ Result<SharedMemory> SharedMemory::open_of(std::int64_t process, std::int64_t de
   if (readlink(path.c_str(), target, sizeof target - 1) < 0)
     return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
   if (!std::string_view(target).starts_with(kLink))
-    return failure(ErrorCode::not_found, "{} is no shared memory", path);
+    return failure(ErrorCode::not_found, "{} is not shared memory", path);
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
   if (fcntl(fd, F_GET_SEALS) != kSeals) {
     close(fd);
-    return failure(ErrorCode::not_found, "{} is no shared memory", path);
+    return failure(ErrorCode::not_found, "{} is not shared memory", path);
   }
   return open(fd);
 }

@@ -86,7 +86,7 @@ class Host {
       if (!write_value(sockets_[rank], Welcome{}) ||
           send(sockets_[rank].fd(), addresses_.data(), addresses_.size() * sizeof(TcpAddress), MSG_NOSIGNAL) <
               0)
-        return failure(ErrorCode::unavailable, "rank {} has ended before all ranks had connected", rank);
+        return failure(ErrorCode::unavailable, "rank {} has stopped before all ranks were connected", rank);
     return std::move(sockets_);
   }
 
@@ -109,10 +109,10 @@ class Host {
     if (hello.size != ranks_.size || hello.rank < 1 || hello.rank >= ranks_.size ||
         hello.identity != identity_of(ranks_)) {
       Welcome no{.accepted = 0};
-      fmt::format_to_n(
-          no.why.begin(), no.why.size() - 1,
-          "rank {} of {} does not belong to the {} ranks here: model and options must be the same",
-          hello.rank, hello.size, ranks_.size);
+      fmt::format_to_n(no.why.begin(), no.why.size() - 1,
+                       "rank {} of {} does not belong to the {} ranks here: start all ranks with the same "
+                       "model and options",
+                       hello.rank, hello.size, ranks_.size);
       write_value(socket, no);
       return;
     }

@@ -20,8 +20,8 @@ constexpr int kPollMs = 50;
 constexpr std::size_t kKeptAtOnce = 256 << 10;
 
 Result<> gone(int rank, int error) {
-  return failure(ErrorCode::unavailable, "rank {} has ended: {}", rank,
-                 error == 0 ? "it has closed the connection" : std::strerror(error));
+  return failure(ErrorCode::unavailable, "rank {} has stopped: {}", rank,
+                 error == 0 ? "the connection was closed" : std::strerror(error));
 }
 
 bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }

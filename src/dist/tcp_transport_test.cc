@@ -42,7 +42,7 @@ TEST(TcpTransport, ARankThatIsGoneIsAnError) {
   MessageGroup group(*both.first, {0, 1});
   group.barrier();
   ASSERT_TRUE(group.failure());
-  EXPECT_EQ(group.failure()->message, "rank 1 has ended: it has closed the connection");
+  EXPECT_EQ(group.failure()->message, "rank 1 has stopped: the connection was closed");
 }
 
 TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
@@ -55,7 +55,7 @@ TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
   both.second.reset();
   const Result<> gone = both.first->check();
   ASSERT_FALSE(gone);
-  EXPECT_EQ(gone.error().message, "rank 1 has ended: it has closed the connection");
+  EXPECT_EQ(gone.error().message, "rank 1 has stopped: the connection was closed");
 }
 
 TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
@@ -74,7 +74,7 @@ TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
   const Transport::Receive receive[] = {{1, {&byte, 1}}};
   const Result<> received = ranks[0]->exchange({}, receive, 0);
   ASSERT_FALSE(received);
-  EXPECT_EQ(received.error().message, "rank 2 has ended: it has closed the connection");
+  EXPECT_EQ(received.error().message, "rank 2 has stopped: the connection was closed");
 }
 
 // The messages exceed the buffers of the operating system.
@@ -104,7 +104,7 @@ TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
   const auto other_model = at(1, 2, "another model");
   ASSERT_FALSE(other_model);
   EXPECT_EQ(other_model.error().message,
-            "rank 1 of 2 does not belong to the 2 ranks here: model and options must be the same");
+            "rank 1 of 2 does not belong to the 2 ranks here: start all ranks with the same model and options");
   EXPECT_FALSE(at(3, 4, "a model"));
   EXPECT_TRUE(at(1, 2, "a model"));
 }

@@ -40,7 +40,7 @@ Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
         // the value is ignored, because the group of the ranks is used
         return invalid(name, "must be a string");
     } else {
-      return invalid("eplb_config", "there is no field {}", quoted_text(name));
+      return invalid("eplb_config", "the field {} does not exist", quoted_text(name));
     }
   }
   return {};

@@ -29,7 +29,7 @@ TEST(ExpertBalancing, VllmsFieldsAreRead) {
 
 TEST(ExpertBalancing, ErrorsNameFieldAndLimit) {
   EXPECT_EQ(error("[]"), "eplb_config must be a JSON object");
-  EXPECT_EQ(error(R"({"window": 1})"), "eplb_config there is no field \"window\"");
+  EXPECT_EQ(error(R"({"window": 1})"), "eplb_config the field \"window\" does not exist");
   EXPECT_EQ(error(R"({"window_size": 0})"), "window_size must be an integer in [1, 10000000]");
   EXPECT_EQ(error(R"({"num_redundant_experts": -1})"),
             "num_redundant_experts must be an integer in [0, 65535]");

@@ -38,7 +38,7 @@ Result<> set_pooling_type(const std::string& text, Reading& reading) {
   reading.each_token = text == "ALL";
   if (text.empty() || reading.pool || reading.each_token) return {};
   return field_failure("pooling_type", ErrorCode::unsupported,
-                       "{} is not supported; supported are CLS, LAST, MEAN and ALL", text);
+                       "{} is not supported: must be CLS, LAST, MEAN or ALL", text);
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ Result<Encoding> quantization(const std::string& text, const std::string& model_
   if (text == method || text == fmt::format("{}_marlin", method)) return Encoding::plain;
   const bool packed = method != "none";
   return invalid("quantization",
-                 "must be int8 or int4 (quantise plain matrices while loading){} or none, got {}",
-                 packed ? fmt::format(", {} (the checkpoint is packed so)", method) : "", text);
+                 "must be int8 or int4 (quantises plain matrices while loading){} or none, got {}",
+                 packed ? fmt::format(", {} (the checkpoint's method)", method) : "", text);
 }
 
 }  // namespace octavo

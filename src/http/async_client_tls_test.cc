@@ -71,7 +71,7 @@ TEST_F(AsyncClientTlsTest, LongRequestsAndStreamsOnOneConnection) {
 TEST_F(AsyncClientTlsTest, AServerThatNobodyVouchesForIsNotTold) {
   serve({.certfile = certfile_, .keyfile = keyfile_});
   AsyncClient client = client_of({});
-  EXPECT_THAT(call(client, "/x"), HasSubstr("its certificate is not to be trusted"));
+  EXPECT_THAT(call(client, "/x"), HasSubstr("the server's certificate is not trusted"));
 }
 
 TEST_F(AsyncClientTlsTest, ACallMayTrustAnyCertificate) {
@@ -79,7 +79,7 @@ TEST_F(AsyncClientTlsTest, ACallMayTrustAnyCertificate) {
   AsyncClient client = client_of({});
   const auto any = client_tls_context({.verify = false}).value();
   EXPECT_EQ(call(client, "/x", "", any), "/x");
-  EXPECT_THAT(call(client, "/x"), HasSubstr("its certificate is not to be trusted"))
+  EXPECT_THAT(call(client, "/x"), HasSubstr("the server's certificate is not trusted"))
       << "calls with different contexts share no connection";
 }
 

@@ -89,7 +89,7 @@ Result<> Client::State::start_tls() {
     const Result<bool> more = receive();
     if (more && *more) continue;
     if (!tls->trusted()) return invalid("host", "{}: {}", options.host, tls->wrong());
-    return failure(ErrorCode::io, "no TLS connection to {}: {}", options.host,
+    return failure(ErrorCode::io, "cannot open a TLS connection to {}: {}", options.host,
                    more ? "the connection was closed" : more.error().message);
   }
   return sent;

@@ -79,7 +79,7 @@ void Connection::start() {
 
 void Connection::refuse_busy() {
   start();
-  refuse(503, "too many connections");
+  refuse(503, "too many connections: retry later");
 }
 
 void Connection::enter(Phase phase, int timeout_ms) {
@@ -219,7 +219,8 @@ bool Connection::accept_header() {
   };
   const auto fields = static_cast<std::size_t>(std::distance(message.begin(), message.end()));
   if (fields > options.headers_max)
-    return refused(431, fmt::format("at most {} header fields, got {}", options.headers_max, fields));
+    return refused(
+        431, fmt::format("a request may have at most {} header fields, got {}", options.headers_max, fields));
   if (message.version() != 10 && message.version() != 11)
     return refused(505, "only HTTP/1.0 and HTTP/1.1 are supported");
   if (message.version() == 11 && message.count(beast_http::field::host) != 1)
@@ -232,10 +233,10 @@ bool Connection::accept_header() {
   if (coding != message.end() &&
       (message.version() == 10 ||
        !equal_ignoring_case(std::string_view(coding->value().data(), coding->value().size()), "chunked")))
-    return refused(501, "only Transfer-Encoding: chunked");
+    return refused(501, "Transfer-Encoding must be chunked");
   if (message.count(beast_http::field::transfer_encoding) > 1 ||
       message.count(beast_http::field::content_length) > 1)
-    return refused(400, "repeated Transfer-Encoding or Content-Length");
+    return refused(400, "Transfer-Encoding and Content-Length may occur only once");
 
   if (!read_head() || !hold_body()) return false;
   if (options.admit && !in_.parser->is_done()) {
@@ -285,7 +286,7 @@ bool Connection::read_head() {
 bool Connection::hold_body() {
   if (phase_ == Phase::header) in_.body_share = BodyShare(context_->bodies);
   if (in_.body_share.grow_to(in_.parser->get().body().size())) return true;
-  refuse(503, "too many request bodies are waiting");
+  refuse(503, "too many request bodies wait: retry later");
   return false;
 }
 

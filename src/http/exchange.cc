@@ -60,9 +60,10 @@ std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {
     return !full;
   });
   request_.body.clear();
-  if (full) return refusal(503, "too many request bodies are waiting");
+  if (full) return refusal(503, "too many request bodies wait: retry later");
   if (result == Inflated::too_large)
-    return refusal(413, fmt::format("the body must have at most {} bytes, also without its gzip", bytes_max));
+    return refusal(413,
+                   fmt::format("the body must have at most {} bytes, also after decompression", bytes_max));
   if (result == Inflated::malformed) return refusal(400, "the body does not match its Content-Encoding");
   request_.body = std::move(body);
   return std::nullopt;

@@ -50,7 +50,7 @@ bool read_head(std::string_view head, FormPart& part) {
 }
 
 Error broken(std::string_view why) {
-  return {ErrorCode::invalid_argument, fmt::format("the form is broken: {}", why), ""};
+  return {ErrorCode::invalid_argument, fmt::format("the form is malformed: {}", why), ""};
 }
 
 }  // namespace
@@ -60,21 +60,21 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
     return failure(ErrorCode::invalid_argument, "the body must be multipart/form-data");
   const std::string boundary = parameter(content_type, "boundary").value_or("");
   if (boundary.empty() || boundary.size() > kBoundaryMax)
-    return std::unexpected(broken("its Content-Type needs a boundary of 1 to 70 characters"));
+    return std::unexpected(broken("the Content-Type needs a boundary of 1 to 70 characters"));
   const std::string opening = "--" + boundary, separator = "\r\n" + opening;
 
   // The text before the first boundary is ignored.
   std::size_t at = body.starts_with(opening) ? opening.size() : body.find(separator);
-  if (at == std::string_view::npos) return std::unexpected(broken("the body does not contain its boundary"));
+  if (at == std::string_view::npos) return std::unexpected(broken("the body does not contain the boundary"));
   if (!body.starts_with(opening)) at += separator.size();
   std::vector<FormPart> parts;
   for (;;) {
     std::string_view rest = body.substr(at);
     if (rest.starts_with("--")) return parts;
-    if (parts.size() == kFormPartsMax) return std::unexpected(broken("it has more than 128 parts"));
+    if (parts.size() == kFormPartsMax) return std::unexpected(broken("the form has more than 128 parts"));
     const std::size_t line = rest.find_first_not_of(" \t");
     if (line == std::string_view::npos || !rest.substr(line).starts_with("\r\n"))
-      return std::unexpected(broken("a boundary is not on its own line"));
+      return std::unexpected(broken("a boundary is not on a separate line"));
     // Skips the line end after the boundary. A part without header lines has two line ends.
     rest.remove_prefix(line);
     const std::size_t head = rest.substr(0, kHeadMax).find("\r\n\r\n");
@@ -84,7 +84,7 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
       return std::unexpected(broken("a part has no name"));
     rest.remove_prefix(head + 4);
     const std::size_t end = rest.find(separator);
-    if (end == std::string_view::npos) return std::unexpected(broken("it ends early"));
+    if (end == std::string_view::npos) return std::unexpected(broken("the form ends early"));
     part.data = rest.substr(0, end);
     at = static_cast<std::size_t>(part.data.data() - body.data()) + end + separator.size();
   }

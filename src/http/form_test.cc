@@ -41,9 +41,9 @@ TEST(Form, WhatIsNoneIsRefused) {
   EXPECT_THAT(error("application/json", "{}"), HasSubstr("must be multipart/form-data"));
   EXPECT_THAT(error("multipart/form-data", "--XX--"), HasSubstr("needs a boundary"));
   EXPECT_THAT(error("multipart/form-data; boundary=" + std::string(71, 'a'), ""), HasSubstr("needs a boundary"));
-  EXPECT_THAT(error(kType, ""), HasSubstr("does not contain its boundary"));
-  EXPECT_THAT(error(kType, "--XX"), HasSubstr("not on its own line"));
-  EXPECT_THAT(error(kType, "--XXX\r\n"), HasSubstr("not on its own line"));
+  EXPECT_THAT(error(kType, ""), HasSubstr("does not contain the boundary"));
+  EXPECT_THAT(error(kType, "--XX"), HasSubstr("not on a separate line"));
+  EXPECT_THAT(error(kType, "--XXX\r\n"), HasSubstr("not on a separate line"));
   EXPECT_THAT(error(kType, "--XX\r\nContent-Disposition: form-data; name=a\r\n"), HasSubstr("does not end"));
   EXPECT_THAT(error(kType, "--XX\r\n\r\ndata\r\n--XX--"), HasSubstr("no name"));
   EXPECT_THAT(error(kType, "--XX\r\nContent-Disposition: form-data; filename=\"x\"\r\n\r\n\r\n--XX--"),

@@ -203,7 +203,7 @@ Result<std::shared_ptr<Server::State>> Server::State::start(
 }
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler handler) {
-  CHECK(options.threads >= 1, "a server needs a thread, got {}", options.threads);
+  CHECK(options.threads >= 1, "a server needs at least one thread, got {}", options.threads);
   std::vector<std::shared_ptr<EventLoop>> loops;
   for (std::size_t i = 0; i < static_cast<std::size_t>(options.threads); ++i)
     loops.push_back(std::make_shared<EventLoop>(i));

@@ -115,7 +115,7 @@ TEST_F(ServerTlsTest, AClientMayTrustAFileOfItsOwn) {
                                           .timeout_ms = 60'000});
   ASSERT_FALSE(untrusted);
   EXPECT_EQ(untrusted.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(untrusted.error().message, HasSubstr("is not to be trusted"));
+  EXPECT_THAT(untrusted.error().message, HasSubstr("is not trusted"));
   auto client = Client::connect({.port = server_->port(),
                                  .tls = true,
                                  .tls_context = client_tls_context({.ca_files = {certfile_}}).value(),

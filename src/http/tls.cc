@@ -57,7 +57,7 @@ std::unexpected<Error> wrong_tls_file(std::string_view field, const std::string&
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
   return field_failure(field, ErrorCode::invalid_argument, "{}: {}", file,
-                       reason != nullptr ? reason : "it cannot be read");
+                       reason != nullptr ? reason : "the file cannot be read");
 }
 
 void expect_host(SSL* ssl, const std::string& host) {
@@ -71,8 +71,9 @@ void expect_host(SSL* ssl, const std::string& host) {
 
 std::string tls_error(SSL* ssl) {
   if (const long wrong = SSL_get_verify_result(ssl); wrong != X509_V_OK)
-    return fmt::format("its certificate is not to be trusted: {} (SSL_CERT_FILE names certificates that are)",
-                       X509_verify_cert_error_string(wrong));
+    return fmt::format(
+        "the server's certificate is not trusted: {} (SSL_CERT_FILE names a file of trusted certificates)",
+        X509_verify_cert_error_string(wrong));
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason != nullptr ? reason : "the connection was closed";
 }

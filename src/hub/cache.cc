@@ -55,7 +55,8 @@ Result<> RepoCache::link(std::string_view commit, const std::string& file, std::
   fs::remove(made, error);
   fs::create_symlink(blob_from_there, made, error);
   if (!error) fs::rename(made, pointer, error);
-  if (error) return failure(ErrorCode::io, "cannot make the link {}: {}", pointer.string(), error.message());
+  if (error)
+    return failure(ErrorCode::io, "cannot create the link {}: {}", pointer.string(), error.message());
   return {};
 }
 

@@ -119,7 +119,7 @@ TEST_F(CacheTest, SaysWhatIsMissing) {
 TEST_F(CacheTest, FindsGgufFiles) {
   const fs::path snapshot = repo_.snapshot(kOld);
   add(kOld, "m-Q8_0-00001-of-00002.gguf", "one", "1");
-  EXPECT_THAT(model_in(snapshot, "Q8_0").error().message, HasSubstr("of the 2 parts of m-Q8_0 only 1"));
+  EXPECT_THAT(model_in(snapshot, "Q8_0").error().message, HasSubstr("only 1 of the 2 parts of m-Q8_0"));
   EXPECT_FALSE(is_complete(snapshot));
   add(kOld, "m-Q8_0-00002-of-00002.gguf", "two", "2");
   add(kOld, "m-Q4_0.gguf", "four", "4");

@@ -38,7 +38,7 @@ class Partial {
 
   Result<> append(std::span<const std::byte> bytes) {
     if (bytes.size() > blob_.size - size_)
-      return failure(ErrorCode::unavailable, "{}: the server sent more than the {} bytes of the file",
+      return failure(ErrorCode::unavailable, "{}: the server sent more than {} bytes, the size of the file",
                      blob_.file, blob_.size);
     for (std::span<const std::byte> rest = bytes; !rest.empty();) {
       const ssize_t count = ::pwrite(file_.descriptor(), rest.data(), rest.size(),
@@ -66,7 +66,7 @@ class Partial {
   // Renames the complete file atomically.
   Result<> finish(const fs::path& name) {
     if (::fsync(file_.descriptor()) != 0) return file_failure("cannot write", file_.path());
-    if (::rename(file_.path().c_str(), name.c_str()) != 0) return file_failure("cannot name", name);
+    if (::rename(file_.path().c_str(), name.c_str()) != 0) return file_failure("cannot rename", name);
     return {};
   }
 
@@ -114,7 +114,8 @@ Result<> receive(const Open& open, const BlobInfo& blob, const Transfer& transfe
   TRY(Opened answer, open(partial.size(), backoff));
   const std::string range(answer.head.headers.find("Content-Range").value_or(""));
   if (answer.head.status == 206 && !range.starts_with(fmt::format("bytes {}-", partial.size())))
-    return failure(ErrorCode::unavailable, "{}: the server sent other bytes than requested: {}", blob.file,
+    return failure(ErrorCode::unavailable,
+                   "{}: the server sent a different range of bytes than requested: {}", blob.file,
                    printable(range));
   if (answer.head.status == 200 && partial.size() > 0) TRY_VOID(partial.clear());
   while (!transfer.given_up) {
@@ -139,7 +140,7 @@ Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs)
   }
   std::error_code error;
   fs::create_directories(cache.blobs(), error);
-  if (error) return failure(ErrorCode::io, "cannot make {}: {}", cache.blobs().string(), error.message());
+  if (error) return failure(ErrorCode::io, "cannot create {}: {}", cache.blobs().string(), error.message());
   const fs::space_info space = fs::space(cache.blobs(), error);
   if (error || space.available >= needed) return {};
   return failure(ErrorCode::resource_exhausted,
@@ -168,15 +169,14 @@ Result<bool> download(const RepoCache& cache, const BlobInfo& blob, const Open& 
     }
     if (received) {
       TRY_VOID(partial.clear());
-      received = failure(ErrorCode::unavailable,
-                         "{}: the SHA-256 of the received bytes differs from the file's", blob.file);
+      received = failure(ErrorCode::unavailable, "{}: the received bytes have a wrong SHA-256", blob.file);
     } else if (partial.size() >= furthest + kProgress) {
       furthest = partial.size();
       backoff.reset();
     }
     TRY_VOID(backoff.wait(received.error()));
   }
-  return failure(ErrorCode::unavailable, "{}: given up", blob.file);
+  return failure(ErrorCode::unavailable, "{}: the download was cancelled", blob.file);
 }
 
 }  // namespace octavo::hub

@@ -27,7 +27,7 @@ File::~File() {
 Result<File> locked(const fs::path& path) {
   TRY(File file, File::open(path));
   if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0) return file;
-  if (errno == EWOULDBLOCK) log_info("waiting for another process that downloads the same file");
+  if (errno == EWOULDBLOCK) log_info("waiting for another process that is downloading the same file");
   while (::flock(file.descriptor(), LOCK_EX) != 0)
     if (errno != EINTR) return file_failure("cannot lock", path);
   return file;

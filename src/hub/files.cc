@@ -32,7 +32,7 @@ Result<> make_parent(const fs::path& file) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   if (error)
-    return failure(ErrorCode::io, "cannot make {}: {}", file.parent_path().string(), error.message());
+    return failure(ErrorCode::io, "cannot create {}: {}", file.parent_path().string(), error.message());
   return {};
 }
 

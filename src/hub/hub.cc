@@ -55,11 +55,11 @@ Result<Listing> parse_listing(const std::string& body) {
   };
   boost::system::error_code wrong;
   const boost::json::value json = boost::json::parse(body, wrong);
-  if (wrong || !json.is_object()) return senseless("it is no JSON object");
+  if (wrong || !json.is_object()) return senseless("the list is not a JSON object");
   const boost::json::value* sha = json.get_object().if_contains("sha");
   const boost::json::value* siblings = json.get_object().if_contains("siblings");
   if (sha == nullptr || !sha->is_string() || !is_commit(sha->get_string()))
-    return senseless("it names no commit");
+    return senseless("the list has no commit");
   if (siblings == nullptr || !siblings->is_array() || siblings->get_array().size() > kFilesMax)
     return senseless("there is none");
   Listing listing{.commit = std::string(sha->get_string()), .files = {}};
@@ -105,16 +105,16 @@ std::unexpected<Error> Hub::refused(std::string_view what, const http::Response&
     return std::unexpected(Error{kind, std::move(message), "model"});
   };
   if (code == "RevisionNotFound")
-    return no(ErrorCode::not_found, fmt::format("there is no revision {}", what));
-  if (code == "EntryNotFound") return no(ErrorCode::not_found, fmt::format("there is no {}", what));
+    return no(ErrorCode::not_found, fmt::format("the revision {} does not exist", what));
+  if (code == "EntryNotFound") return no(ErrorCode::not_found, fmt::format("{} does not exist", what));
   if (status == 401 || status == 403 || code == "GatedRepo")
     return no(
         ErrorCode::invalid_argument,
-        fmt::format("{} is gated or private, or does not exist: {} answers {}. See {}, accept its licence if "
-                    "it has one, and {}",
+        fmt::format("{} is gated or private, or does not exist: {} returned {}. Open {}, accept the licence "
+                    "if the model has one, and {}",
                     repo_, endpoint.host, status, page,
                     origin_.anonymous() ? "set HF_TOKEN to your token" : "check that HF_TOKEN gives access"));
-  if (status == 404) return no(ErrorCode::not_found, fmt::format("there is no {} at {}", what, page));
+  if (status == 404) return no(ErrorCode::not_found, fmt::format("{} does not exist at {}", what, page));
   return unexpected_status(what, endpoint.host, response, backoff);
 }
 
@@ -149,10 +149,10 @@ Result<BlobInfo> Hub::info(const std::string& commit, const std::string& file, B
     const auto etag = plain_etag(linked_etag ? *linked_etag : headers.find("ETag").value_or(""));
     const auto size = linked_size || elsewhere ? linked_size : number(headers.find("Content-Length"));
     if (!etag || !size)
-      return field_failure("model", ErrorCode::corrupt, "{} does not give the {} of {}", origin_.url().host,
+      return field_failure("model", ErrorCode::corrupt, "{} does not report the {} of {}", origin_.url().host,
                            etag ? "size" : "etag", file);
     if (*size > kFileBytesMax)
-      return field_failure("model", ErrorCode::corrupt, "{} has {} bytes, the limit is {}", file, *size,
+      return field_failure("model", ErrorCode::corrupt, "{} has {} bytes, but the limit is {}", file, *size,
                            kFileBytesMax);
     return BlobInfo{file, *etag, *size};
   }

@@ -56,7 +56,8 @@ Result<ModelName> parse_model_name(std::string_view text) {
                         ? is_segment(repo)
                         : is_segment(repo.substr(0, slash)) && is_segment(repo.substr(slash + 1));
   if (!both || repo.size() > kNameMax || repo.ends_with(".git"))
-    return invalid("model", "{} is not a name of the hub (org/name, org/name@revision, org/name:Q4_K_M)",
+    return invalid("model",
+                   "{} is not the name of a model on the Hub (org/name, org/name@revision, org/name:Q4_K_M)",
                    text);
   name.repo = repo;
   return name;

@@ -64,7 +64,7 @@ Result<std::string> read_text(Opened& opened, std::size_t bytes_max, std::string
     if (!piece) return failure(ErrorCode::unavailable, "{}: {}", opened.url.host, piece.error().message);
     if (!*piece) return body;
     body += **piece;
-    if (body.size() > bytes_max) return invalid("model", "{} is longer than {} bytes", what, bytes_max);
+    if (body.size() > bytes_max) return invalid("model", "{} has more than {} bytes", what, bytes_max);
   }
 }
 
@@ -76,7 +76,7 @@ std::unexpected<Error> unexpected_status(std::string_view what, std::string_view
   if (const auto seconds = number(response.headers.find("Retry-After")); may_pass && seconds)
     backoff.at_least(std::chrono::seconds(std::min<std::uint64_t>(*seconds, 3600)));
   return field_failure("model", may_pass ? ErrorCode::unavailable : ErrorCode::invalid_argument,
-                       "{}: {} answers {} {}{}{}", what, host, status, http::reason_phrase(status),
+                       "{}: {} returned {} {}{}{}", what, host, status, http::reason_phrase(status),
                        said.empty() ? "" : ": ", said);
 }
 

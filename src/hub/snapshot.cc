@@ -59,7 +59,7 @@ Result<fs::path> model_in(const fs::path& snapshot, std::string_view variant) {
   if (!variant.empty() || (!sharded && !is_there(files.single))) {
     TRY(const std::vector<std::string> parts, gguf_parts(names, variant));
     if (const Part part = part_of(parts.front()); parts.size() < part.of)
-      return field_failure("model", ErrorCode::not_found, "of the {} parts of {} only {} exist", part.of,
+      return field_failure("model", ErrorCode::not_found, "only {2} of the {0} parts of {1} exist", part.of,
                            part.stem, parts.size());
     return snapshot / parts.front();
   }

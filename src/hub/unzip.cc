@@ -58,7 +58,7 @@ Result<std::string> unzip_first(const fs::path& archive, std::string_view member
   TRY(const Stdio file, opened(out, "wb"));
   z_stream z{};
   if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
-    return failure(ErrorCode::resource_exhausted, "no memory for zlib");
+    return failure(ErrorCode::resource_exhausted, "not enough memory for zlib");
   const std::unique_ptr<z_stream, Closer> end(&z);
 
   std::vector<unsigned char> packed(kPieceBytes);

@@ -31,7 +31,7 @@ Result<std::optional<int>> model_length(const std::string& text) {
   int length = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
   if (error != std::errc{} || end != digits.data() + digits.size() || length < 1 || length > kMost)
-    return invalid("", "must be auto or 1 to {}, got {}", kMost, text);
+    return invalid("", "must be auto or a number from 1 to {}, got {}", kMost, text);
   return length;
 }
 
@@ -42,7 +42,7 @@ Result<> read_media_limit(const boost::json::object& limits, std::string_view ki
   if (!limit) return {};
   constexpr std::int64_t kMost = 4096;
   if (!limit->is_int64() || limit->get_int64() < 0 || limit->get_int64() > kMost)
-    return invalid("", "{} must be a number from 0 to {}", kind, kMost);
+    return invalid("", "the limit of {} must be a number from 0 to {}", kind, kMost);
   most = static_cast<int>(limit->get_int64());
   return {};
 }
@@ -59,7 +59,7 @@ Result<> read_media_adapters(const boost::json::object& folders, LoraOptions& lo
   for (const auto& [kind, folder] : folders) {
     const std::string_view name = kind;
     if (name != "image" && name != "video" && name != "audio")
-      return invalid("", "{}: must be image, video or audio", name);
+      return invalid("", "{} is not a type of media: must be image, video or audio", name);
     if (!folder.is_string() || folder.get_string().empty()) return invalid("", "{} must be the path of a folder", name);
     lora.by_media[std::string(name)] = std::string(folder.get_string());
   }
@@ -71,89 +71,93 @@ using EngineFlag = FlagRow<EngineOptions>;
 
 constexpr EngineFlag kModelArgument[] = {
     {"model,--model", flag::to<&E::model, &ModelOptions::dir>,
-     "Folder of the checkpoint, a GGUF file (of a split file the first part), or a name of the Hugging Face "
-     "hub: "
-     "org/name[@revision], org/name:Q4_K_M; the demo model when left out"},
+     "Folder of a checkpoint, a GGUF file (the first part if the file is split), or a model of the Hugging "
+     "Face Hub: org/name[@revision] or org/name:Q4_K_M. Without this argument, the demo model is served"},
 };
 
 constexpr EngineFlag kModel[] = {
     {"--quantization", flag::to<&E::model, &ModelOptions::quantization>,
-     "Quantise unquantised weights while loading: int8 (one scale per row) or int4 (groups of up to 128). "
-     "The checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},
+     "Quantise weights while loading them: int8 (one scale per row) or int4 (one scale per group of up to "
+     "128 columns). The name of the checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},
     {"--load-format", flag::to<&E::model, &ModelOptions::load_format>,
-     "auto: safetensors, else PyTorch files or GGUF (hf, safetensors and pt are the same); dummy: random "
-     "weights from config.json only, for measurements",
+     "Source of the weights. auto: safetensors files, or else PyTorch files or a GGUF file (hf, safetensors "
+     "and pt mean auto). dummy: random weights with the dimensions in config.json, for measurements",
      OneOf{"auto|hf|safetensors|pt|dummy"}},
     {"--runner", flag::to<&E::model, &ModelOptions::runner>,
-     "generate: the model generates text; pooling: the model computes vectors or scores; auto: by the "
-     "model's files",
+     "Task of the model. generate: it generates text; pooling: it computes vectors or scores; auto: the "
+     "model's files decide",
      OneOf{"auto|generate|pooling"}},
     {"--convert", flag::to<&E::model, &ModelOptions::convert>,
-     "Use a generating model as: embed (vectors of texts), classify (scores of labels, by its matrix "
-     "\"score\" or the tokens of classifier_from_token), or none; auto: by its files and --runner",
+     "Convert a generating model into an embedding model (embed) or a classifier (classify), whose scores "
+     "come from the matrix \"score\" or from the tokens in classifier_from_token. none does not convert; "
+     "auto: the model's files and --runner decide",
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,
-     "JSON: fields of config.json that have other values, as {\"rope_theta\": 1000000}"},
+     "Values that replace fields of config.json, as a JSON object: {\"rope_theta\": 1000000}"},
     {"--enable-prompt-embeds", flag::to<&E::model, &ModelOptions::prompt_embeds>,
-     "Accept prompts as embeddings: prompt_embeds in /v1/completions, a safetensors file in base64"},
+     "Accept embeddings instead of text as a prompt: the field prompt_embeds of /v1/completions, a "
+     "safetensors file in base64"},
     {"--dtype",
      flag::to<&E::model, &ModelOptions::dtype>,
-     "auto, bfloat16, float16 or float32",
+     "Number format of weights and activations; auto: the checkpoint's format",
      OneOf{"auto|bfloat16|float16|float32|half|float"},
      {.no_default = true}},
     {"--max-model-len", flag::parsed<&model_length, &E::model, &ModelOptions::max_model_len>,
-     "Maximum number of tokens of prompt and answer together. Default, auto and -1: the model's limit, or "
-     "less if the KV cache is smaller"},
-    {"--seed", flag::to<&E::seed>, "Default seed, for requests that have no seed"},
+     "Maximum number of tokens of a prompt and its answer together. Default, auto and -1: the model's limit, "
+     "or fewer if the KV cache cannot hold that many tokens"},
+    {"--seed", flag::to<&E::seed>, "Seed of requests that set no seed"},
 };
 
 constexpr EngineFlag kDevice[] = {
     {"--device", flag::to<&E::device, &DeviceOptions::type>,
-     "auto (cuda if available, else cpu), cpu, cuda, or reference (simple loops, for tests)",
+     "Device that computes: auto (cuda if available, else cpu), cpu, cuda, or reference (slow and simple "
+     "code, for tests)",
      OneOf{"auto|cpu|cuda|reference"}},
     {"--executor", flag::to<&E::device, &DeviceOptions::executor>,
-     "local, or simulated: no weights, and steps take the time that the model needs on an H100, on another "
-     "device (simulated=a100-80g) or by a file of coefficients (simulated=timing.json)"},
+     "local computes on this machine. simulated loads no weights and only waits for the estimated time of "
+     "each step: on an H100, on the named device (simulated=a100-80g), or with coefficients from a file "
+     "(simulated=timing.json)"},
     {"--enforce-eager", flag::to<&E::device, &DeviceOptions::enforce_eager>,
-     "GPUs: no CUDA graphs for decoding"},
+     "Do not use CUDA graphs to decode on GPUs"},
     {"--async-scheduling", flag::to<&E::device, &DeviceOptions::async_scheduling>,
-     "GPUs: start a step before the tokens of the previous step are known (default: on; off with "
+     "On GPUs, start each step before the tokens of the previous step are known (default: on; off with "
      "--speculative-config)"},
     {"--cpu-threads", flag::to<&E::device, &DeviceOptions::threads>,
-     "Compute threads; 0: all that this process may use", flag::range(0, 1024)},
+     "Number of compute threads; 0: one for each processor that this process may use", flag::range(0, 1024)},
     {"--nnodes", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::count>,
-     "Number of hosts; each has the same number of the engine's ranks", flag::range(1, 64)},
+     "Number of hosts for one engine; each host runs the same number of ranks", flag::range(1, 64)},
     {"--node-rank", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::rank>,
-     "Index of this host; host 0 has the server, the others need the same model and flags",
+     "Index of this host. Host 0 runs the server; the other hosts must have the same model and flags",
      flag::range(0, 63)},
     {"--master-addr", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::master_addr>,
-     "Address of host 0"},
+     "Address of host 0, to which the other hosts connect"},
     {"--master-port", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::master_port>,
-     "Port of host 0", flag::range(1, 65'535)},
+     "Port on host 0, to which the other hosts connect", flag::range(1, 65'535)},
     {"--distributed-timeout-seconds",
      flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
-     "Seconds without progress after which a rank counts as hung; 0: 10 s, or 120 s with pipeline "
-     "parallelism or with experts divided among engines",
+     "Number of seconds after which a rank that makes no progress counts as hung. 0: 10 s, or 120 s with "
+     "pipeline parallelism or with experts divided among engines",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::parallel, &ParallelOptions::pipeline_parallel_size>,
-     "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes", flag::range(1, 64)},
+     "Number of pipeline stages (CPUs only); each stage runs --tensor-parallel-size processes",
+     flag::range(1, 64)},
     {"--enable-expert-parallel", flag::to<&E::parallel, &ParallelOptions::enable_expert_parallel>,
      "Give each process whole experts instead of a part of every expert. With --data-parallel-size, the "
-     "processes of all engines share the experts and run in lock step"},
+     "processes of all engines share the experts and run their steps at the same time"},
     {"--enable-eplb", flag::to<&E::parallel, &ParallelOptions::expert_balancing, &ExpertBalancing::enabled>,
-     "With --enable-expert-parallel: move experts between the processes while they serve, to balance the "
-     "load"},
+     "Move experts between processes while the server runs, to balance the load; needs "
+     "--enable-expert-parallel"},
     {"--eplb-config", flag::parsed<&read_eplb_config, &E::parallel, &ParallelOptions::expert_balancing>,
-     "Options of --enable-eplb, as JSON: number of steps whose tokens count, steps between two plans, "
-     "additional slots for copies of experts: "
-     R"({"window_size": 1000, "step_interval": 3000, "num_redundant_experts": 0})"},
+     "Options of --enable-eplb: number of recent steps whose tokens are counted, number of steps between "
+     R"(two plans, number of additional slots for copies of experts. As JSON: {"window_size": 1000, )"
+     R"("step_interval": 3000, "num_redundant_experts": 0})"},
     {"--tensor-parallel-size", flag::to<&E::parallel, &ParallelOptions::tensor_parallel_size>,
-     "Number of processes that each hold a part of every layer, on CPUs; they share the compute threads",
+     "Number of processes that each compute a part of every layer (CPUs only). The processes share the "
+     "compute threads",
      flag::range(1, 64)},
     {"--data-parallel-size", flag::to<&E::parallel, &ParallelOptions::data_parallel_size>,
-     "Number of engines that each have the whole model (except experts, see --enable-expert-parallel), "
-     "behind "
-     "one server, on CPUs; they share the compute threads",
+     "Number of engines of this server (CPUs only). Each engine has the whole model, except experts with "
+     "--enable-expert-parallel. The engines share the compute threads",
      flag::range(1, 64)},
 };
 
@@ -165,20 +169,23 @@ constexpr EngineFlag kHidden[] = {
 
 constexpr EngineFlag kCache[] = {
     {"--kv-cache-dtype", flag::to<&E::cache, &KvCacheOptions::dtype>,
-     "auto (as the activations), float16, bfloat16, fp8 (e4m3, scale 1) or int8_per_token_head",
+     "Number format of the KV cache: auto (the format of the activations), float16, bfloat16, fp8 (e4m3, "
+     "with scale 1) or int8_per_token_head",
      OneOf{"auto|float16|bfloat16|fp8|fp8_e4m3|int8_per_token_head"}},
     {"--block-size", flag::to<&E::cache, &KvCacheOptions::block_size>,
-     "Tokens in a KV block, a multiple of 16", flag::range(16, 256)},
+     "Number of tokens in a KV block; must be a multiple of 16", flag::range(16, 256)},
     {"--kv-cache-memory-bytes",
      flag::to<&E::cache, &KvCacheOptions::memory_bytes>,
-     "Size of the KV cache; 0: chosen from the available memory",
+     "Size of the KV cache in bytes. 0: the server chooses a size from the free memory",
      NotNegative{.suffix = true},
      {.no_default = true}},
     {"--gpu-memory-utilization,--device-memory-utilization",
      flag::to<&E::device, &DeviceOptions::gpu_memory_utilization>,
-     "Share of a GPU's memory to use, weights and workspaces included", flag::range(0.05, 1.0)},
+     "Maximum fraction of the GPU's memory that the server uses, for weights, workspaces and KV cache "
+     "together",
+     flag::range(0.05, 1.0)},
     {"--num-gpu-blocks-override", flag::to<&E::cache, &KvCacheOptions::num_blocks>,
-     "Number of KV blocks, instead of a size in bytes", flag::count(1, 1 << 30)},
+     "Number of KV blocks; replaces --kv-cache-memory-bytes", flag::count(1, 1 << 30)},
     {"--enable-prefix-caching", flag::to<&E::cache, &KvCacheOptions::enable_prefix_caching>,
      "Reuse the KV of common prefixes (default: on)"},
     {"--kv-survives-engine", flag::to<&E::cache, &KvCacheOptions::survives_engine>,
@@ -190,83 +197,85 @@ constexpr EngineFlag kCache[] = {
      "its prefixes at once. The file contains prompts"},
     {"--prefix-caching-hash-algo",
      flag::chosen<kHashes, &E::cache, &KvCacheOptions::prefix_hash>,
-     "xxhash (keyed, fast; builtin is the same) or sha256; the forms with _cbor are the same",
+     "Hash function of cached blocks: xxhash (fast, with a secret key) or sha256. builtin means xxhash; "
+     "names that end in _cbor mean the same as without it",
      {},
      {.no_default = true}},
     {"--mamba-block-size", flag::to<&E::cache, &KvCacheOptions::mamba_block_size>,
-     "Tokens between the states of recurrent layers that the prefix cache keeps, a multiple of "
-     "--block-size (default: 256)",
+     "Number of tokens between two states of recurrent layers that the prefix cache saves; must be a "
+     "multiple of --block-size (default: 256)",
      flag::count(1, 1 << 28)},
     {"!--disable-hybrid-kv-cache-manager", flag::to<&E::cache, &KvCacheOptions::sliding_window_groups>,
-     "Keep the whole context of sliding-window layers"},
+     "Keep the KV of all tokens in sliding-window layers, also of tokens before the window"},
     {"--kv-events-config", flag::parsed<&parse_kv_events_config, &E::kv_events>,
-     "Publish what the prefix cache gains and loses over ZeroMQ, for routers. As JSON: "
-     R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558"})"},
+     "Publish an event over ZeroMQ for each KV block that the prefix cache stores or removes, for routers. "
+     R"(As JSON: {"enable_kv_cache_events": true, "endpoint": "tcp://*:5557", "replay_endpoint": )"
+     R"("tcp://*:5558"})"},
     {kKvTransferFlag, flag::parsed<&parse_kv_transfer_config, &E::kv_transfer>,
-     "Where KV blocks are sent to and loaded from, besides the KV cache: other engines (NixlConnector: "
-     "separate prefill and decode), host memory (OffloadingConnector), a disk (OffloadingConnector, "
-     "SharedStorageConnector), "
-     "several of "
-     "them (MultiConnector). As JSON: "
+     "Connector that sends KV blocks to a place outside of the KV cache and loads them from it: another "
+     "engine (NixlConnector, for separate prefill and decode), host memory (OffloadingConnector), a disk "
+     "(OffloadingConnector, SharedStorageConnector), or several of these (MultiConnector). As JSON: "
      R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})"},
 };
 
 constexpr EngineFlag kScheduling[] = {
     {"--max-num-batched-tokens", flag::to<&E::schedule, &ScheduleOptions::max_num_batched_tokens>,
-     "Token budget of one step", flag::count(1, 1 << 20)},
-    {"--max-num-seqs", flag::to<&E::schedule, &ScheduleOptions::max_num_seqs>, "Sequences in one step",
-     flag::count(1, 1 << 16)},
+     "Maximum number of tokens in one step", flag::count(1, 1 << 20)},
+    {"--max-num-seqs", flag::to<&E::schedule, &ScheduleOptions::max_num_seqs>,
+     "Maximum number of sequences in one step", flag::count(1, 1 << 16)},
     {"--enable-chunked-prefill", flag::to<&E::schedule, &ScheduleOptions::enable_chunked_prefill>,
-     "Compute long prompts over several steps (default: on)"},
+     "Split long prompts over several steps (default: on)"},
     {"--long-prefill-token-threshold", flag::to<&E::schedule, &ScheduleOptions::long_prefill_token_threshold>,
-     "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
+     "Maximum number of tokens of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
     {"--watermark", flag::to<&E::schedule, &ScheduleOptions::watermark>,
-     "Share of the KV blocks to keep free when a request is "
-     "admitted",
-     flag::range(0.0, 0.5)},
+     "Fraction of the KV blocks that must stay free when a request is admitted", flag::range(0.0, 0.5)},
     {"--scheduling-policy",
      flag::chosen<kPolicies, &E::schedule, &ScheduleOptions::policy>,
-     "fcfs, priority, or lpm (longest cached prefix first)",
+     "Order of waiting requests: fcfs (first come, first served), priority, or lpm (longest cached prefix "
+     "first)",
      {},
      {.no_default = true}},
     {"--speculative-config", flag::parsed<&parse_speculative_config, &E::speculation>,
-     "Propose tokens and check several in a step; answers stay the same. As JSON: "
+     "Propose draft tokens and check several of them in one step; answers do not change. As JSON: "
      R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
      R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"},
     {"--max-num-queued-reqs", flag::to<&E::schedule, &ScheduleOptions::max_queued>,
-     "Maximum number of waiting answers; more get 429", flag::count(0, 1 << 23)},
+     "Maximum number of waiting requests; a request above this limit gets status 429",
+     flag::count(0, 1 << 23)},
 };
 
 constexpr EngineFlag kLora[] = {
     {"--enable-lora", flag::to<&E::lora, &LoraOptions::enabled>,
-     "Enable LoRA adapters; requests name them as their model"},
+     "Serve LoRA adapters; a request selects an adapter with its field `model`"},
     {"--max-loras", flag::to<&E::lora, &LoraOptions::max_loras>,
-     "Adapters in memory at a time; all of them can be in one batch", flag::range(1, 1024)},
+     "Maximum number of adapters in memory; one batch can use all of them", flag::range(1, 1024)},
     {"--max-cpu-loras", flag::to<&E::lora, &LoraOptions::max_cpu_loras>,
-     "Maximum number of adapters in CPU memory, at least --max-loras; others are read again when a request "
-     "needs them",
+     "Maximum number of adapters in CPU memory, at least --max-loras. The server reads other adapters from "
+     "disk again when a request needs them",
      flag::range(1, 1024)},
     {"--default-mm-loras", flag::parsed<&read_media_adapters, &E::lora>,
-     R"(Default adapters of chats with images, videos or sound, as JSON: {"image": "folder"}; needs )"
-     R"(--enable-lora. Requests can also name them as image, video or audio)"},
+     R"(Adapters that chats with images, videos or sound use by default, as JSON: {"image": "folder"}; )"
+     "needs --enable-lora. A request can also set its model to image, video or audio"},
     {"--max-lora-rank", flag::to<&E::lora, &LoraOptions::max_lora_rank>,
-     "Maximum rank of an adapter; all adapters are padded to it", flag::range(1, 512)},
+     "Maximum rank of an adapter. Every adapter takes the memory of one with this rank", flag::range(1, 512)},
 };
 
 constexpr EngineFlag kMultimodal[] = {
     {"--limit-mm-per-prompt", flag::parsed<&read_media_limits, &E::media>,
-     R"(Images, videos and sounds that one prompt may have, as JSON: {"image": 4, "video": 1, "audio": 1}; )"
-     "with 0 the encoder is not loaded"},
+     R"(Maximum number of images, videos and sounds in one prompt, as JSON: {"image": 4, "video": 1, )"
+     R"("audio": 1}. With 0, the server does not load the encoder)"},
     {"--language-model-only", flag::calls<&drop_media>,
-     "Do not load the encoders of images, videos and sound: prompts are only text"},
+     "Do not load the encoders of images, videos and sound; prompts can contain only text"},
 };
 
 constexpr EngineFlag kSampling[] = {
     {"--max-logprobs", flag::to<&E::logprobs, &LogprobOptions::max>,
-     "Maximum number of log-probabilities that a request may have; -1: no limit", flag::range(-1, 1 << 20)},
+     "Maximum number of log-probabilities per token that a request can ask for; -1: no limit",
+     flag::range(-1, 1 << 20)},
     {"--logprobs-mode",
      flag::chosen<kLogprobsModes, &E::logprobs, &LogprobOptions::processed>,
-     "raw_logprobs (the model's own) or processed_logprobs (after sampling parameters)",
+     "Which log-probabilities to return: raw_logprobs (before temperature, penalties and filters) or "
+     "processed_logprobs (after them)",
      {},
      {.no_default = true}},
 };
@@ -276,9 +285,9 @@ constexpr EngineFlag kMetrics[] = {
      "Measure how long KV blocks stay in the cache: vllm:kv_block_lifetime_seconds, "
      "vllm:kv_block_idle_before_evict_seconds, vllm:kv_block_reuse_gap_seconds"},
     {"--kv-cache-metrics-sample", flag::to<&E::metrics, &MetricsOptions::kv_cache_sample>,
-     "Share of the KV blocks that --kv-cache-metrics measures", flag::range(1e-6, 1.0)},
+     "Fraction of the KV blocks that --kv-cache-metrics measures", flag::range(1e-6, 1.0)},
     {"--enable-mfu-metrics", flag::to<&E::metrics, &MetricsOptions::work>,
-     "Estimate the operations and bytes of all steps: vllm:estimated_flops_per_gpu_total, "
+     "Estimate the number of operations and bytes of all steps: vllm:estimated_flops_per_gpu_total, "
      "vllm:estimated_read_bytes_per_gpu_total, vllm:estimated_write_bytes_per_gpu_total"},
 };
 
@@ -332,8 +341,9 @@ Result<std::string> demo_model_dir() {
     const fs::path dir = place / "models" / "demo";
     if (fs::exists(dir / "config.json", ignored)) return dir.string();
   }
-  return field_failure("model", ErrorCode::not_found,
-                       "no model was given, and the demo model (models/demo) was not found: name a model");
+  return field_failure(
+      "model", ErrorCode::not_found,
+      "no model was given, and the folder of the demo model (models/demo) was not found: name a model");
 }
 
 Result<std::string> octavo_program() {
@@ -342,8 +352,8 @@ Result<std::string> octavo_program() {
     for (const fs::path& program : {folder / "octavo", folder / "bin" / "octavo"})
       if (fs::is_regular_file(program, ignored)) return program.string();
   return failure(ErrorCode::not_found,
-                 "engines in several processes need the program octavo, which is neither beside liboctavo "
-                 "nor in ../bin");
+                 "engines in separate processes need the program octavo, but it is neither in the folder of "
+                 "liboctavo nor in ../bin: install it there");
 }
 
 }  // namespace octavo

@@ -69,7 +69,7 @@ void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environm
   add_cache_flag(command, flags, std::move(environment));
   command
       .add_option("--hf-token", flags.token,
-                  "Token for gated models (default: $HF_TOKEN, or what `hf auth login` has stored)")
+                  "Token for gated models (default: $HF_TOKEN, or the token that `hf auth login` has stored)")
       ->expected(0, 1)
       ->group("Model");
 }
@@ -89,9 +89,11 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags) 
   if (given.empty()) return demo_model_dir();
   std::error_code ignored;
   if (std::filesystem::exists(given, ignored)) return given;
-  if (looks_like_a_path(given)) return field_failure("model", ErrorCode::not_found, "there is no {}", given);
+  if (looks_like_a_path(given))
+    return field_failure("model", ErrorCode::not_found, "{} does not exist", given);
   auto found = find_on_hub(given, flags);
-  if (!found) found.error().message = fmt::format("there is no folder {}; {}", given, found.error().message);
+  if (!found)
+    found.error().message = fmt::format("the folder {} does not exist; {}", given, found.error().message);
   return found;
 }
 
@@ -126,7 +128,8 @@ Result<std::string> find_adapter(const std::string& given, const HubFlags& flags
   if (std::filesystem::exists(given, ignored) || looks_like_a_path(given)) return given;
   TRY(const hub::ModelName name, hub::parse_model_name(given));
   auto found = download(name, flags, hub::pull_adapter);
-  if (!found) found.error().message = fmt::format("there is no folder {}; {}", given, found.error().message);
+  if (!found)
+    found.error().message = fmt::format("the folder {} does not exist; {}", given, found.error().message);
   return found;
 }
 

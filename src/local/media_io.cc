@@ -16,12 +16,13 @@ Result<> read_media_io(const boost::json::object& kwargs, VideoFrames& frames) {
       if (frames.number == -1) frames.number = 0;
       double fps = 0;
       TRY_VOID(f.number("fps", fps));
-      if (fps > 1000) return invalid(f.full_name("fps"), "must be up to 1000, got {}", fps);
+      if (fps > 1000) return invalid(f.full_name("fps"), "must be at most 1000, got {}", fps);
       if (fps > 0) frames.fps = fps;
     }
     for (const std::string& name : f.unread()) return invalid(name, "is not supported");
   }
-  for (const std::string& name : kinds.unread()) return invalid(name, "there is no such kind of media");
+  for (const std::string& name : kinds.unread())
+    return invalid(name, "is not a type of media: must be image, audio or video");
   return {};
 }
 

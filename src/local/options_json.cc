@@ -60,7 +60,7 @@ Result<boost::json::object> nested(const boost::json::object& fields, const hub:
     if (const auto* given = fields.if_contains(whole); object.is_null() && given != nullptr) object = *given;
     if (object.is_null()) object.emplace_object();
     if (!object.is_object())
-      return invalid(std::string_view(name), "{} must be a dictionary, or be left out", whole);
+      return invalid(std::string_view(name), "{} must be a dictionary or be absent", whole);
     object.get_object()[known->stands_for.substr(dot + 1)] = value;
   }
   for (const auto& [name, value] : fields) {
@@ -80,8 +80,8 @@ std::unexpected<Error> unknown(std::string_view name, const CLI::App& flags) {
     names.push_back(name_of("--" + option->get_single_name()));
   for (const VllmFlag& known : vllm_flags()) names.push_back(name_of(known.name));
   const std::string_view meant = meant_name(name, {names.begin(), names.end()});
-  if (meant.empty()) return invalid(name, "there is no such option");
-  return invalid(name, "there is no such option; did you mean {}?", meant);
+  if (meant.empty()) return invalid(name, "is not the name of an option");
+  return invalid(name, "is not the name of an option; did you mean {}?", meant);
 }
 
 // Checks an option that vLLM has and Octavo does not. Errors: as on the command line.
@@ -89,7 +89,8 @@ Result<> check_unused(std::string_view name, const boost::json::value& value, co
   const VllmFlag* known = find_vllm_flag(flag_of(name));
   if (known == nullptr) return unknown(name, flags);
   if (known->works && std::ranges::find(kOfServers, known->name) == std::end(kOfServers))
-    return field_failure(name, ErrorCode::unsupported, "is for `octavo serve`: this program has no server");
+    return field_failure(name, ErrorCode::unsupported,
+                         "is an option of `octavo serve`, and this program has no server: remove it");
   if (known->works) return {};
   const boost::json::array values = value.is_array() ? value.get_array() : boost::json::array{value};
   for (const boost::json::value& one : values)
@@ -134,7 +135,7 @@ void add_all_flags(CLI::App& flags, RuntimeCommand& command, const hub::Environm
 Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>& words) {
   const EngineOptions& engine = options.engine;
   if (engine.parallel.nodes.rank > 0)
-    return invalid("node_rank", "must be 0, got {}: other hosts run octavo serve --headless",
+    return invalid("node_rank", "must be 0, got {}: run octavo serve --headless on the other hosts",
                    engine.parallel.nodes.rank);
   if (engine.parallel.rank_layout().size() * engine.parallel.data_parallel_size == 1 &&
       options.engines.elsewhere == 0)
@@ -166,7 +167,8 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
     return invalid("", "{}", error.what());
   }
   if (command.data_parallel.elastic)
-    return field_failure("enable_elastic_ep", ErrorCode::unsupported, "is for `octavo serve`");
+    return field_failure("enable_elastic_ep", ErrorCode::unsupported,
+                         "is an option of `octavo serve` only: remove it");
   TRY_VOID(take_data_parallel(command.data_parallel, false, command.runtime));
   TRY_VOID(take_kv_environment(command, environment));
   if (!command.otlp_traces_endpoint.empty()) {

@@ -15,8 +15,9 @@ Result<> read_profiler(const std::string& text, ServeOptions& options) {
 
 constexpr FlagRow<ServeOptions> kProfiler[] = {
     {"--profiler-config", flag::parsed<&read_profiler>,
-     "POST /start_profile and /stop_profile write what each step takes into a file of this folder, for "
-     R"(Perfetto and chrome://tracing. As JSON: {"profiler": "torch", "torch_profiler_dir": "traces"})"},
+     "Folder for profiles: between POST /start_profile and /stop_profile, the server writes the time of "
+     R"(each step into a file for Perfetto and chrome://tracing. As JSON: {"profiler": "torch", )"
+     R"("torch_profiler_dir": "traces"})"},
 };
 
 }  // namespace

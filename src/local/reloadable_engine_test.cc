@@ -102,8 +102,8 @@ TEST(ReloadableEngine, LevelTwoEndsItAndWakingLoadsItAnew) {
 TEST(ReloadableEngine, WhatCannotBeLoadedIsToldAndMayBeTriedAgain) {
   Loaded loaded;
   ASSERT_TRUE(loaded.change(2));
-  loaded.problem = "no such file";
-  EXPECT_EQ(loaded.change(0).error().message, "no such file");
+  loaded.problem = "does not exist";
+  EXPECT_EQ(loaded.change(0).error().message, "does not exist");
   loaded.problem.clear();
   loaded.vocab_size = 11;
   EXPECT_EQ(loaded.change(0).error().field, "model");

@@ -51,81 +51,85 @@ MediaSources& sources_of(RuntimeCommand& c) { return c.runtime.serve.media.sourc
 
 constexpr RuntimeFlag kParserFlags[] = {
     {"--tool-call-parser", flag::to<runtime_of, &RuntimeOptions::tool_call_parser>,
-     "Format of the model's tool calls; auto: found in the chat template, none: calls stay in the text",
+     "Format of the model's tool calls. auto: the chat template decides; none keeps tool calls in the text",
      OneOfList{tool_parsers}},
     {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
-     "Leave tools out of the prompt of requests that say tool_choice none"},
+     "Leave the tools out of the prompt if a request sets tool_choice to none"},
     {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
-     "Format of the model's reasoning, which replies return in `reasoning`; auto: found in the chat "
-     "template, none: reasoning stays in the text",
+     "Format of the model's reasoning, which replies contain in the field `reasoning`. auto: the chat "
+     "template decides; none keeps the reasoning in the text",
      OneOfList{reasoning_parsers}},
     {"--reasoning-config", flag::parsed<read_reasoning_config, runtime_of, &RuntimeOptions::reasoning_config>,
      R"(Texts before and after the reasoning, as JSON: {"reasoning_start_str": "<think>", )"
      R"("reasoning_end_str": "</think>"}. They must be those of --reasoning-parser)"},
     {"--structured-outputs-config",
      flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
-     R"(Rules for JSON answers with a schema, as JSON: {"disable_any_whitespace": true, )"
+     R"(Rules for answers with a JSON schema, as JSON: {"disable_any_whitespace": true, )"
      R"("unknown_keywords": "refuse", "unique_items": "refuse", "member_order": "any"})"},
 };
 
 constexpr RuntimeFlag kTemplateFlags[] = {
     {"--chat-template", flag::to<runtime_of, &RuntimeOptions::chat_template>,
-     "File with a chat template, or the template itself, instead of the model's own"},
+     "Chat template, or a file that contains it; replaces the model's template"},
     {"--chat-template-content-format",
      flag::chosen<kContentFormats, serving_of, &ServeOptions::content_format>,
-     "How a content of several parts goes into the template: string (joined by line breaks), openai (as the "
-     "list of parts), auto (as the template takes it)"},
+     "How the template gets a message with several parts: string (texts joined by line breaks), openai (a "
+     "list of parts), auto (the form that the template supports)"},
     {"--trust-request-chat-template", flag::to<rules_of, &openai::RequestRules::trust_chat_templates>,
-     "Allow chat_template in requests"},
+     "Allow requests to set chat_template"},
     {"--default-chat-template-kwargs",
      flag::parsed<json_object, rules_of, &openai::RequestRules::default_template_kwargs>,
-     R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})"},
+     R"(Default arguments of the chat template, as JSON: {"enable_thinking": false}. A request can )"
+     "override them"},
     {"--mm-processor-kwargs", flag::parsed<json_object, runtime_of, &RuntimeOptions::mm_processor_kwargs>,
-     R"(JSON: preprocessing of images, in place of the model's: {"size": {"longest_edge": 1024}} )"
-     R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)"},
+     R"(Values that replace the model's settings for images, as JSON: {"size": {"longest_edge": 1024}} )"
+     R"(divides an image into fewer tiles, {"do_image_splitting": false} makes one tile, {"max_pixels": )"
+     "501760} makes images smaller"},
     {"--media-io-kwargs", flag::parsed<read_media_io, runtime_of, &RuntimeOptions::video_frames>,
-     R"(JSON: which frames of a video are used, instead of the model's choice: )"
-     R"({"video": {"num_frames": 16}} takes 16, evenly spread (-1: all); )"
-     R"({"video": {"fps": 1}} takes one per second)"},
+     R"(Frames to take from a video, as JSON; replaces the model's choice. {"video": {"num_frames": 16}} )"
+     R"(takes 16 evenly spaced frames (-1: all frames); {"video": {"fps": 1}} takes one frame per second)"},
     {"--response-role", flag::to<serving_of, &ServeOptions::response_role>,
      "Role of the messages in replies"},
 };
 
 constexpr RuntimeFlag kModelFlags[] = {
     {"--pooler-config", flag::parsed<read_pooler_config, runtime_of>,
-     R"(JSON: pooling of texts, in place of the model's: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
-     R"(and STEP; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)"},
+     R"(Values that replace the model's pooling settings, as JSON: {"pooling_type": "MEAN"} (or CLS, )"
+     R"(LAST, ALL, STEP); {"enable_chunked_processing": true, "max_embed_len": 100000} splits long texts )"
+     "into chunks"},
     {"--tokenizer", flag::to<runtime_of, &RuntimeOptions::tokenizer>,
      "Folder or file of the tokenizer (default: the model's)"},
     {"--served-model-name", flag::to<runtime_of, &RuntimeOptions::served_model_names>,
-     "Names of the model in the API; replies have the first one (default: the model argument as "
-     "given, or demo without one)"},
+     "Names of the model in the API; replies contain the first name (default: the model argument as given, "
+     "or demo without an argument)"},
 };
 
 constexpr RuntimeFlag kGenerationFlags[] = {
     {"--generation-config", flag::to<runtime_of, &RuntimeOptions::generation_config>,
-     "Source of sampling values that a request does not set: auto (the model's generation_config.json), "
-     "vllm (vLLM's defaults), or a folder with such a file"},
+     "Source of default sampling parameters: auto (the model's generation_config.json), vllm (vLLM's "
+     "defaults), or a folder with a generation_config.json"},
     {"--override-generation-config", flag::parsed<read_generation_overrides, runtime_of>,
-     R"(JSON: sampling values that override those of --generation-config, as {"temperature": 0.5})"},
+     R"(Default sampling parameters that override those of --generation-config, as JSON: {"temperature": )"
+     "0.5}"},
 };
 
 constexpr RuntimeFlag kModuleFlags[] = {
     {"--lora-modules", flag::parsed<read_lora_modules, runtime_of, &RuntimeOptions::lora_modules>,
-     R"(Adapters (PEFT's folders) to load at the start: NAME=PATH, or JSON as {"name": "a", "path": )"
+     R"(LoRA adapters to load at the start, in PEFT's format: NAME=PATH, or JSON as {"name": "a", "path": )"
      R"("folder", "base_model_name": "b"}; needs --enable-lora)"},
 };
 
 constexpr RuntimeFlag kSourceFlags[] = {
     {"--allowed-media-domains", flag::to<sources_of, &MediaSources::domains>,
-     "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched"},
+     "Hosts from which the server may download images, videos and sound (http: and https: URLs); without "
+     "this flag it downloads nothing"},
     {"--allowed-local-media-path", flag::to<sources_of, &MediaSources::local_path>,
-     "Folder with images and sounds that requests may name by file: URLs", Folder{}},
+     "Folder of images, videos and sounds that requests may name with file: URLs", Folder{}},
     {"--mcp-allow", flag::to<mcp_of, &mcp::Options::allowed>,
-     "HOST or HOST:PORT of MCP servers whose tools requests to /v1/responses may use; without it none is "
-     "used"},
+     "MCP servers whose tools requests to /v1/responses may use, as HOST or HOST:PORT; without this flag a "
+     "request cannot use any MCP server"},
     {"--otlp-traces-endpoint", flag::to<&RuntimeCommand::otlp_traces_endpoint>,
-     "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
+     "URL of a collector that gets a span for each answer (OTLP over HTTP, as JSON): "
      "http://HOST:4318/v1/traces"},
     {"--collect-detailed-traces",
      flag::parsed<read_detailed_traces, serving_of, &ServeOptions::observe, &ObserveOptions::phase_spans>,
@@ -135,11 +139,12 @@ constexpr RuntimeFlag kSourceFlags[] = {
 
 constexpr RuntimeFlag kOffloadingFlags[] = {
     {"--kv-offloading-size", flag::to<&RuntimeCommand::kv_offloading, &KvOffloading::gib>,
-     "GiB for a tier below the KV cache: GPUs use host memory, CPUs the folder octavo/kv in the user's "
-     "cache folder; 0: no tier. Other folders or both: --kv-transfer-config",
+     "Size in GiB of a second tier of the KV cache: host memory for GPUs; for CPUs, files in the folder "
+     "octavo/kv of the user's cache folder. 0: no second tier. --kv-transfer-config can set another folder "
+     "or use both memory and disk",
      flag::range(0.0, 1e6)},
     {"--kv-offloading-backend", flag::to<&RuntimeCommand::kv_offloading, &KvOffloading::backend>,
-     "Backend of --kv-offloading-size: native", OneOf{"native"}},
+     "Backend of --kv-offloading-size; only native is supported", OneOf{"native"}},
 };
 
 }  // namespace

@@ -14,21 +14,23 @@ namespace {
 constexpr std::string_view kPrefix = "VLLM_";
 
 constexpr VllmVariable kRead[] = {
-    {"VLLM_ALLOW_RUNTIME_LORA_UPDATING", "as --allow-runtime-lora-updating"},
-    {"VLLM_API_KEY", "as --api-key"},
+    {"VLLM_ALLOW_RUNTIME_LORA_UPDATING", "same as --allow-runtime-lora-updating"},
+    {"VLLM_API_KEY", "same as --api-key"},
     {"VLLM_CPU_KVCACHE_SPACE",
-     "GiB of the KV cache on CPUs, unless --kv-cache-memory-bytes or --num-gpu-blocks-override is given"},
+     "size of the KV cache on CPUs in GiB; --kv-cache-memory-bytes and --num-gpu-blocks-override override "
+     "it"},
     {"VLLM_CPU_OMP_THREADS_BIND",
-     "as --numa-bind-cpus: a list of processors for each process, as 0-15|16-31; auto, or nobind"},
-    {"VLLM_LOGGING_LEVEL", "as --log-level"},
-    {"VLLM_LOG_STATS_INTERVAL", "as --log-stats-interval"},
+     "same as --numa-bind-cpus: auto, nobind, or a list of processors for each process, such as 0-15|16-31"},
+    {"VLLM_LOGGING_LEVEL", "same as --log-level"},
+    {"VLLM_LOG_STATS_INTERVAL", "same as --log-stats-interval"},
     {"VLLM_LORA_RESOLVER_CACHE_DIR",
      "folder of adapters that requests may name; needs --enable-lora and --allow-runtime-lora-updating"},
     {"VLLM_NIXL_SIDE_CHANNEL_HOST",
-     "address at which other engines fetch KV blocks, unless --kv-transfer-config says it"},
-    {"VLLM_NIXL_SIDE_CHANNEL_PORT", "port of that address"},
-    {"VLLM_PLUGINS", "whether lora_filesystem_resolver is among the plugins; there are no others"},
-    {"VLLM_SERVER_DEV_MODE", "as --server-dev-mode"},
+     "address at which other engines fetch KV blocks; --kv-transfer-config overrides it"},
+    {"VLLM_NIXL_SIDE_CHANNEL_PORT",
+     "port at which other engines fetch KV blocks; --kv-transfer-config overrides it"},
+    {"VLLM_PLUGINS", "list of plugins to enable; lora_filesystem_resolver is the only plugin"},
+    {"VLLM_SERVER_DEV_MODE", "same as --server-dev-mode"},
 };
 
 // Other variables of vLLM 0.33 and earlier, separated by spaces.
@@ -178,8 +180,10 @@ VariableWarnings check_vllm_variables(const char* const* environment) {
 
 void log_vllm_variables(const char* const* environment) {
   const VariableWarnings found = check_vllm_variables(environment);
-  if (!found.unread.empty()) log_info("variables without effect: {}", fmt::join(found.unread, ", "));
-  if (!found.unknown.empty()) log_warning("unknown variables: {}", fmt::join(found.unknown, ", "));
+  if (!found.unread.empty())
+    log_info("environment variables that have no effect: {}", fmt::join(found.unread, ", "));
+  if (!found.unknown.empty())
+    log_warning("unknown environment variables: {}", fmt::join(found.unknown, ", "));
 }
 
 }  // namespace octavo

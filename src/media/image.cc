@@ -10,7 +10,7 @@ namespace octavo::media {
 Result<> check_size(std::int64_t width, std::int64_t height, std::int64_t most) {
   if (width < 1 || height < 1) return invalid("", "the image has no pixels");
   if (width > most / height)
-    return invalid("", "the image has {} x {} pixels, the limit is {}", width, height, most);
+    return invalid("", "the image has {} x {} pixels, but the limit is {}", width, height, most);
   return {};
 }
 
@@ -32,7 +32,7 @@ Result<Image> decode_image(std::span<const std::byte> file, std::int64_t pixels_
   if (head.starts_with("\xFF\xD8\xFF")) return decode_jpeg(file, pixels_max);
   if (head.starts_with("\x89PNG\r\n\x1A\n")) return decode_png(file, pixels_max);
   if (head.starts_with("RIFF") && head.ends_with("WEBP")) return decode_webp(file, pixels_max);
-  return invalid("", "cannot identify the image: supported are PNG, JPEG and WebP");
+  return invalid("", "the format of the image is unknown: send PNG, JPEG or WebP");
 }
 
 }  // namespace octavo::media

@@ -17,7 +17,7 @@ namespace octavo::media {
 Result<> check_ratio(int width, int height) {
   constexpr int kMost = 200;
   if (std::max(width, height) <= std::int64_t{kMost} * std::min(width, height)) return {};
-  return invalid("", "the image has {} x {} pixels; one side may be at most {} times the other", width,
+  return invalid("", "the image has {} x {} pixels, but one side may be at most {} times the other", width,
                  height, kMost);
 }
 

@@ -39,7 +39,7 @@ void fail_at_end(j_common_ptr jpeg, int level) {
 void count_scans(j_common_ptr jpeg) {
   if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kScansMax) return;
   Failure& failure = *reinterpret_cast<Failure*>(jpeg->err);
-  std::strcpy(failure.message, "too many scans");
+  std::strcpy(failure.message, "the image has too many scans");
   std::longjmp(failure.jump, 1);
 }
 
@@ -112,11 +112,11 @@ class Reader {
 
 Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_max) {
   Reader reader;
-  const auto broken = [&] { return invalid("", "the JPEG image is broken: {}", reader.message()); };
+  const auto broken = [&] { return invalid("", "the JPEG image is damaged: {}", reader.message()); };
   if (!reader.read_header(file)) return broken();
   TRY_VOID(check_size(reader.width(), reader.height(), pixels_max));
   if (!reader.is_colour() && !reader.is_grey())
-    return invalid("", "the JPEG image is neither grey nor RGB: other colours are not supported");
+    return invalid("", "the JPEG image is neither grey nor RGB, and other colours are not supported");
   Image image{static_cast<int>(reader.width()), static_cast<int>(reader.height()), {}};
   image.pixels.resize(static_cast<std::size_t>(reader.width() * reader.height() * 3));
   const int orientation = orientation_of(reader.metadata());

@@ -48,7 +48,9 @@ Result<PartGrid> pinned_tile_grid(int width, int height, const PinnedTileRule& r
     const Size size = fitted(width, height, frame);
     best = {static_cast<int>(size.width), static_cast<int>(size.height), grid.rows, grid.columns};
   }
-  if (most == 0) return invalid("", "an image of {} x {} pixels fits into no grid of tiles", width, height);
+  if (most == 0)
+    return invalid("", "an image of {} x {} pixels is too long and narrow for the model's tiles", width,
+                   height);
   return best;
 }
 

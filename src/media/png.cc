@@ -117,7 +117,7 @@ class Reader {
 
 Result<Image> decode_png(std::span<const std::byte> file, std::int64_t pixels_max) {
   Reader reader(file);
-  const auto broken = [&] { return invalid("", "the PNG image is broken: {}", reader.message()); };
+  const auto broken = [&] { return invalid("", "the PNG image is damaged: {}", reader.message()); };
   if (!reader.read_header()) return broken();
   TRY_VOID(check_size(reader.width(), reader.height(), pixels_max));
   if (!reader.begin()) return broken();

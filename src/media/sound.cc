@@ -139,23 +139,23 @@ double energy(std::span<const float> samples) {
 Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rate,
                                         const SoundLimits& limits) {
   if (file.size() > limits.bytes)
-    return invalid("", "the file has {} bytes, the limit is {}", file.size(), limits.bytes);
+    return invalid("", "the file has {} bytes, but the limit is {}", file.size(), limits.bytes);
   if (!supported(file))
-    return invalid("", "cannot identify the sound: supported are WAV, FLAC, Ogg (Vorbis, Opus) and MP3");
+    return invalid("", "the format of the sound is unknown: send WAV, FLAC, Ogg (Vorbis, Opus) or MP3");
   Source source(file);
   SF_VIRTUAL_IO functions = Source::functions();
   SF_INFO info{};
   const File opened(sf_open_virtual(&functions, SFM_READ, &info, &source));
-  if (!opened) return invalid("", "the sound is broken: {}", sf_strerror(nullptr));
+  if (!opened) return invalid("", "the sound is damaged: {}", sf_strerror(nullptr));
   if (info.channels < 1 || info.channels > limits.channels)
-    return invalid("", "the sound has {} channels, supported are 1 to {}", info.channels, limits.channels);
+    return invalid("", "the sound has {} channels, but must have 1 to {}", info.channels, limits.channels);
   if (info.samplerate < kRateMin || info.samplerate > kRateMax)
-    return invalid("", "the sound has {} samples a second, supported are {} to {}", info.samplerate, kRateMin,
-                   kRateMax);
+    return invalid("", "the sound has {} samples per second, but must have {} to {}", info.samplerate,
+                   kRateMin, kRateMax);
   TRY(std::vector<float> samples, read_mono(opened.get(), info, limits.seconds, rate));
   if (samples.empty()) return invalid("", "the sound has no samples");
   if (!std::ranges::all_of(samples, [](float sample) { return std::isfinite(sample); }))
-    return invalid("", "the sound has samples that are NaN or infinite");
+    return invalid("", "the sound has samples that are NaN or infinity");
   return samples;
 }
 

@@ -87,22 +87,22 @@ TEST(Sound, EveryFormatIsReadAndResampled) {
 }
 
 TEST(Sound, WhatIsNoSoundIsRefused) {
-  EXPECT_THAT(error(""), HasSubstr("cannot identify the sound"));
-  EXPECT_THAT(error("<svg></svg>"), HasSubstr("cannot identify the sound"));
-  EXPECT_THAT(error("RIFF....WEBPVP8 "), HasSubstr("cannot identify the sound"));
-  EXPECT_THAT(error("RIFF....WAVEnothing"), HasSubstr("the sound is broken"));
-  EXPECT_THAT(error(sound_file("short.ogg").substr(0, 60)), HasSubstr("the sound is broken"));
+  EXPECT_THAT(error(""), HasSubstr("the format of the sound is unknown"));
+  EXPECT_THAT(error("<svg></svg>"), HasSubstr("the format of the sound is unknown"));
+  EXPECT_THAT(error("RIFF....WEBPVP8 "), HasSubstr("the format of the sound is unknown"));
+  EXPECT_THAT(error("RIFF....WAVEnothing"), HasSubstr("the sound is damaged"));
+  EXPECT_THAT(error(sound_file("short.ogg").substr(0, 60)), HasSubstr("the sound is damaged"));
   EXPECT_THAT(error(wave(1, 1, 16000, 16, "")), HasSubstr("no samples"));
   EXPECT_THAT(error(wave(1, 9, 16000, 16, std::string(36, '\1'))), HasSubstr("9 channels"));
-  EXPECT_THAT(error(wave(1, 1, 400'000, 16, std::string(4, '\1'))), HasSubstr("400000 samples a second"));
+  EXPECT_THAT(error(wave(1, 1, 400'000, 16, std::string(4, '\1'))), HasSubstr("400000 samples per second"));
   const float values[] = {0, std::nanf(""), 1};
   EXPECT_THAT(error(wave(3, 1, 16000, 32, std::string(reinterpret_cast<const char*>(values), sizeof values))),
-              HasSubstr("NaN or infinite"));
+              HasSubstr("NaN or infinity"));
 }
 
 TEST(Sound, LimitsHold) {
   const std::string file = sound_file("chirp.wav");
-  EXPECT_THAT(error(file, {.bytes = file.size() - 1}), HasSubstr("bytes, the limit is"));
+  EXPECT_THAT(error(file, {.bytes = file.size() - 1}), HasSubstr("bytes, but the limit is"));
   EXPECT_THAT(error(file, {.seconds = 1}), HasSubstr("longer than 1 seconds"));
   EXPECT_EQ(error(file, {.seconds = 2}), "");
 }

@@ -53,11 +53,11 @@ std::vector<int> by_loader(const VideoHead& head, const VideoRule& rule) {
 }  // namespace
 
 Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& rule) {
-  if (head.frames < 1 || !(head.fps > 0)) return invalid("", "the video has {} frames, {} a second", head.frames, head.fps);
+  if (head.frames < 1 || !(head.fps > 0))
+    return invalid("", "the video has {} frames at {} frames per second", head.frames, head.fps);
   std::vector<int> frames = rule.samples ? by_model(head, rule) : by_loader(head, rule);
   if (frames.empty())
-    return invalid("", "the video has {} frames: too few for this model, which takes {} at a time",
-                   head.frames, rule.frames);
+    return invalid("", "the video has {} frames, but this model needs at least {}", head.frames, rule.frames);
   return frames;
 }
 

@@ -11,8 +11,8 @@ Result<std::vector<int>> checked(const VideoHead& head, Result<std::vector<int>>
   if (!frames || frames->empty()) return frames;
   const std::int64_t each = std::int64_t{head.width} * head.height, decoded = frames->back() + std::int64_t{1};
   if (decoded > kVideoPixelsMax / each)
-    return invalid("", "{} frames of {} x {} pixels would be decoded; the limit is {} pixels", decoded, head.width,
-                   head.height, kVideoPixelsMax);
+    return invalid("", "the video needs {} frames of {} x {} pixels, but at most {} pixels may be decoded",
+                   decoded, head.width, head.height, kVideoPixelsMax);
   return frames;
 }
 
@@ -43,8 +43,8 @@ Result<> decode_video(std::span<const std::byte> file,
   static const Result<void*> function = plugin_function("liboctavo_video.so", kReadVideo);
   if (!function)
     return failure(ErrorCode::unsupported,
-                   "video files need FFmpeg's libraries, which are missing (send frames as "
-                   "data:video/jpeg;base64,..,..): {}",
+                   "video files need FFmpeg's libraries, which are missing: install them, or send frames as "
+                   "data:video/jpeg;base64,..,..: {}",
                    function.error().message);
   Sink sink(choose, take);
   char why[256] = {};

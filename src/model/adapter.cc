@@ -40,7 +40,7 @@ Result<TensorFile> open_tensors(const std::string& directory) {
                                                                   : parse_safetensors(file.bytes(), name));
     return TensorFile{name, std::move(file), std::move(tensors)};
   }
-  return failure(ErrorCode::not_found, "{} has no {}", directory, fmt::join(kFiles, " and no "));
+  return failure(ErrorCode::not_found, "{} does not contain {}", directory, fmt::join(kFiles, " or "));
 }
 
 std::string text_of(std::span<const std::int64_t> shape) {
@@ -277,8 +277,8 @@ Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name)
           found != modules_.end() && !is_output(found))
         return &found->second;
   if (!experts_ && name.contains(".experts"))
-    return failure(ErrorCode::unsupported, "{}: adapters of single experts work only on CPUs (--device cpu)",
-                   name);
+    return failure(ErrorCode::unsupported,
+                   "{}: adapters of single experts work only on CPUs: set --device cpu", name);
   return failure(ErrorCode::unsupported,
                  "{} is not a linear layer of the base model that an adapter can change", name);
 }
@@ -296,8 +296,8 @@ Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, 
   }
   const bool a_fits = a.shape == a_shape;
   const StoredTensor& wrong = a_fits ? b : a;
-  return failure(ErrorCode::corrupt, "tensor {} is {} {}; the base model and r = {} ask for {}", wrong.name,
-                 wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
+  return failure(ErrorCode::corrupt, "tensor {} is {} {}, but the base model and r = {} require {}",
+                 wrong.name, wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
 }
 
 // a different shape means a different vocabulary
@@ -314,7 +314,7 @@ Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::strin
   const std::vector<std::int64_t> shape{is_output ? linear.rows : linear.cols,
                                         is_output ? linear.cols : linear.rows};
   if (tensor.shape != shape)
-    return failure(ErrorCode::corrupt, "tensor {} has shape {}; it must have the base model's, {}",
+    return failure(ErrorCode::corrupt, "tensor {} has shape {}, but the base model's tensor has {}",
                    tensor.name, text_of(tensor.shape), text_of(shape));
   return {};
 }
@@ -322,8 +322,9 @@ Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::strin
 Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   TRY(const AdapterConfig config, load_adapter_config(directory));
   if (const int rank = config.rank_max(); rank > max_rank_)
-    return invalid("max_lora_rank", "the adapter's r is {}, the server takes at most {} (--max-lora-rank)",
-                   rank, max_rank_);
+    return invalid("max_lora_rank",
+                   "the adapter's r is {}, but the server accepts at most {}: increase --max-lora-rank", rank,
+                   max_rank_);
   TRY(const TensorFile stored, open_tensors(directory));
   auto adapter = read_tensors(directory, config, stored.tensors);
   if (!adapter) {
@@ -358,10 +359,11 @@ Result<AdapterReader::Half> AdapterReader::half_of(const StoredTensor& tensor, s
       suffix.is_a ? find(module, tensor, *other, rank) : find(module, *other, tensor, rank));
   const bool of_embedding = at->linear == kEmbeddingIndex;
   if (of_embedding != suffix.of_embedding)
-    return failure(ErrorCode::corrupt, "tensor {} is none of {}", full,
+    return failure(ErrorCode::corrupt, "tensor {} does not belong to {} of the base model", full,
                    of_embedding ? "an embedding" : "a linear layer");
   if (!tensor.plain() || !tensor.usable())
-    return failure(ErrorCode::corrupt, "tensor {} is {}, which is no format of an adapter", full,
+    return failure(ErrorCode::corrupt,
+                   "tensor {} is {}, which adapters cannot have: must be F32, F16 or BF16", full,
                    tensor.format);
   return Half{tensor, *at, suffix.is_a, rank, config.scale_of(without_base_layers(module))};
 }
@@ -431,12 +433,13 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
     return failure(ErrorCode::corrupt,
                    "ensure_weight_tying is set and the embedding changes, but the output matrix does not");
   if (adapter.changes.empty())
-    return failure(
-        ErrorCode::corrupt, "it holds no tensors{}",
-        left_out.empty() ? "" : " but of the encoder of images or sound, which adapters do not change");
+    return failure(ErrorCode::corrupt, "the adapter contains no tensors{}",
+                   left_out.empty()
+                       ? ""
+                       : " except those of the encoder of images or sound, which adapters cannot change");
   if (!left_out.empty())
     log_warning(
-        "the adapter in {}: the encoder of images or sound stays as it is; left out are {} of its layers: {}",
+        "the adapter in {} cannot change the encoder of images or sound, so {} of its layers are ignored: {}",
         directory, left_out.size(), fmt::join(left_out, ", "));
   adapter.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(scales)), 0);
   return adapter;

@@ -40,7 +40,7 @@ bool is_off(const json::value& value) {
 Result<> refuse_unsupported(const json::object& config) {
   for (const std::string_view field : kUnsupported)
     if (const json::value* value = config.if_contains(field); value != nullptr && !is_off(*value))
-      return field_failure(field, ErrorCode::unsupported, "{}: {} = {} is not supported", kFile, field,
+      return field_failure(field, ErrorCode::unsupported, "{}: {} must not be set to {}", kFile, field,
                            json::serialize(*value));
   return {};
 }
@@ -52,7 +52,7 @@ Result<> expect_text(const Config& config, std::string_view field, std::string_v
   TRY(const std::string text, config.text(field, std::string(absent)));
   for (const std::string_view one : known)
     if (text == one) return {};
-  return field_failure(field, ErrorCode::unsupported, "{}: {} is {}, only {} can be loaded", kFile, field,
+  return field_failure(field, ErrorCode::unsupported, "{}: {} is {}, but only {} is supported", kFile, field,
                        text, *known.begin());
 }
 
@@ -64,15 +64,15 @@ Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object&
   std::vector<std::pair<std::string, T>> patterns;
   const json::value* value = config.if_contains(field);
   if (value == nullptr || value->is_null()) return patterns;
-  if (!value->is_object()) return invalid(field, "{}: {} is not an object", kFile, field);
+  if (!value->is_object()) return invalid(field, "{}: {} must be an object", kFile, field);
   for (const auto& [key, entry] : value->get_object()) {
     const std::string name(key);
     if (name.empty() || name.find_first_of(kSpecial) != name.npos || name.find('^', 1) != name.npos)
-      return field_failure(field, ErrorCode::unsupported, "{}: {} has \"{}\"; names of modules are read", kFile,
-                           field, name);
+      return field_failure(field, ErrorCode::unsupported, "{}: {} has \"{}\", but must have names of modules",
+                           kFile, field, name);
     const double number = entry.is_number() ? entry.template to_number<double>() : NAN;
     if (!(number >= least && number <= most) || static_cast<double>(static_cast<T>(number)) != number)
-      return invalid(field, "{}: {}[\"{}\"] is {}, must be a number from {} to {}", kFile, field, name,
+      return invalid(field, "{}: {}[\"{}\"] is {}, but must be a number from {} to {}", kFile, field, name,
                      json::serialize(entry), least, most);
     patterns.emplace_back(name, static_cast<T>(number));
   }
@@ -121,7 +121,7 @@ template int AdapterConfig::ByModule<int>::of(std::string_view) const;
 
 Result<AdapterConfig> load_adapter_config(const std::string& directory) {
   TRY(const json::value value, read_json_file(fmt::format("{}/{}", directory, kFile)));
-  if (!value.is_object()) return failure(ErrorCode::corrupt, "{} is not a JSON object", kFile);
+  if (!value.is_object()) return failure(ErrorCode::corrupt, "{} must contain a JSON object", kFile);
   TRY_VOID(refuse_unsupported(value.get_object()));
   TRY_VOID(check_initialisation(value.get_object()));
   const Config config = Config::of(value.get_object(), std::string(kFile), {});

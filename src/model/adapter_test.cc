@@ -241,14 +241,14 @@ class AdapterErrors : public testing::Test {
 
 TEST_F(AdapterErrors, NameWhatIsWrong) {
   EXPECT_EQ(error(), "read");
-  EXPECT_THAT(error(3), HasSubstr("r is 4, the server takes at most 3"));
+  EXPECT_THAT(error(3), HasSubstr("r is 4, but the server accepts at most 3"));
   fs::remove(directory_ / "adapter_model.safetensors");
   EXPECT_THAT(error(), HasSubstr("has no adapter_model.safetensors and no adapter_model.bin"));
 }
 
 TEST_F(AdapterErrors, UnsupportedKinds) {
   replace("adapter_config.json", R"("use_dora": false)", R"("use_dora": true)");
-  EXPECT_THAT(error(), HasSubstr("use_dora = true is not supported"));
+  EXPECT_THAT(error(), HasSubstr("use_dora must not be set to true"));
 }
 
 TEST_F(AdapterErrors, SavedModules) {
@@ -266,12 +266,12 @@ TEST_F(AdapterErrors, Patterns) {
     return error();
   };
   EXPECT_EQ(with(R"("rank_pattern": {"k_proj": 8, "_proj": 2}, "alpha_pattern": {"q_proj": 3.5})"), "read");
-  EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 9})"), HasSubstr("r is 9, the server takes at most 8"));
+  EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 9})"), HasSubstr("r is 9, but the server accepts at most 8"));
   EXPECT_THAT(with(R"("rank_pattern": {"self_attn.q_proj": 2})"), HasSubstr("and r = 2 ask for"));
   EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 1.5})"), HasSubstr(R"(rank_pattern["q_proj"] is 1.5)"));
   EXPECT_THAT(with(R"("alpha_pattern": {"q_proj": "2"})"), HasSubstr(R"(alpha_pattern["q_proj"] is "2")"));
-  EXPECT_THAT(with(R"("alpha_pattern": {".*_proj": 2})"), HasSubstr("names of modules are read"));
-  EXPECT_THAT(with(R"("alpha_pattern": [2])"), HasSubstr("alpha_pattern is not an object"));
+  EXPECT_THAT(with(R"("alpha_pattern": {".*_proj": 2})"), HasSubstr("but must have names of modules"));
+  EXPECT_THAT(with(R"("alpha_pattern": [2])"), HasSubstr("alpha_pattern must be an object"));
 }
 
 TEST_F(AdapterErrors, OtherRankThanTheConfiguration) {
@@ -341,7 +341,7 @@ TEST_F(EmbeddingAdapterErrors, AnotherVocabulary) {
   model_->spec.vocab = 127;
   EXPECT_THAT(
       error(),
-      HasSubstr("lm_head.base_layer.weight has shape [128, 64]; it must have the base model's, [127, 64]"));
+      HasSubstr("lm_head.base_layer.weight has shape [128, 64], but the base model's tensor has [127, 64]"));
 }
 
 TEST_F(EmbeddingAdapterErrors, HalfOfIt) {

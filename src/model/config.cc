@@ -53,7 +53,7 @@ Result<double> number_in(const boost::json::value& value, std::string_view field
   const auto number = as_number(value);
   if (!number) return invalid(field, "{} must be a number", where);
   if (!std::isfinite(*number) || *number < range.least || *number > range.most)
-    return invalid(field, "{} is {}, it must be in [{}, {}]", where, *number, range.least, range.most);
+    return invalid(field, "{} is {}, but must be in [{}, {}]", where, *number, range.least, range.most);
   return *number;
 }
 
@@ -63,7 +63,7 @@ Result<int> integer_in(const boost::json::value& value, std::string_view field, 
   const auto number = as_number(value);
   if (!number || std::trunc(*number) != *number) return invalid(field, "{} must be a whole number", where);
   if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
-    return invalid(field, "{} is {}, it must be in [{}, {}]", where, *number, range.least, range.most);
+    return invalid(field, "{} is {}, but must be in [{}, {}]", where, *number, range.least, range.most);
   }
   return static_cast<int>(*number);
 }
@@ -106,7 +106,7 @@ void keep_rotation(boost::json::object& fields, const boost::json::object& overr
 
 Result<Config> Config::parse(std::string_view text, const boost::json::object& overrides) {
   TRY(boost::json::value tree, parse_json(without_infinities(text), "config.json", kConfigLimits));
-  if (!tree.is_object()) return failure(ErrorCode::corrupt, "config.json: not an object");
+  if (!tree.is_object()) return failure(ErrorCode::corrupt, "config.json: the file must contain an object");
   merge(tree.get_object(), overrides);
   keep_rotation(tree.get_object(), overrides);
   Config config;
@@ -123,7 +123,7 @@ Result<Config> Config::load(const std::string& directory, const boost::json::obj
   TRY_VOID(check_model_path(directory));
   if (in_mistral_format(directory)) {
     if (!overrides.empty())
-      return invalid("hf_overrides", "is for config.json; {} has params.json", directory);
+      return invalid("hf_overrides", "needs a config.json, but {} has a params.json", directory);
     return load_params(directory);
   }
   TRY(const MappedFile file, MappedFile::open(directory + "/config.json"));
@@ -267,8 +267,8 @@ Result<std::vector<std::string>> Config::numbered_texts(std::string_view field) 
   std::vector<std::string> list;
   if (!all) return list;
   if (all->fields_.size() > kListMax)
-    return invalid(path_of(field), "{} has {} members, the limit is {}", where(field), all->fields_.size(),
-                   kListMax);
+    return invalid(path_of(field), "{} has {} members, but the limit is {}", where(field),
+                   all->fields_.size(), kListMax);
   for (std::size_t i = 0; i < all->fields_.size(); ++i) {
     TRY(std::string text, all->text(fmt::format("{}", i)));
     list.push_back(std::move(text));
@@ -306,7 +306,7 @@ Result<std::vector<Config>> Config::objects(std::string_view field) const {
   std::vector<Config> list;
   if (!all) return list;
   if (all->fields_.size() > kObjectsMax)
-    return invalid(path_of(field), "config.json: {} has {} members, the limit is {}", path_of(field),
+    return invalid(path_of(field), "config.json: {} has {} members, but the limit is {}", path_of(field),
                    all->fields_.size(), kObjectsMax);
   for (const auto& [key, value] : all->fields_) {
     TRY(std::optional<Config> member, all->object(std::string_view(key.data(), key.size())));

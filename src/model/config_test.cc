@@ -93,22 +93,22 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"architectures", "\"LlamaForCausalLM\"", "must be a list"},
         Bad{"architectures", "[1]", "must be a list of strings"},
         Bad{"architectures", R"(["RwkvForCausalLM"])",
-            "that are, the nearest by name are RWKV7ForCausalLM, RWForCausalLM, "},
-        Bad{"hidden_size", "0", "hidden_size is 0, it must be in [1, 1048576]"},
+            "supported architectures, the most similar names are RWKV7ForCausalLM, RWForCausalLM, "},
+        Bad{"hidden_size", "0", "hidden_size is 0, but must be in [1, 1048576]"},
         Bad{"hidden_size", "-1", "hidden_size is -1"}, Bad{"hidden_size", "null", "hidden_size is missing"},
         Bad{"hidden_size", "64.5", "hidden_size must be a whole number"},
         Bad{"hidden_size", "\"64\"", "hidden_size must be a whole number"},
         Bad{"hidden_size", "[]", "hidden_size must be a whole number"},
-        Bad{"hidden_size", "2147483648", "it must be in [1, 1048576]"},
+        Bad{"hidden_size", "2147483648", "but must be in [1, 1048576]"},
         Bad{"hidden_size", "9007199254740993", "it must be in"}, Bad{"hidden_size", "1e309", ""},
-        Bad{"hidden_size", "66", "num_attention_heads 4 does not divide hidden_size 66"},
-        Bad{"vocab_size", "0", "vocab_size is 0"}, Bad{"vocab_size", "8388609", "it must be in [1, 8388608]"},
+        Bad{"hidden_size", "66", "num_attention_heads 4 must divide hidden_size 66"},
+        Bad{"vocab_size", "0", "vocab_size is 0"}, Bad{"vocab_size", "8388609", "but must be in [1, 8388608]"},
         Bad{"num_hidden_layers", "0", "num_hidden_layers is 0"},
-        Bad{"num_hidden_layers", "1025", "num_hidden_layers is 1025, it must be in [1, 1024]"},
+        Bad{"num_hidden_layers", "1025", "num_hidden_layers is 1025, but must be in [1, 1024]"},
         Bad{"num_attention_heads", "0", "num_attention_heads is 0"},
-        Bad{"num_key_value_heads", "3", "num_attention_heads 4 is not a multiple of num_key_value_heads 3"},
-        Bad{"num_key_value_heads", "8", "is not a multiple"}, Bad{"head_dim", "0", "head_dim is 0"},
-        Bad{"head_dim", "4097", "head_dim is 4097, it must be in [2, 4096]"},
+        Bad{"num_key_value_heads", "3", "num_attention_heads 4 must be a multiple of num_key_value_heads 3"},
+        Bad{"num_key_value_heads", "8", "must be a multiple"}, Bad{"head_dim", "0", "head_dim is 0"},
+        Bad{"head_dim", "4097", "head_dim is 4097, but must be in [2, 4096]"},
         Bad{"intermediate_size", "0", "intermediate_size is 0"},
         Bad{"max_position_embeddings", "0", "max_position_embeddings is 0"},
         Bad{"max_position_embeddings", "1e18", "max_position_embeddings is"},
@@ -117,18 +117,18 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"rope_theta", "0", "rope_theta is 0"}, Bad{"rope_theta", "-1e4", "rope_theta is -10000"},
         Bad{"rope_theta", "1e300", "rope_theta is"}, Bad{"rope_theta", "NaN", "not valid JSON"},
         Bad{"tie_word_embeddings", "1", "tie_word_embeddings must be true or false"},
-        Bad{"hidden_act", "\"mish\"", "hidden_act is \"mish\"; supported are silu"},
-        Bad{"hidden_act", "\"xielu\"", "hidden_act is \"xielu\"; supported are silu"},
+        Bad{"hidden_act", "\"mish\"", "hidden_act is \"mish\", which is not supported: must be silu"},
+        Bad{"hidden_act", "\"xielu\"", "hidden_act is \"xielu\", which is not supported: must be silu"},
         Bad{"rope_scaling", "3", "rope_scaling must be an object"},
-        Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\"; supported are"},
+        Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\", which is not supported: must be"},
         Bad{"rope_scaling", R"({"type":"linear"})", "rope_scaling.factor is missing"},
         Bad{"rope_scaling", R"({"type":"linear","factor":0})", "rope_scaling.factor is 0"},
         Bad{"rope_scaling", R"({"type":"dynamic","factor":"2"})", "rope_scaling.factor must be a number"},
         Bad{"rope_scaling", R"({"rope_type":"llama3","factor":8,"low_freq_factor":5,"high_freq_factor":4})",
-            "low_freq_factor 5 must not be above"},
+            "low_freq_factor 5 must be at most"},
         Bad{"rope_scaling",
             R"({"type":"yarn","factor":2,"rope_theta":1,"original_max_position_embeddings":4096})",
-            "give frequencies beyond"},
+            "give frequencies that are not in"},
         Bad{"rope_scaling", R"({"type":"longrope","short_factor":[1,2],"long_factor":[1,2]})",
             "rope_scaling.short_factor must be a list of 8 numbers"}));
 
@@ -157,11 +157,11 @@ TEST(Config, Hybrids) {
     const auto made = qwen(fields);
     return made ? "" : made.error().message;
   };
-  EXPECT_THAT(error(R"(, "full_attention_interval": 1000)"), HasSubstr("no layer has full_attention"));
+  EXPECT_THAT(error(R"(, "full_attention_interval": 1000)"), HasSubstr("at least one layer must have full_attention"));
   EXPECT_THAT(error(R"(, "num_hidden_layers": 1, "layer_types": ["mamba"])"), HasSubstr("has \"mamba\""));
-  EXPECT_THAT(error(R"(, "layer_types": ["full_attention"])"), HasSubstr("1 entries, there are 48 layers"));
+  EXPECT_THAT(error(R"(, "layer_types": ["full_attention"])"), HasSubstr("1 entries, but the model has 48 layers"));
   EXPECT_THAT(error(R"(, "linear_num_value_heads": 24)"),
-              HasSubstr("not a multiple of linear_num_key_heads 16"));
+              HasSubstr("must be a multiple of linear_num_key_heads 16"));
   EXPECT_THAT(error(R"(, "linear_key_head_dim": 512)"), HasSubstr("linear_key_head_dim is 512"));
   EXPECT_THAT(error(R"(, "linear_conv_kernel_dim": 1)"), HasSubstr("linear_conv_kernel_dim is 1"));
   EXPECT_THAT(error(R"(, "hidden_act": "gelu")"), HasSubstr("only silu"));
@@ -181,7 +181,7 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_TRUE(std::holds_alternative<Attention>(lfm->layers[1].mixer));
   EXPECT_THAT(error("Lfm2", R"(, "num_hidden_layers": 1, "layer_types": ["mamba"])"),
               HasSubstr("linear_attention"));
-  EXPECT_THAT(error("Lfm2", R"(, "layer_types": ["conv"])"), HasSubstr("1 entries, there are 32 layers"));
+  EXPECT_THAT(error("Lfm2", R"(, "layer_types": ["conv"])"), HasSubstr("1 entries, but the model has 32 layers"));
   EXPECT_THAT(error("Lfm2", R"(, "conv_L_cache": 9)"), HasSubstr("conv_L_cache is 9"));
 
   const auto nemotron = spec("NemotronH", R"(, "hybrid_override_pattern": "M-*E")");
@@ -195,7 +195,7 @@ TEST(Config, LayersOfOtherKinds) {
               HasSubstr("mlp_bias is true"));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "")"), HasSubstr("there are 0 layers"));
   EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "{}")", std::string(1025, '-'))),
-              HasSubstr("there are 1025 layers, it must be 1 to 1024"));
+              HasSubstr("the pattern has 1025 layers, but must have 1 to 1024"));
   for (const char* none :
        {R"("n_routed_experts": null)", R"("first_k_dense_replace": 1)", R"("mlp_layer_types": ["dense"])"})
     EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "E", {})", none)),
@@ -212,12 +212,12 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_EQ(minimax(fmt::format(R"("rotary_dim": 8, {})", kLongrope)), "");
   EXPECT_THAT(minimax(fmt::format(R"("rotary_dim": 6, {})", kLongrope)),
               HasSubstr("rotary_dim is 6; the factors of longrope need 8"));
-  EXPECT_THAT(minimax(R"("rotary_dim": 7)"), HasSubstr("rotary_dim is 7; it must be even"));
+  EXPECT_THAT(minimax(R"("rotary_dim": 7)"), HasSubstr("rotary_dim is 7, but must be even"));
 
-  EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 does not divide"));
+  EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 must divide"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_state": 512)"), HasSubstr("mamba_d_state is 512"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"),
-              HasSubstr("128 heads of 63 elements do not make 8192 elements"));
+              HasSubstr("128 heads of 63 elements must have 8192 elements together"));
   EXPECT_THAT(error("Mamba", R"(, "hidden_act": "gelu")"), HasSubstr("only silu"));
 }
 

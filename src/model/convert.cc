@@ -31,9 +31,11 @@ Result<Targets> targets_of(Network& network, const ConvertOptions& options) {
       const bool table = matrix->use == MatrixUse::table;
       if (!(matrix->use == MatrixUse::layer || (table && !options.keep_embedding))) continue;
       if (matrix->transposed)
-        return failure(ErrorCode::unsupported, "tensor {} is stored transposed", slot.name);
+        return failure(ErrorCode::unsupported, "tensor {} is stored transposed, which is not supported",
+                       slot.name);
       if (matrix->slice >= 0)
-        return failure(ErrorCode::unsupported, "tensor {} is a stack of experts", slot.name);
+        return failure(ErrorCode::unsupported, "tensor {} contains several experts, which is not supported",
+                       slot.name);
       targets[slot.name] = table ? Encoding::int8 : options.quantization;
     }
   return targets;
@@ -51,10 +53,10 @@ std::string module_of(const StoredTensor& tensor) {
 
 Result<> check_target(const StoredTensor& tensor, Encoding encoding) {
   if (!tensor.plain())
-    return invalid("quantization", "tensor {} is {}: it cannot be quantised to {} again", tensor.name,
+    return invalid("quantization", "tensor {} is {}, so it cannot be quantised to {} again", tensor.name,
                    tensor.format, name(encoding));
   if (tensor.shape[1] % kColumnsMultiple != 0)
-    return invalid("quantization", "{} needs a multiple of {} columns, tensor {} has {}", name(encoding),
+    return invalid("quantization", "{} needs a multiple of {} columns, but tensor {} has {}", name(encoding),
                    kColumnsMultiple, tensor.name, tensor.shape[1]);
   return {};
 }
@@ -169,7 +171,7 @@ Result<> copy_others(const std::string& from, const std::string& to) {
     fs::copy_file(entry.path(), fs::path(to) / file, ec);
     if (ec) break;
   }
-  if (ec) return failure(ErrorCode::io, "copying {} to {}: {}", from, to, ec.message());
+  if (ec) return failure(ErrorCode::io, "cannot copy {} to {}: {}", from, to, ec.message());
   return {};
 }
 
@@ -178,7 +180,7 @@ Result<> make_empty_directory(const std::string& path) {
   fs::create_directories(path, ec);
   const bool empty = !ec && fs::is_empty(path, ec);
   if (ec) return failure(ErrorCode::io, "{}: {}", path, ec.message());
-  if (!empty) return invalid("out", "{} is not empty", path);
+  if (!empty) return invalid("out", "the folder {} is not empty: give a new or empty folder", path);
   return {};
 }
 
@@ -191,7 +193,7 @@ Result<Converted> convert(const std::string& from, const std::string& to, const 
   TRY(Network network, checked_network(spec, checkpoint));
   TRY(const Targets targets, targets_of(network, options));
   for (const StoredTensor& tensor : checkpoint.tensors())
-    if (tensor.packed) return invalid("in", "tensor {} is quantised already", tensor.name);
+    if (tensor.packed) return invalid("in", "tensor {} is already quantised", tensor.name);
   TRY_VOID(make_empty_directory(to));
   const std::string file = to + "/model.safetensors";
   const auto written = write_tensors(checkpoint, targets, plain_format(network, checkpoint), file, options);
@@ -205,7 +207,7 @@ Result<Converted> convert(const std::string& from, const std::string& to, const 
   config.as_object()["quantization_config"] = description(network, checkpoint, targets, options);
   std::ofstream out(to + "/config.json");
   out << json::serialize(config) << '\n';
-  if (!out.flush()) return failure(ErrorCode::io, "{}/config.json cannot be written", to);
+  if (!out.flush()) return failure(ErrorCode::io, "cannot write {}/config.json", to);
   return Converted{count_parameters(spec).total, checkpoint.bytes(), *written};
 }
 

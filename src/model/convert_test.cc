@@ -75,7 +75,7 @@ TEST_F(Convert, KeepsEmbeddingAndOtherFiles) {
 TEST_F(Convert, RefusesWhatItCannotDo) {
   EXPECT_THAT(error("tests/data/models/gpt2", {}), HasSubstr("is stored transposed"));
   EXPECT_THAT(error("tests/data/models/llama-f16", {}), HasSubstr("multiple of 32 columns"));
-  EXPECT_THAT(error("tests/data/quantized/awq-4bit", {}), HasSubstr("is quantised already"));
+  EXPECT_THAT(error("tests/data/quantized/awq-4bit", {}), HasSubstr("is already quantised"));
   EXPECT_THAT(error("tests/data/models", {}), HasSubstr("config.json"));
   directory_.write("out/file", "x");
   EXPECT_THAT(error("tests/data/models/llama", {}), HasSubstr("is not empty"));

@@ -40,7 +40,7 @@ Result<std::unique_ptr<Model>> load(ModelSpec spec, const Checkpoint& checkpoint
 // Returns the network of a multi-token prediction layer.
 Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   if (!other.predictor)
-    return field_failure(kField, ErrorCode::unsupported, "{} has no layer of multi-token prediction",
+    return field_failure(kField, ErrorCode::unsupported, "{} has no layers for multi-token prediction",
                          other.architecture);
   const Predictor& predictor = *other.predictor;
   ModelSpec spec = other;
@@ -74,12 +74,12 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
   TRY(ModelSpec spec, describe_llama(complete));
   const int layers = static_cast<int>(spec.layers.size());
   if (layers > most)
-    return field_failure(kField, ErrorCode::unsupported, "{} is {}, must be at most {}",
+    return field_failure(kField, ErrorCode::unsupported, "{} is {}, but must be at most {}",
                          config.where("num_hidden_layers"), layers, most);
   if (spec.vocab != other.spec.vocab)
     return invalid(
         kField,
-        "the head has a vocabulary of {} tokens, the model has {}: both must have the same vocabulary",
+        "the head has a vocabulary of {} tokens, but the model has {}: both must have the same vocabulary",
         spec.vocab, other.spec.vocab);
   const auto has = [&](std::string_view tensor) { return checkpoint.find(tensor) != nullptr; };
   spec.max_positions = other.max_model_len;
@@ -94,7 +94,7 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
                         .joint_bias = has("fc.bias"),
                         .own_embedding = has("embed_tokens.weight")};
   if (!spec.inputs.hidden->own_embedding && spec.dim != other.spec.dim)
-    return invalid(kField, "the head has {} columns and uses the model's embed_tokens, which has {}",
+    return invalid(kField, "the head has {} columns, but the model's embed_tokens, which it uses, has {}",
                    spec.dim, other.spec.dim);
   return spec;
 }
@@ -111,12 +111,14 @@ Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int 
   }
   TRY(const std::vector<std::int64_t> differences, integers_of(*d2t));
   if (std::cmp_not_equal(differences.size(), draft_vocab))
-    return failure(ErrorCode::corrupt, "tensor d2t has {} numbers; it must be I64 [{}]", differences.size(), draft_vocab);
+    return failure(ErrorCode::corrupt, "tensor d2t has {} numbers, but must be I64 with the shape [{}]",
+                   differences.size(), draft_vocab);
   for (const std::int64_t difference : differences) {
     const auto number = std::ssize(tokens);
     if (difference < -number || difference >= vocab - number)
-      return failure(ErrorCode::corrupt, "tensor d2t: {} + {} is outside of the vocabulary of {} tokens",
-                     number, difference, vocab);
+      return failure(ErrorCode::corrupt,
+                     "tensor d2t: the id {} + {} must be below the size of the vocabulary, {}", number,
+                     difference, vocab);
     tokens.push_back(static_cast<std::int32_t>(number + difference));
   }
   return tokens;
@@ -150,8 +152,8 @@ Result<> load_beside(const Model& other, const Checkpoint& checkpoint, Backend& 
 
 Result<std::vector<std::int64_t>> integers_of(const StoredTensor& tensor) {
   if (tensor.format != "I64" || tensor.shape.size() != 1)
-    return failure(ErrorCode::corrupt, "tensor {} is {} [{}]; it must be a vector I64", tensor.name, tensor.format,
-                   fmt::join(tensor.shape, ", "));
+    return failure(ErrorCode::corrupt, "tensor {} is {} [{}], but must be a vector I64", tensor.name,
+                   tensor.format, fmt::join(tensor.shape, ", "));
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(tensor.shape[0]));
   const std::span bytes = std::as_writable_bytes(std::span(numbers));
   CHECK(tensor.bytes.size() == bytes.size());
@@ -173,8 +175,8 @@ Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend&
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
   TRY(ModelSpec spec, eagle_layers(config, checkpoint, other, 1));
   if (spec.dim != other.spec.dim)
-    return invalid(kField, "the head's hidden_size is {}, the model's is {}: both must be equal", spec.dim,
-                   other.spec.dim);
+    return invalid(kField, "the head's hidden_size is {}, but the model's is {}: both must be equal",
+                   spec.dim, other.spec.dim);
   spec.architecture = "EAGLE";
   spec.final_norm = {};
   spec.names.attention.norm.clear();

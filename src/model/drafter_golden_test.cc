@@ -81,7 +81,7 @@ TEST(Drafter, WhatDoesNotFitIsRefused) {
   };
   using testing::HasSubstr;
   EXPECT_THAT(error(load_predictor(in_data("llama"), *llama, backend, {})),
-              HasSubstr("speculative_config: LlamaForCausalLM has no layer of multi-token prediction"));
+              HasSubstr("speculative_config: LlamaForCausalLM has no layers for multi-token prediction"));
   EXPECT_THAT(error(load_eagle3(in_data("eagle"), *llama, backend, {})),
               HasSubstr("tensor fc.weight has shape [48, 96]"));
   EXPECT_THAT(error(load_eagle(in_data("llama"), *llama, backend, {})), HasSubstr("num_hidden_layers is 8"));

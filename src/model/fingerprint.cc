@@ -55,7 +55,7 @@ Result<> add_samples(Sha256& hash, const fs::path& path) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
-  if (error || !file) return failure(ErrorCode::io, "{} cannot be read", path.string());
+  if (error || !file) return failure(ErrorCode::io, "cannot read {}", path.string());
   add_text(hash, fmt::format("{}:", size));
   std::string bytes;
   const auto add = [&](std::uintmax_t at, std::uintmax_t count) {
@@ -67,7 +67,7 @@ Result<> add_samples(Sha256& hash, const fs::path& path) {
   add(0, std::min(size, kBeginning));
   if (size > kBeginning)
     for (std::uintmax_t i = 1; i <= kSamples; ++i) add((size - kSample) / kSamples * i, kSample);
-  if (!file) return failure(ErrorCode::io, "{} cannot be read", path.string());
+  if (!file) return failure(ErrorCode::io, "cannot read {}", path.string());
   return {};
 }
 

@@ -21,7 +21,7 @@ Result<std::optional<double>> number(const boost::json::object& file, std::strin
   const value* v = file.if_contains(field);
   if (v == nullptr || v->is_null()) return std::nullopt;
   if (!v->is_number())
-    return field_failure(field, ErrorCode::corrupt, "generation_config.json: {} is not a number", field);
+    return field_failure(field, ErrorCode::corrupt, "generation_config.json: {} must be a number", field);
   return v->to_number<double>();
 }
 
@@ -30,7 +30,7 @@ Result<std::optional<int>> integer(const boost::json::object& file, std::string_
   if (!v) return std::nullopt;
   if (std::trunc(*v) != *v || std::abs(*v) > std::numeric_limits<int>::max())
     return field_failure(field, ErrorCode::corrupt,
-                         "generation_config.json: {} is not a whole number of 32 bits: {}", field, *v);
+                         "generation_config.json: {} must be a whole number of 32 bits, got {}", field, *v);
   return static_cast<int>(*v);
 }
 
@@ -41,7 +41,7 @@ Result<> add_tokens(const boost::json::object& file, std::string_view field, std
   const auto add = [&](const value& id) -> Result<> {
     const std::int64_t* n = id.if_int64();
     if (n == nullptr || *n < 0 || *n > std::numeric_limits<std::int32_t>::max())
-      return field_failure(field, ErrorCode::corrupt, "{} is not a token id or a list of them", field);
+      return field_failure(field, ErrorCode::corrupt, "{} must be a token id or a list of token ids", field);
     ids.push_back(static_cast<std::int32_t>(*n));
     return {};
   };
@@ -57,7 +57,7 @@ Result<boost::json::object> read_object(const std::string& directory, std::strin
   auto file = read_json_file(fmt::format("{}/{}", directory, name));
   if (!file && file.error().code == ErrorCode::not_found) return boost::json::object{};
   if (!file) return std::unexpected(file.error());
-  if (!file->is_object()) return failure(ErrorCode::corrupt, "{} is not a JSON object", name);
+  if (!file->is_object()) return failure(ErrorCode::corrupt, "{} must contain a JSON object", name);
   return file->as_object();
 }
 

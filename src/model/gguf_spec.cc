@@ -84,10 +84,11 @@ Result<std::vector<double>> xielu_numbers(const Gguf& gguf, const std::string& k
     if (one) numbers.assign(layers, *one);
   }
   if (numbers.size() != layers)
-    return field_failure(key, ErrorCode::corrupt, "{}: {} has {} items, there are {} layers",
+    return field_failure(key, ErrorCode::corrupt, "{}: {} has {} items, but the model has {} layers",
                          gguf.metadata.what(), key, numbers.size(), layers);
   if (std::ranges::all_of(numbers, [](double one) { return std::isfinite(one); })) return numbers;
-  return field_failure(key, ErrorCode::corrupt, "{}: {}: one is not finite", gguf.metadata.what(), key);
+  return field_failure(key, ErrorCode::corrupt, "{}: {}: all values must be finite", gguf.metadata.what(),
+                       key);
 }
 
 // Sets Apertus's slopes, which are in metadata keys without the architecture's prefix.
@@ -102,7 +103,7 @@ Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
     TRY(const std::vector<double> stored, xielu_numbers(gguf, key, spec.layers.size()));
     for (const double one : stored)
       if (std::abs(one / constant - 1) > 0.01)  // files contain them rounded to BF16
-        return field_failure(key, ErrorCode::unsupported, "{}: {} has {}; only {} is supported",
+        return field_failure(key, ErrorCode::unsupported, "{}: {} has {}, but only {} is supported",
                              gguf.metadata.what(), key, one, constant);
   }
   TRY(const auto above, xielu_numbers(gguf, "xielu.alpha_p", spec.layers.size()));
@@ -126,8 +127,9 @@ Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view 
                                                                                : kSoftmax;
     const bool of_chosen = *stored != kSigmoid && *stored != kSqrtSoftplus;
     if (*stored == own || (own == kSoftmax && of_chosen && experts->router.renormalise)) continue;
-    return field_failure("expert_gating_func", ErrorCode::unsupported, "{}: {} is {}; supported here is {}",
-                         gguf.metadata.what(), key, *stored, own);
+    return field_failure("expert_gating_func", ErrorCode::unsupported,
+                         "{}: {} is {}, which is not supported here: must be {}", gguf.metadata.what(), key,
+                         *stored, own);
   }
   return {};
 }
@@ -140,8 +142,8 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf) {
   const auto architecture = std::ranges::find(architectures, name.value_or(""), &GgufArchitecture::name);
   if (architecture == architectures.end())
     return field_failure("general.architecture", ErrorCode::unsupported,
-                         "{}: general.architecture is \"{}\"; supported are {}", gguf.metadata.what(),
-                         name.value_or(""),
+                         "{}: general.architecture is \"{}\", which is not supported: must be one of {}",
+                         gguf.metadata.what(), name.value_or(""),
                          fmt::join(architectures | std::views::transform(&GgufArchitecture::name), ", "));
   TRY(const Config config, gguf_config(gguf, *architecture));
   TRY(ModelSpec spec, describe(config));

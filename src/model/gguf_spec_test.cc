@@ -99,12 +99,12 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
 
   GgufBuilder deci = file("deci").f32("deci.attention.layer_norm_rms_epsilon", 1e-5F);
   deci.value("deci.attention.head_count_kv", GgufType::list, numbers({2, 0}));
-  EXPECT_THAT(error(deci), HasSubstr("replace_with_linear is true; this is not supported"));
+  EXPECT_THAT(error(deci), HasSubstr("replace_with_linear is true, which is not supported"));
 
   EXPECT_THAT(error(file("bert")
                         .u32("bert.pooling_type", 4)
                         .tensor("cls.output.weight", {64, 1}, kF32, std::string(64 * 4, '\0'))),
-              HasSubstr("bert.pooling_type is 4 (scores) and there is no cls.weight"));
+              HasSubstr("bert.pooling_type is 4 (scores), but the tensor cls.weight is missing"));
 
   const auto nomic = [&] {
     return file("nomic-bert-moe")
@@ -114,12 +114,12 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   };
   EXPECT_THAT(error(nomic()), HasSubstr("nomic-bert-moe.expert_count is missing"));
   EXPECT_THAT(error(nomic().u32("nomic-bert-moe.expert_count", 4).u32("nomic-bert-moe.expert_used_count", 5)),
-              HasSubstr("nomic-bert-moe.expert_used_count is 5, it must be in [1, 4]"));
+              HasSubstr("nomic-bert-moe.expert_used_count is 5, but must be in [1, 4]"));
   EXPECT_THAT(error(file("t5encoder")
                         .f32("t5encoder.attention.layer_norm_rms_epsilon", 1e-6F)
                         .u32("t5encoder.attention.key_length", 16)
                         .u32("t5encoder.attention.relative_buckets_count", 6)),
-              HasSubstr("t5encoder.attention.relative_buckets_count is 6; it must be a multiple of 4"));
+              HasSubstr("t5encoder.attention.relative_buckets_count is 6, but must be a multiple of 4"));
 
   GgufBuilder gemma =
       file("gemma4").value("gemma4.attention.sliding_window_pattern", GgufType::list, numbers({1, 0}));
@@ -149,8 +149,8 @@ TEST_F(GgufSpec, NumbersOfActivations) {
   const auto made = spec(apertus({0.5F, 0.75F}, 0.5F));
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_THAT(*std::get<Mlp>(made->layers[1].feed_forward).slopes, ElementsAre(0.75F, 0.25F));
-  EXPECT_THAT(error(apertus({0.5F}, 0.5F)), HasSubstr("xielu.alpha_p has 1 items, there are 2 layers"));
-  EXPECT_THAT(error(apertus({0.5F, NAN}, 0.5F)), HasSubstr("xielu.alpha_p: one is not finite"));
+  EXPECT_THAT(error(apertus({0.5F}, 0.5F)), HasSubstr("xielu.alpha_p has 1 items, but the model has 2 layers"));
+  EXPECT_THAT(error(apertus({0.5F, NAN}, 0.5F)), HasSubstr("xielu.alpha_p: all values must be finite"));
   EXPECT_THAT(error(apertus({0.5F, 0.5F}, 0.7F)), HasSubstr("only 0.5 is supported"));
 }
 
@@ -161,9 +161,9 @@ TEST_F(GgufSpec, AFileThatSaysHowItPoolsMakesVectors) {
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_EQ(made->head->pool, Pool::last);
   EXPECT_THAT(error(llama().u32("llama.pooling_type", 5)),
-              HasSubstr("llama.pooling_type is 5; supported are"));
+              HasSubstr("llama.pooling_type is 5, which is not supported: must be"));
   EXPECT_THAT(error(llama().u32("llama.pooling_type", 4)),
-              HasSubstr("llama.pooling_type is 4 (scores) and there is no cls.output.weight"));
+              HasSubstr("llama.pooling_type is 4 (scores), but the tensor cls.output.weight is missing"));
   // Models with bidirectional attention do not generate text.
   EXPECT_THAT(error(llama().value("llama.attention.causal", GgufType::boolean, std::string(1, '\0'))),
               HasSubstr("set --runner pooling"));
@@ -236,27 +236,27 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
   const std::string file = path_.string();
   EXPECT_EQ(error(llama("block_count")), file + ": llama.block_count is missing");
   EXPECT_EQ(error(llama("block_count").u32("llama.block_count", 0)),
-            file + ": llama.block_count is 0, it must be in [1, 1024]");
+            file + ": llama.block_count is 0, but must be in [1, 1024]");
   EXPECT_EQ(error(llama("block_count").text("llama.block_count", "two")),
             file + ": llama.block_count must be a number");
   EXPECT_EQ(error(llama().f32("llama.rope.freq_base", NAN)),
-            file + ": llama.rope.freq_base is nan, it must be in [1, 1000000000000]");
+            file + ": llama.rope.freq_base is nan, but must be in [1, 1000000000000]");
   EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_used_count", 5)),
-              HasSubstr("llama.expert_used_count is 5, it must be in [1, 4]"));
+              HasSubstr("llama.expert_used_count is 5, but must be in [1, 4]"));
   EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_gating_func", 2)),
-              HasSubstr("llama.expert_gating_func is 2; supported here is 1"));
+              HasSubstr("llama.expert_gating_func is 2, which is not supported here: must be 1"));
   EXPECT_THAT(error(llama().text("llama.rope.scaling.type", "spiral")),
-              HasSubstr("llama.rope.scaling.type is \"spiral\"; supported are none, linear, yarn"));
+              HasSubstr("llama.rope.scaling.type is \"spiral\", which is not supported: must be none, linear, yarn"));
   EXPECT_THAT(error(llama().tensor("rope_freqs.weight", {3}, kF32, std::string(12, '\0'))),
               HasSubstr("must be a list of 8 numbers"));
   EXPECT_THAT(error(llama("attention.head_count_kv").u32("llama.attention.head_count_kv", 3)),
-              HasSubstr("llama.attention.head_count 4 is not a multiple"));
+              HasSubstr("llama.attention.head_count 4 must be a multiple"));
   EXPECT_THAT(
       error(GgufBuilder().text("general.architecture", "rwkv6")),
-      HasSubstr("general.architecture is \"rwkv6\"; supported are afmoe, apertus, arcee, baichuan, "));
+      HasSubstr("general.architecture is \"rwkv6\", which is not supported: must be one of afmoe, apertus, arcee, baichuan, "));
   EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
   EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
-              HasSubstr("token_embd.weight is not there, or no matrix"));
+              HasSubstr("token_embd.weight is missing or is not a matrix"));
 }
 
 TEST_F(GgufSpec, GenerationDefaultsAndEndTokens) {
@@ -289,7 +289,7 @@ TEST_F(GgufSpec, BlocksAreNotQuantisedAgain) {
   ASSERT_FALSE(model.has_value());
   EXPECT_THAT(
       model.error().message,
-      HasSubstr("must be none, not int8: every matrix is quantised already (token_embd.weight is Q8_0)"));
+      HasSubstr("must be none, got int8, because every matrix is already quantised (token_embd.weight is Q8_0)"));
 }
 
 TEST_F(GgufSpec, InfiniteScaleIsFound) {
@@ -307,7 +307,7 @@ TEST_F(GgufSpec, InfiniteScaleIsFound) {
   Backend backend = make_reference_backend();
   const auto model = Model::load(path_, backend);
   ASSERT_FALSE(model.has_value());
-  EXPECT_THAT(model.error().message, HasSubstr("tensor blk.1.ffn_down.weight holds NaN or infinity in Q8_0"));
+  EXPECT_THAT(model.error().message, HasSubstr("tensor blk.1.ffn_down.weight contains NaN or infinity in Q8_0"));
 }
 
 TEST_F(GgufSpec, FactorsOfAnyLengthAreRefused) {
@@ -315,7 +315,7 @@ TEST_F(GgufSpec, FactorsOfAnyLengthAreRefused) {
   for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"})
     file.tensor(name, {5000}, kF32, std::string(5000 * 4, '\0'));
   EXPECT_THAT(error(file),
-              HasSubstr("rope_factors_long.weight has 5000 numbers; a head has at most 2048 RoPE pairs"));
+              HasSubstr("rope_factors_long.weight has 5000 numbers, but a head has at most 2048 RoPE pairs"));
 }
 
 TEST_F(GgufSpec, InspectNamesTheFormats) {

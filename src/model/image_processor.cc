@@ -49,7 +49,7 @@ Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
   TRY(rule.tiles_min, config.integer("min_patches", kTiles, rule.tiles_min));
   TRY(rule.tiles_max, config.integer("max_patches", kTiles, rule.tiles_max));
   if (rule.tiles_min > rule.tiles_max)
-    return invalid("min_patches", "{} is {}, more than max_patches {}", config.where("min_patches"),
+    return invalid("min_patches", "{} is {}, but must be at most max_patches {}", config.where("min_patches"),
                    rule.tiles_min, rule.tiles_max);
   out.rule = rule;
   return {};
@@ -58,7 +58,7 @@ Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
 Result<> read_stretched(const Config& config, media::ProcessorConfig& out) {
   TRY(const bool pan, config.boolean("do_pan_and_scan", false));
   if (pan)
-    return field_failure("do_pan_and_scan", ErrorCode::unsupported, "{} is true; only false is supported",
+    return field_failure("do_pan_and_scan", ErrorCode::unsupported, "{} is true, but only false is supported",
                          config.where("do_pan_and_scan"));
   TRY(const int size, square_size(config, 224));
   out.rule = media::SquareRule{.size = size};
@@ -102,7 +102,7 @@ Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, in
     if (height % rule.tile_size != 0 || width % rule.tile_size != 0 ||
         std::int64_t{grid.rows} * grid.columns > kTilesMax)
       return invalid("image_grid_pinpoints",
-                     "{} has [{}, {}]; both must be multiples of {}, of at most {} tiles",
+                     "{} has [{}, {}], but both must be multiples of {} and have at most {} tiles",
                      config.where("image_grid_pinpoints"), height, width, rule.tile_size, kTilesMax);
     rule.grids.push_back(grid);
   }
@@ -121,7 +121,7 @@ Result<int> read_tiles_most(const Config& config) {
                     std::from_chars(ratio.data() + kBegin.size(), end, most).ptr == end && most > 0;
   if (read && most <= 1024) return most;
   return field_failure("vision_aspect_ratio", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are anyres_max_1 to anyres_max_1024",
+                       "{} is \"{}\", which is not supported: must be anyres_max_1 to anyres_max_1024",
                        config.where("vision_aspect_ratio"), ratio);
 }
 
@@ -281,7 +281,8 @@ Result<const Kind*> kind_of(const Config& config) {
   TRY(const std::string name, config.text("image_processor_type", ""));
   for (const Kind& kind : kProcessors)
     if (name.starts_with(kind.name)) return &kind;
-  return field_failure("image_processor_type", ErrorCode::unsupported, "{} is \"{}\"; supported are {}",
+  return field_failure("image_processor_type", ErrorCode::unsupported,
+                       "{} is \"{}\", which is not supported: must be one of {}",
                        config.where("image_processor_type"), name,
                        fmt::join(kProcessors | std::views::transform(&Kind::name), ", "));
 }
@@ -290,7 +291,7 @@ Result<> check_overrides(const Kind& kind, const boost::json::object& overrides)
   for (const auto& [name, value] : overrides)
     if (std::ranges::find(kind.overrides, std::string_view(name)) == kind.overrides.end())
       return field_failure(
-          "mm_processor_kwargs", ErrorCode::unsupported, "{} of {} cannot be changed; supported are: {}",
+          "mm_processor_kwargs", ErrorCode::unsupported, "{} of {} cannot be changed; only these can: {}",
           std::string_view(name), kind.name,
           kind.overrides.empty() ? "none" : fmt::format("{}", fmt::join(kind.overrides, ", ")));
   return {};
@@ -307,15 +308,16 @@ Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
     case 3:
       return media::Filter::bicubic;
     default:
-      return field_failure("resample", ErrorCode::unsupported,
-                           "{} is {}; supported are 1 (lanczos), 2 (bilinear) and 3 (bicubic)",
-                           config.where("resample"), number);
+      return field_failure(
+          "resample", ErrorCode::unsupported,
+          "{} is {}, which is not supported: must be 1 (lanczos), 2 (bilinear) or 3 (bicubic)",
+          config.where("resample"), number);
   }
 }
 
 Result<> set_video_sampling(const Config& config, const boost::json::object& overrides, media::VideoRule& video) {
   const bool fps = overrides.contains("fps"), frames = overrides.contains("num_frames");
-  if (fps && frames) return invalid("mm_processor_kwargs", "fps and num_frames exclude each other");
+  if (fps && frames) return invalid("mm_processor_kwargs", "fps and num_frames cannot both be set");
   if (fps) {
     TRY(video.fps, config.number("fps", {1e-3, 1e3}));
     video.num_frames = 0;
@@ -346,7 +348,7 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
     const bool wanted = step != "do_normalize" || kind->normalises;
     TRY(const bool done, config.boolean(step, wanted));
     if (done != wanted)
-      return field_failure(step, ErrorCode::unsupported, "{} is {}; it must be {}", config.where(step), done,
+      return field_failure(step, ErrorCode::unsupported, "{} is {}, but must be {}", config.where(step), done,
                            wanted);
   }
   media::ProcessorConfig out = kind->absent;

@@ -65,7 +65,7 @@ StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType
 Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
                               std::vector<std::byte>& memory) {
   if (!tensor.plain())
-    return failure(ErrorCode::unsupported, "tensor {} is {}; it must be F32, F16 or BF16", tensor.name,
+    return failure(ErrorCode::unsupported, "tensor {} is {}, but must be F32, F16 or BF16", tensor.name,
                    tensor.format);
   const std::size_t element = size_of(*tensor.dtype);
   const auto rows = static_cast<std::size_t>(tensor.shape[0]), all = static_cast<std::size_t>(channels);
@@ -98,12 +98,11 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   LoadedPart loaded;
   if (!stored.plain()) {
     if (scale != nullptr && !stored.packed)
-      return failure(ErrorCode::unsupported,
-                     "tensor {} is {}: scaling its rows by a vector is not supported in this format",
+      return failure(ErrorCode::unsupported, "tensor {} is {}, whose rows cannot be scaled by a vector",
                      stored.name, stored.format);
     if (transposed)
-      return failure(ErrorCode::unsupported, "tensor {} is {} and stored transposed", stored.name,
-                     stored.format);
+      return failure(ErrorCode::unsupported, "tensor {} is {} and stored transposed, which is not supported",
+                     stored.name, stored.format);
     if (stored.packed) {
       TRY(loaded.quantized, unpack(stored, pool));
       std::vector<float>& scales = loaded.quantized.scales;

@@ -80,9 +80,9 @@ Result<Layout> layout_of(const Checkpoint& checkpoint) {
   for (const char* prefix : {"", "medusa_heads."})
     for (const bool authors : {false, true})
       if (const Layout layout{prefix, authors}; has_matrix(checkpoint, layout.block(0, 0))) return layout;
-  return field_failure(
-      kMedusaField, ErrorCode::corrupt,
-      "there are no Medusa heads: neither tensor blocks.0.layers.0.weight nor 0.0.linear.weight");
+  return field_failure(kMedusaField, ErrorCode::corrupt,
+                       "the checkpoint has no Medusa heads: neither tensor blocks.0.layers.0.weight nor "
+                       "0.0.linear.weight exists");
 }
 
 // Returns the token ids of a smaller vocabulary; empty if the checkpoint has none.
@@ -93,8 +93,9 @@ Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, i
   TRY(const std::vector<std::int64_t> numbers, integers_of(*map));
   for (const std::int64_t number : numbers) {
     if (number < 0 || number >= vocab)
-      return failure(ErrorCode::corrupt, "tensor token_map: {} is outside of the vocabulary of {} tokens",
-                     number, vocab);
+      return failure(ErrorCode::corrupt,
+                     "tensor token_map: the id {} must be below the size of the vocabulary, {}", number,
+                     vocab);
     tokens.push_back(static_cast<std::int32_t>(number));
   }
   return tokens;
@@ -144,7 +145,8 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
   if (const std::string one = layout.prefix + "lm_head"; outputs.empty() && has_matrix(checkpoint, one))
     outputs.push_back(one);
   if (outputs.size() > 1 && std::cmp_less(outputs.size(), count))
-    return failure(ErrorCode::corrupt, "{} Medusa heads have {} output matrices", count, outputs.size());
+    return failure(ErrorCode::corrupt, "the checkpoint has {} Medusa heads, but {} output matrices", count,
+                   outputs.size());
   for (const std::string& tensor : outputs)
     places.outputs.push_back(output_matrix(name, checkpoint, tensor, other.spec, tokens));
   if (outputs.empty() && !tokens.empty())

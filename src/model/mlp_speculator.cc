@@ -83,13 +83,14 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
   TRY(const bool normed, config.boolean("scale_input"));
   if (vocab != other.spec.vocab)
     return invalid(kSpeculatorField,
-                   "the MLP speculator has a vocabulary of {} tokens, the model has {}: both must have the "
-                   "same vocabulary",
+                   "the MLP speculator has a vocabulary of {} tokens, but the model has {}: both must have "
+                   "the same vocabulary",
                    vocab, other.spec.vocab);
   if (row != other.spec.dim)
-    return invalid(kSpeculatorField,
-                   "the MLP speculator's emb_dim is {}, the model's hidden_size is {}: both must be equal",
-                   row, other.spec.dim);
+    return invalid(
+        kSpeculatorField,
+        "the MLP speculator's emb_dim is {}, but the model's hidden_size is {}: both must be equal", row,
+        other.spec.dim);
   const int dim = inner > 0 ? inner : row;
   TRY(const Checkpoint checkpoint, Checkpoint::open(path));
 

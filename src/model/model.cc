@@ -44,7 +44,7 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
                                        "num_attention_heads", "num_key_value_heads", "vocab_size"})
     if (config && !config->has(field)) absent.push_back(field);
   if (!absent.empty())
-    error.message += fmt::format(" (config.json leaves out {}, for which transformers' defaults were taken)",
+    error.message += fmt::format(" (config.json has no value for {}, so transformers' defaults are used)",
                                  fmt::join(absent, ", "));
   return error;
 }
@@ -103,37 +103,45 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
                                         : 0;
   if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr) ||
       input.tiled != config.stacked() || input.whole_last != (padded != nullptr))
-    return invalid("image_processor_type", "the image processor is not of the kind that the model takes");
+    return invalid("image_processor_type", "the files of the image processor do not match the model");
   if ((!input.tiled || input.whole_last) && input.image_size % input.unit() != 0)
     return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times {}",
                    input.image_size, input.patch_size, input.merge);
   if (tiles != nullptr && tiles->tile_size != input.image_size)
-    return invalid(
-        "max_image_size",
-        "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
-        tiles->tile_size, input.image_size);
+    return invalid("max_image_size",
+                   "the image processor's max_image_size.longest_edge is {}, but config.json has "
+                   "vision_config.image_size {}: both must be equal",
+                   tiles->tile_size, input.image_size);
   const int size = square != nullptr   ? square->size
                    : ratio != nullptr  ? ratio->tile_size
                    : pinned != nullptr ? pinned->tile_size
                    : padded != nullptr ? padded->tile_size
                                        : input.image_size;
   if (size != input.image_size)
-    return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", size,
-                   input.image_size);
+    return invalid("size",
+                   "the image processor's size is {}, but config.json has vision_config.image_size {}: both "
+                   "must be equal",
+                   size, input.image_size);
   if (budget != nullptr && budget->tokens_max > input.axis_positions / input.merge)
     return invalid(
         "max_soft_tokens",
-        "the image processor's max_soft_tokens is {}, but the encoder has positions for only {} in a row",
+        "the image processor's max_soft_tokens is {}, but the encoder has only {} positions per row",
         budget->tokens_max, input.axis_positions / input.merge);
   if (padded != nullptr && padded->patch_size != input.patch_size)
-    return invalid("patch_size", "the image processor's patch_size is {}, the encoder's {}", padded->patch_size,
-                   input.patch_size);
+    return invalid("patch_size",
+                   "the image processor's patch_size is {}, but the encoder's is {}: both must be equal",
+                   padded->patch_size, input.patch_size);
   if (unit > 0 && unit != input.unit())
-    return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}",
-                   unit, input.unit());
+    return invalid(
+        "patch_size",
+        "the image processor's patch_size times merge_size is {}, but config.json has {}: both must be equal",
+        unit, input.unit());
   if (config.video && (config.video->size.unit != unit || config.video->frames != input.frames))
-    return invalid("temporal_patch_size", "the video processor's patches have {} x {} pixels in {} frames, config.json's {} x {} in {}",
-                   config.video->size.unit / input.merge, config.video->size.unit / input.merge, config.video->frames, input.patch_size, input.patch_size, input.frames);
+    return invalid("temporal_patch_size",
+                   "the video processor's patches have {} x {} pixels in {} frames, but config.json has {} x "
+                   "{} in {}: both must be equal",
+                   config.video->size.unit / input.merge, config.video->size.unit / input.merge,
+                   config.video->frames, input.patch_size, input.patch_size, input.frames);
   return {};
 }
 
@@ -143,10 +151,10 @@ Result<> check_windows(const ModelSpec& spec) {
   const int tokens = spec.media.tower->image_tokens();
   for (const LayerSpec& layer : spec.layers)
     if (const int window = layer.attention().mask.window; window > 0 && window < tokens)
-      return field_failure(
-          "sliding_window", ErrorCode::unsupported,
-          "config.json: sliding_window is {}; with images, at least the {} tokens of one are supported",
-          window, tokens);
+      return field_failure("sliding_window", ErrorCode::unsupported,
+                           "config.json: sliding_window is {}, but with images it must be at least {}, the "
+                           "tokens of one image",
+                           window, tokens);
   return {};
 }
 
@@ -179,7 +187,7 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
 Result<> read_images(const std::string& path, ModelSpec& spec) {
   const Result<> read = read_pixel_format(path, spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
-  log_warning("{}: only text prompts", read.error().message);
+  log_warning("{}: prompts can contain only text", read.error().message);
   spec.media.tower.reset();
   spec.media.whole_images = false;
   return {};
@@ -189,11 +197,13 @@ Result<> read_images(const std::string& path, ModelSpec& spec) {
 Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   TRY(const media::MelConfig config, read_sound_processor(path));
   if (config.mels != input.mels)
-    return invalid("num_mel_bins", "config.json: num_mel_bins is {}, the feature extractor's feature_size {}",
-                   input.mels, config.mels);
+    return invalid(
+        "num_mel_bins",
+        "config.json: num_mel_bins is {}, but the feature extractor's feature_size is {}: both must be equal",
+        input.mels, config.mels);
   if (config.frames() != input.frames())
     return invalid("max_source_positions",
-                   "config.json: max_source_positions is {}, must be half of the {} frames of {} seconds",
+                   "config.json: max_source_positions is {}, but must be half of the {} frames of {} seconds",
                    input.rows, config.frames(), config.seconds);
   return {};
 }
@@ -203,7 +213,7 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
   const Result<> read = check_spectrogram(path, *spec.media.tower->inputs.sound);
   if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
-  log_warning("{}: only text prompts", read.error().message);
+  log_warning("{}: prompts can contain only text", read.error().message);
   spec.media.tower.reset();
   return {};
 }
@@ -220,7 +230,9 @@ Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   }
   for (const int id : begin)
     if (id < 0 || id >= spec.vocab)
-      return invalid("decoder_start_token_id", "generation_config.json: token {} of a vocabulary of {}", id, spec.vocab);
+      return invalid("decoder_start_token_id",
+                     "generation_config.json: token id {} must be below the size of the vocabulary, {}", id,
+                     spec.vocab);
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return {};
 }
@@ -229,18 +241,19 @@ Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
 Result<> check_media_token(const ModelSpec& spec) {
   if (!spec.media.tower) return {};
   if (spec.media.video_token >= spec.vocab)
-    return invalid("video_token_id", "config.json: video_token_id is {}, the vocabulary has {} tokens",
+    return invalid("video_token_id", "config.json: video_token_id is {}, but the vocabulary has {} tokens",
                    spec.media.video_token, spec.vocab);
   if (spec.media.token < spec.vocab) return {};
   const std::string_view field = spec.media.tower->inputs.image ? "image_token_id" : "audio_token_index";
-  return invalid(field, "config.json: {} is {}, the vocabulary has {} tokens", field, spec.media.token,
+  return invalid(field, "config.json: {} is {}, but the vocabulary has {} tokens", field, spec.media.token,
                  spec.vocab);
 }
 
 Result<> convert(Convert to, const Config& config, ModelSpec& spec) {
   const bool scores = spec.head && !spec.head->labels.empty();
   if (to == Convert::embed && scores)
-    return invalid("convert", "{} models score labels, they make no vectors", spec.architecture);
+    return invalid("convert", "{} models compute scores of labels and cannot compute vectors",
+                   spec.architecture);
   if (to == Convert::embed && !spec.head) spec.head = Head{.pool = Pool::last, .normalise = true};
   if (to == Convert::classify && !scores) {
     TRY(spec, as_classifier(std::move(spec), config));
@@ -251,10 +264,13 @@ Result<> convert(Convert to, const Config& config, ModelSpec& spec) {
 Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   if (!reading.pool && !reading.each_token) return {};
   if (!spec.head)
-    return invalid("pooler_config", "{} models generate; with --runner pooling they read texts",
+    return invalid("pooler_config",
+                   "{} models generate text, so they cannot be used with --runner pooling unless --convert "
+                   "is embed or classify",
                    spec.architecture);
   if (reading.each_token && !spec.head->each_token && !spec.head->labels.empty())
-    return invalid("pooler_config", "{} models score texts, not tokens: pooling_type cannot be ALL",
+    return invalid("pooler_config",
+                   "{} models compute scores of texts, not of tokens, so pooling_type cannot be ALL",
                    spec.architecture);
   if (reading.pool) spec.head->pool = *reading.pool;
   spec.head->each_token = reading.each_token;
@@ -263,11 +279,14 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
 
 // Returns a checkpoint with random data for all tensors of the network and of its encoder of images or sound.
 Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& options, const ModelSpec& spec) {
-  if (is_gguf(path)) return invalid("load_format", "dummy weights are for folders with a config.json, not for GGUF files");
+  if (is_gguf(path))
+    return invalid("load_format", "dummy weights need a folder with a config.json, not a GGUF file");
   TRY(const Config config, Config::load(path, options.reading.overrides));
   TRY(const PackedFormat packed, packed_format(config));
   if (packed.packing != Packing::none)
-    return field_failure("load_format", ErrorCode::unsupported, "dummy weights are plain, config.json has those of {}",
+    return field_failure("load_format", ErrorCode::unsupported,
+                         "dummy weights are not quantised, but config.json has {}: use a config.json without "
+                         "quantization_config",
                          name(packed.packing));
   ModelSpec whole = spec;  // spec without sharding, because files contain complete tensors
   whole.shard = {};
@@ -326,8 +345,8 @@ Result<> check_architecture(const std::string& path, const std::string& weights,
   TRY(const ModelSpec spec, load_spec(path, reading));
   TRY(const ModelSpec own, load_spec(weights, reading));
   if (own.architecture != spec.architecture)
-    return invalid("architectures", "{} has the weights of a {} model, but this model is a {}", weights,
-                   own.architecture, spec.architecture);
+    return invalid("architectures", "{} contains the weights of a {} model, but the running model is a {}",
+                   weights, own.architecture, spec.architecture);
   return {};
 }
 
@@ -342,7 +361,7 @@ Result<> check_support(const std::string& path, const LoadOptions& options, cons
 Result<> check_weights(const std::string& path, const LoadOptions& options) {
   if (is_gguf(path) != is_gguf(options.weights))
     return invalid("", "{} is {}, as the model is {}", options.weights,
-                   is_gguf(path) ? "no GGUF file" : "a GGUF file", is_gguf(path) ? "one" : "none");
+                   is_gguf(path) ? "a folder" : "a GGUF file", is_gguf(path) ? "one" : "none");
   TRY_VOID(check_architecture(path, options.weights, options.reading));
   Model model;
   TRY(const Checkpoint checkpoint, describe_model(path, options, model));
@@ -357,7 +376,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
     if (!reading.overrides.empty())
       return invalid("hf_overrides", "is not supported for a GGUF file, which has no config.json");
     if (reading.convert == Convert::classify)
-      return invalid("convert", "a GGUF file's model cannot be made a classifier");
+      return invalid("convert", "the model of a GGUF file cannot be converted into a classifier");
     TRY(const Gguf gguf, Gguf::open(path));
     TRY(spec, gguf_spec(gguf));
   } else {
@@ -372,7 +391,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));
   }
   if (runner == Runner::generate && spec.head)
-    return invalid("runner", "{} models compute embeddings or scores: they cannot generate",
+    return invalid("runner", "{} models compute embeddings or scores and cannot generate text",
                    spec.architecture);
   if (runner != Runner::pooling && spec.bidirectional() && !spec.head)
     return invalid("runner", "{} has bidirectional attention, so it cannot generate: set --runner pooling",

@@ -79,12 +79,12 @@ TEST_F(ExpertsLoad, AMissingExpertIsNamed) {
 
 TEST_F(ModelLoad, UnusedTensor) {
   replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
-  EXPECT_THAT(error(), HasSubstr("9 tensors are unknown in this architecture: model.layers.1."));
+  EXPECT_THAT(error(), HasSubstr("9 tensors do not belong to this architecture: model.layers.1."));
 }
 
 TEST_F(ModelLoad, WrongShape) {
   replace("config.json", "\"vocab_size\": 128", "\"vocab_size\": 127");
-  EXPECT_THAT(error(), HasSubstr("has shape [128, 48], the configuration asks for [127, 48]"));
+  EXPECT_THAT(error(), HasSubstr("has shape [128, 48], but the configuration requires [127, 48]"));
 }
 
 TEST_F(ModelLoad, NotANumber) {
@@ -92,11 +92,11 @@ TEST_F(ModelLoad, NotANumber) {
   const std::uint32_t nan = 0x7fc00000;
   std::memcpy(bytes.data() + bytes.size() - 4, &nan, 4);
   directory_.write("model.safetensors", bytes);
-  EXPECT_THAT(error(), HasSubstr("tensor model.norm.weight holds NaN or infinity"));
+  EXPECT_THAT(error(), HasSubstr("tensor model.norm.weight contains NaN or infinity"));
   std::memset(bytes.data() + bytes.size() - 4, 0, 4);
   std::memcpy(bytes.data() + bytes.size() - 4000, &nan, 4);
   directory_.write("model.safetensors", bytes);
-  EXPECT_THAT(error(), HasSubstr("holds NaN or infinity"));
+  EXPECT_THAT(error(), HasSubstr("contains NaN or infinity"));
 }
 
 TEST_F(ModelLoad, LengthBeyondTheModel) {
@@ -110,7 +110,7 @@ TEST_F(ModelLoad, NoSuchDirectory) {
   const auto model = Model::load("no/such/place", backend_);
   ASSERT_FALSE(model.has_value());
   EXPECT_EQ(model.error().code, ErrorCode::not_found);
-  EXPECT_THAT(model.error().message, HasSubstr("there is no no/such/place"));
+  EXPECT_THAT(model.error().message, HasSubstr("no/such/place does not exist"));
 }
 
 // A tensor's data may begin at any byte; the test makes the header one space longer.
@@ -152,7 +152,7 @@ TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
   directory_.write("model.safetensors", bytes);
   EXPECT_EQ(error(), "loaded");
   EXPECT_EQ(error({.dtype = ModelDType::bfloat16}), "loaded");
-  EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("holds NaN or infinity in f16"));
+  EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("contains NaN or infinity in f16"));
 }
 
 // Angles are computed only for the tokens of a step. A table for ten million positions would need gigabytes.
@@ -212,7 +212,7 @@ TEST(VectorsWithRows, AreNotReadFromCodes) {
   Backend backend = make_reference_backend();
   const auto model = Model::load(directory.path(), backend);
   ASSERT_FALSE(model);
-  EXPECT_THAT(model.error().message, HasSubstr("q_norm.weight is fp8; a vector can be F32, F16 or BF16"));
+  EXPECT_THAT(model.error().message, HasSubstr("q_norm.weight is fp8, but a vector must be F32, F16 or BF16"));
 }
 
 TEST(DummyWeights, OfEveryNetworkThatFilesAreOf) {
@@ -244,8 +244,8 @@ TEST(Weights, MoreThanThereIsMemoryForAreRefusedWithFigures) {
   const auto model = Model::load(directory.path(), backend, {.dummy = true});
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::resource_exhausted);
-  EXPECT_THAT(model.error().message, HasSubstr("the weights take 825."));
-  EXPECT_THAT(model.error().message, HasSubstr("GB of memory are available; with --quantization int4 they take 206"));
+  EXPECT_THAT(model.error().message, HasSubstr("the weights need 825."));
+  EXPECT_THAT(model.error().message, HasSubstr("GB of memory are available; with --quantization int4 they need 206"));
 }
 
 TEST_F(ModelLoad, DummyWeightsAreOfPlainFolders) {
@@ -253,9 +253,9 @@ TEST_F(ModelLoad, DummyWeightsAreOfPlainFolders) {
   fs::remove(directory_ / "model.safetensors");
   EXPECT_EQ(error(dummy), "loaded");
   replace("config.json", "{", R"({"quantization_config": {"quant_method": "fp8"},)");
-  EXPECT_THAT(error(dummy), HasSubstr("dummy weights are plain, config.json has those of fp8"));
+  EXPECT_THAT(error(dummy), HasSubstr("dummy weights are not quantised, but config.json has fp8"));
   const auto gguf = Model::load("tests/data/gguf/bloom/model.gguf", backend_, dummy);
-  EXPECT_THAT(gguf.error().message, HasSubstr("not for GGUF files"));
+  EXPECT_THAT(gguf.error().message, HasSubstr("not a GGUF file"));
 }
 
 TEST(EmbedScale, IsRoundedToTheFormatOfTheWeights) {
@@ -273,7 +273,7 @@ TEST(EmbedScale, IsRoundedToTheFormatOfTheWeights) {
 TEST_F(ModelLoad, ShapesThatComeFromAbsentFieldsSaySo) {
   replace("config.json", "\"intermediate_size\"", "\"intermediate_size_\"");
   EXPECT_THAT(error(),
-              HasSubstr("config.json leaves out intermediate_size, for which transformers' defaults"));
+              HasSubstr("config.json has no value for intermediate_size, so transformers' defaults"));
 }
 
 }  // namespace

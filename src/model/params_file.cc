@@ -108,7 +108,7 @@ class Translator {
       kinds.emplace_back(own.is_null() ? "full_attention" : "sliding_attention");
       if (!own.is_null() && !window.is_null() && own != window)
         return field_failure("sliding_window", ErrorCode::unsupported,
-                             "{} has windows of several sizes; only one size is supported",
+                             "{} has windows of several sizes, but only one size is supported",
                              params_.where("sliding_window"));
       if (!own.is_null()) window = own;
     }
@@ -145,7 +145,7 @@ class Translator {
       TRY(const int length, growth->integer("original_max_position_embeddings", kCount));
       if (yarn && rope["original_max_position_embeddings"] != length)
         return field_failure("llama_4_scaling.original_max_position_embeddings", ErrorCode::unsupported,
-                             "{} is {}, must be the same as in yarn",
+                             "{} is {}, but must be the same as in yarn",
                              growth->where("original_max_position_embeddings"), length);
       rope["llama_4_scaling_beta"] = beta;
       rope["original_max_position_embeddings"] = length;
@@ -165,11 +165,10 @@ class Translator {
     TRY(const std::string renormalised, moe->text("renorm_strategy", "WEIGHTS"));
     TRY(const bool bias, moe->boolean("use_load_balancing_bias", false));
     if (renormalised != "WEIGHTS" || bias)
-      return field_failure(
-          "moe", ErrorCode::unsupported,
-          "{}: renorm_strategy \"{}\", use_load_balancing_bias {}; supported are WEIGHTS and "
-          "false",
-          params_.where("moe"), renormalised, bias);
+      return field_failure("moe", ErrorCode::unsupported,
+                           "{}: renorm_strategy \"{}\" with use_load_balancing_bias {} is not supported: "
+                           "must be WEIGHTS and false",
+                           params_.where("moe"), renormalised, bias);
     for (const std::string_view field : {"num_experts", "num_experts_per_tok", "expert_hidden_dim"})
       if (!moe->has(field) && (latent() || field != "expert_hidden_dim"))
         return invalid(fmt::format("moe.{}", field), "{} is missing", moe->where(field));
@@ -188,7 +187,8 @@ class Translator {
     TRY(const std::string format, quantized->text("qformat_weight"));
     if (format != "fp8_e4m3")
       return field_failure("quantization.qformat_weight", ErrorCode::unsupported,
-                           "{} is \"{}\"; supported is fp8_e4m3", quantized->where("qformat_weight"), format);
+                           "{} is \"{}\", which is not supported: must be fp8_e4m3",
+                           quantized->where("qformat_weight"), format);
     fields_["quantization_config"] = json::object{{"quant_method", "fp8"}};
     return {};
   }
@@ -198,14 +198,15 @@ class Translator {
   Result<std::string_view> architecture_of() const {
     TRY(const std::string kind, params_.text("model_type", "transformer"));
     if (kind != "transformer")
-      return field_failure("model_type", ErrorCode::unsupported, "{} is \"{}\"; supported is transformer",
+      return field_failure("model_type", ErrorCode::unsupported,
+                           "{} is \"{}\", which is not supported: must be transformer",
                            params_.where("model_type"), kind);
     const bool moe = params_.has("moe"), mixed = params_.is_list("sliding_window");
     const bool grows = params_.has("llama_4_scaling");
     if (latent()) return "MistralLarge3ForCausalLM";
     if (grows && (moe || mixed))
       return field_failure("llama_4_scaling", ErrorCode::unsupported,
-                           "{} is not supported beside experts or windows in some layers",
+                           "{} is not supported together with experts or with windows in some layers",
                            params_.where("llama_4_scaling"));
     return moe     ? "MixtralForCausalLM"
            : mixed ? "MinistralForCausalLM"
@@ -229,7 +230,7 @@ bool in_mistral_format(const std::string& directory) {
 
 Result<Config> parse_params(std::string_view text) {
   TRY(json::value tree, parse_json(text, "params.json", kLimits));
-  if (!tree.is_object()) return failure(ErrorCode::corrupt, "params.json: not an object");
+  if (!tree.is_object()) return failure(ErrorCode::corrupt, "params.json: the file must contain an object");
   return Translator(std::move(tree.as_object())).translate();
 }
 

@@ -23,7 +23,7 @@ Result<> not_split(std::string_view what) {
 
 Result<> divides(const Shard& shard, std::int64_t number, std::string_view what) {
   if (number % shard.size == 0) return {};
-  return invalid(kShardField, "is {}, which does not divide {} {}", shard.size, number, what);
+  return invalid(kShardField, "is {}, but must divide {} {}", shard.size, number, what);
 }
 
 void Phase::loaded() {

@@ -11,7 +11,8 @@ namespace fs = std::filesystem;
 
 Result<boost::json::object> read_file(const fs::path& file) {
   TRY(boost::json::value tree, read_json_file(file));
-  if (!tree.is_object()) return failure(ErrorCode::corrupt, "{}: not an object", file.string());
+  if (!tree.is_object())
+    return failure(ErrorCode::corrupt, "{}: the file must contain an object", file.string());
   return std::move(tree.get_object());
 }
 
@@ -33,7 +34,7 @@ Result<Config> read_processor_file(const std::string& directory, std::string_vie
     file = outer_file;
     if (!fs::exists(file, ignored))
       return failure(ErrorCode::not_found,
-                     "{} has neither preprocessor_config.json nor processor_config.json", root.string());
+                     "{} contains neither preprocessor_config.json nor processor_config.json", root.string());
     if (const auto* nested = outer.if_contains(part); nested && nested->is_object())
       fields = nested->get_object();
   }
@@ -70,7 +71,7 @@ Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
   TRY(max, config.integer("max_pixels", range, max));
   if (min > max || max < rule.unit * rule.unit)
     return invalid("max_pixels",
-                   "{} is {}: must be at least min_pixels ({}) and at least one token ({} x {} pixels)",
+                   "{} is {}, but must be at least min_pixels ({}) and at least one token ({} x {} pixels)",
                    config.where("max_pixels"), max, min, rule.unit, rule.unit);
   rule.pixels_min = min;
   rule.pixels_max = max;

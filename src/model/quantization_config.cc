@@ -15,21 +15,21 @@ Result<std::string> one_of(const Config& config, std::string_view field, std::op
   TRY(const std::string text, config.text(field, std::move(fallback)));
   if (std::ranges::find(known, text) != known.end()) return text;
   const std::string path = "quantization_config." + std::string(field);
-  return field_failure(path, ErrorCode::unsupported, "config.json: {} is {}; {} can be loaded", path, text,
-                       fmt::join(known, ", "));
+  return field_failure(path, ErrorCode::unsupported, "config.json: {} is {}, but only {} is supported", path,
+                       text, fmt::join(known, ", "));
 }
 
 Result<int> four_or_eight(const Config& config, std::string_view field) {
   TRY(const int bits, config.integer(field, {1, 64}));
   if (bits == 4 || bits == 8) return bits;
   const std::string path = "quantization_config." + std::string(field);
-  return field_failure(path, ErrorCode::unsupported, "config.json: {} is {}; 4 and 8 can be loaded", path,
-                       bits);
+  return field_failure(path, ErrorCode::unsupported, "config.json: {} is {}, but only 4 and 8 are supported",
+                       path, bits);
 }
 
 Result<std::int64_t> group_size(const Config& config) {
   TRY(const int group, config.integer("group_size", kGroupRange));
-  if (group == 0) return invalid("quantization_config.group_size", "config.json: group_size is 0");
+  if (group == 0) return invalid("quantization_config.group_size", "config.json: group_size must not be 0");
   return group < 0 ? 0 : group;
 }
 
@@ -51,7 +51,7 @@ Result<PackedFormat> awq(const Config& config) {
   TRY(const bool zero_point, config.boolean("zero_point", true));
   if (!zero_point)
     return field_failure("quantization_config.zero_point", ErrorCode::unsupported,
-                         "config.json: AWQ without zero points cannot be loaded");
+                         "config.json: AWQ without zero points is not supported");
   return format;
 }
 
@@ -74,7 +74,7 @@ Result<PackedFormat> compressed_tensors(const Config& config) {
   TRY(const std::optional<Config> transform, config.object("transform_config"));
   if (transform && transform->has("config_groups"))
     return field_failure("quantization_config.transform_config", ErrorCode::unsupported,
-                         "config.json: transforms of activations cannot be loaded");
+                         "config.json: transforms of activations are not supported");
   TRY(const std::vector<Config> groups, config.objects("config_groups"));
   for (const Config& group : groups) {
     TRY(const std::optional<Config> weights, group.object("weights"));

@@ -18,7 +18,8 @@ Result<Config> read_object(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return Config::of({}, file.filename(), {});
   TRY(boost::json::value tree, read_json_file(file));
-  if (!tree.is_object()) return failure(ErrorCode::corrupt, "{}: not an object", file.string());
+  if (!tree.is_object())
+    return failure(ErrorCode::corrupt, "{}: the file must contain an object", file.string());
   return Config::of(std::move(tree.get_object()), file.string(), {});
 }
 
@@ -47,11 +48,10 @@ Result<Pool> read_pooling(const Config& config) {
     if (named.empty() ? on : named == mode.name) asked.push_back(mode);
   }
   if (asked.size() == 1) return asked[0].pool;
-  return field_failure(
-      "pooling_mode", ErrorCode::unsupported,
-      "{}: one way of pooling is supported, of cls, lasttoken, max, mean, mean_sqrt_len_tokens "
-      "and weightedmean",
-      config.where("pooling_mode"));
+  return field_failure("pooling_mode", ErrorCode::unsupported,
+                       "{}: exactly one way of pooling must be set: cls, lasttoken, max, mean, "
+                       "mean_sqrt_len_tokens or weightedmean",
+                       config.where("pooling_mode"));
 }
 
 Result<std::optional<Activation>> read_activation(const Config& config) {
@@ -63,9 +63,10 @@ Result<std::optional<Activation>> read_activation(const Config& config) {
   if (name == "ReLU") return std::optional(Activation::relu);
   if (name == "SiLU") return std::optional(Activation::silu);
   if (name == "Sigmoid") return std::optional(Activation::sigmoid);
-  return field_failure("activation_function", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are Identity, Tanh, GELU, ReLU, SiLU and Sigmoid",
-                       config.where("activation_function"), path);
+  return field_failure(
+      "activation_function", ErrorCode::unsupported,
+      "{} is \"{}\", which is not supported: must be Identity, Tanh, GELU, ReLU, SiLU or Sigmoid",
+      config.where("activation_function"), path);
 }
 
 // Reads a matrix from its file. inputs: width of its input.
@@ -73,7 +74,7 @@ Result<HeadLayer> read_dense(const Config& config, const std::string& folder, in
   TRY_VOID(config.integer("in_features", {inputs, inputs}));
   TRY(const bool residual, config.boolean("use_residual", false));
   if (residual)
-    return field_failure("use_residual", ErrorCode::unsupported, "{} is true; only false is supported",
+    return field_failure("use_residual", ErrorCode::unsupported, "{} is true, but only false is supported",
                          config.where("use_residual"));
   HeadLayer layer{.name = folder + "/linear", .folder = folder};
   TRY(layer.outputs, config.integer("out_features", {1, 1 << 20}));
@@ -89,15 +90,16 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
   std::error_code ignored;
   if (!fs::exists(root / "modules.json", ignored)) return {};
   TRY(const boost::json::value tree, read_json_file(root / "modules.json"));
-  if (!tree.is_array()) return failure(ErrorCode::corrupt, "modules.json: not a list");
+  if (!tree.is_array()) return failure(ErrorCode::corrupt, "modules.json: the file must contain a list");
   // Without a pooling module, the output is one vector per token (PyLate).
   Head head{.each_token = true};
   for (const boost::json::value& item : tree.get_array()) {
-    if (!item.is_object()) return failure(ErrorCode::corrupt, "modules.json: a module is no object");
+    if (!item.is_object()) return failure(ErrorCode::corrupt, "modules.json: each module must be an object");
     const Config module = Config::of(item.get_object(), "modules.json", {});
     TRY(const std::string type, module.text("type"));
     TRY(const fs::path path, module.text("path", ""));
-    if (!stays_inside(path)) return invalid("path", "{} leads out of the folder", module.where("path"));
+    if (!stays_inside(path))
+      return invalid("path", "{} names a folder outside of the model's folder", module.where("path"));
     const std::string name = type.substr(type.rfind('.') + 1);
     if (name == "Transformer") {
       TRY(const Config config, read_object(root / path / "sentence_bert_config.json"));
@@ -114,8 +116,9 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
     } else if (name == "Normalize") {
       head.normalise = true;
     } else {
-      return field_failure("type", ErrorCode::unsupported,
-                           "modules.json: {}; supported are Transformer, Pooling, Dense and Normalize", type);
+      return field_failure(
+          "type", ErrorCode::unsupported,
+          "modules.json: {} is not supported: must be Transformer, Pooling, Dense or Normalize", type);
     }
   }
   // PyLate scales token vectors to length 1 without a module for it.
@@ -135,7 +138,9 @@ Result<TextPrompts> read_text_prompts(const std::string& directory) {
   if (given == nullptr || given->is_null()) return prompts;
   if (!given->is_object()) return failure(ErrorCode::corrupt, "{}: prompts must be an object", file.string());
   for (const auto& [name, prompt] : given->get_object()) {
-    if (!prompt.is_string()) return failure(ErrorCode::corrupt, "{}: prompts must hold texts", file.string());
+    if (!prompt.is_string())
+      return failure(ErrorCode::corrupt, "{}: prompts must be an object whose values are strings",
+                     file.string());
     prompts.emplace(std::string(name), std::string(prompt.get_string()));
   }
   return prompts;

@@ -33,15 +33,15 @@ Result<> check_shard(const ModelSpec& spec) {
 Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   constexpr std::string_view kStages = "pipeline_parallel_size";
   const int layers = static_cast<int>(spec.layers.size());
-  if (stages > layers) return invalid(kStages, "is {}, the model has {} layers", stages, layers);
+  if (stages > layers) return invalid(kStages, "is {}, but the model has only {} layers", stages, layers);
   if (stages > 1 && (spec.media.tower || spec.head))
     return field_failure(kStages, ErrorCode::unsupported, "must be 1 for models with {}",
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   Network network = network_of(whole_of(spec));
   if (stages > 1 && std::ranges::any_of(network.parts(), &NetworkPart::spans_layers))
     return field_failure(kStages, ErrorCode::unsupported,
-                         "must be 1 for this model: its layers share matrices, keys, values, residuals or "
-                         "selected tokens, or have several residuals or separate inputs");
+                         "must be 1 for this model, because its layers share matrices, keys, values, "
+                         "residuals or selected tokens, or have several residuals or separate inputs");
   std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // number of parameters before each layer
   begins[0] = static_cast<double>(spec.vocab) * spec.dim;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {

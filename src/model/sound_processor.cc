@@ -9,7 +9,7 @@ Result<media::MelConfig> read_sound_processor(const std::string& directory) {
   TRY(const std::string kind, config.text("feature_extractor_type", "WhisperFeatureExtractor"));
   if (kind != "WhisperFeatureExtractor")
     return field_failure("feature_extractor_type", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported is WhisperFeatureExtractor",
+                         "{} is \"{}\", which is not supported: must be WhisperFeatureExtractor",
                          config.where("feature_extractor_type"), kind);
   const auto must_be = [&](std::string_view field, int value) -> Result<> {
     TRY_VOID(config.integer(field, {value, value}, value));

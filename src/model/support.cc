@@ -23,7 +23,8 @@ class SupportCheck {
   Result<> check_needs(const NetworkPart& part, std::string_view where) const {
     for (const Need need : part.needs())
       if (!backend_.ops.has(need))
-        return refused(where, fmt::format("needs {}, which device {} lacks", name(need), backend_.name));
+        return refused(where,
+                       fmt::format("needs {}, which device {} does not support", name(need), backend_.name));
     return {};
   }
 
@@ -44,7 +45,7 @@ class SupportCheck {
   std::unexpected<Error> refused(std::string_view where, std::string_view why) const {
     std::string_view remedy = "set --device cpu";
     if (backend_.device->shares_host_memory())
-      remedy = "no device supports it";
+      remedy = "no device supports this model";
     else if (spec_.inputs.sound && spec_.inputs.sound->joined > 0)
       remedy = R"(set --device cpu, or leave audio out by --limit-mm-per-prompt '{"audio": 0}')";
     return field_failure("device", ErrorCode::unsupported, "{}{} {}; {}", spec_.architecture, where, why,

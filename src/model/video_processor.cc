@@ -34,7 +34,7 @@ Result<> read_sampling(const Config& config, media::VideoRule& rule) {
   TRY(rule.frames_max, config.integer("max_frames", frames, rule.frames_max));
   if (rule.frames_min > rule.frames_max || rule.frames_max < rule.frames)
     return invalid("max_frames",
-                   "{} is {}: must be at least min_frames ({}) and at least temporal_patch_size ({})",
+                   "{} is {}, but must be at least min_frames ({}) and at least temporal_patch_size ({})",
                    config.where("max_frames"), rule.frames_max, rule.frames_min, rule.frames);
   return {};
 }
@@ -44,7 +44,8 @@ Result<> check_channels(const Config& config, std::string_view field, const std:
   TRY(const std::vector<double> values, config.numbers(field, 3, {-1e3, 1e3}));
   for (std::size_t i = 0; i < 3; ++i)
     if (static_cast<float>(values[i]) != images[i])
-      return field_failure(field, ErrorCode::unsupported, "{} must be that of images", config.where(field));
+      return field_failure(field, ErrorCode::unsupported, "{} must be equal to that of images",
+                           config.where(field));
   return {};
 }
 
@@ -57,9 +58,10 @@ Result<media::VideoRule> read_video_processor(const std::string& directory, cons
   media::VideoRule rule;
   rule.stamped = found.type.starts_with("Qwen3VLVideoProcessor");
   if (!rule.stamped && !found.type.starts_with("Qwen2VLVideoProcessor"))
-    return field_failure("video_processor_type", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are Qwen2VLVideoProcessor and Qwen3VLVideoProcessor",
-                         config.where("video_processor_type"), found.type);
+    return field_failure(
+        "video_processor_type", ErrorCode::unsupported,
+        "{} is \"{}\", which is not supported: must be Qwen2VLVideoProcessor or Qwen3VLVideoProcessor",
+        config.where("video_processor_type"), found.type);
   rule.samples = rule.stamped;
   TRY(const int patch, config.integer("patch_size", {1, 1024}, rule.stamped ? 16 : 14));
   TRY(const int merge, config.integer("merge_size", {1, 64}, 2));

@@ -45,8 +45,8 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
     if (!tensor.plain())  // check_slots() does not report such vectors if they have rows
-      return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
-                     tensor.format);
+      return failure(ErrorCode::unsupported, "tensor {} is {}, but a vector must be F32, F16 or BF16",
+                     slot.name, tensor.format);
     if (parameter.repeated) {
       const float number = number_at(tensor, 0);
       if (std::isnan(number)) return failure(ErrorCode::corrupt, "tensor {} is NaN", slot.name);
@@ -144,7 +144,8 @@ class Loader {
         if (quantization_of(matrix->use) != Encoding::plain && checkpoint_.find(slot.name)->plain())
           return {};
     const StoredTensor& first = *checkpoint_.find(parameters_.matrices[0]->parts[0].name);
-    return invalid("quantization", "must be none, not {}: every matrix is quantised already ({} is {})",
+    return invalid("quantization",
+                   "must be none, got {}, because every matrix is already quantised ({} is {})",
                    name(options_.quantization), first.name, first.format);
   }
 
@@ -163,10 +164,12 @@ class Loader {
     const double wanted = bytes_with(options_.quantization);
     if (available == 0 || wanted <= available) return {};
     const double smallest = bytes_with(Encoding::int4);
-    return failure(ErrorCode::resource_exhausted, "the weights take {:.1f} GB, {:.1f} GB of memory are available{}",
-                   wanted * 1e-9, available * 1e-9,
-                   smallest < wanted ? fmt::format("; with --quantization int4 they take {:.1f} GB", smallest * 1e-9)
-                                     : "");
+    return failure(ErrorCode::resource_exhausted,
+                   "the weights need {:.1f} GB, but only {:.1f} GB of memory are available{}", wanted * 1e-9,
+                   available * 1e-9,
+                   smallest < wanted
+                       ? fmt::format("; with --quantization int4 they need {:.1f} GB", smallest * 1e-9)
+                       : "");
   }
 
   // Returns the approximate size of all matrices in bytes, without the scales of new codes.

@@ -25,12 +25,13 @@ std::string token_difference(const RecordedAnswer& before, const RecordedAnswer&
       before.tokens.begin(), before.tokens.begin() + static_cast<std::ptrdiff_t>(count), now.tokens.begin());
   const auto at = first - before.tokens.begin();
   if (at < static_cast<std::ptrdiff_t>(count))
-    return fmt::format("answer {}: token {} is {}, recorded {}", before.index, at, *other, *first);
+    return fmt::format("answer {}: token {} is {}, but the record has {}", before.index, at, *other, *first);
   if (before.tokens.size() > now.tokens.size() || (!aborted && before.tokens.size() < now.tokens.size()))
-    return fmt::format("answer {}: {} tokens, recorded {}", before.index, now.tokens.size(),
+    return fmt::format("answer {}: has {} tokens, but the record has {}", before.index, now.tokens.size(),
                        before.tokens.size());
   if (!aborted && before.finish != now.finish)
-    return fmt::format("answer {}: ended by {}, recorded {}", before.index, now.finish, before.finish);
+    return fmt::format("answer {}: ended because of {}, but the record has {}", before.index, now.finish,
+                       before.finish);
   return "";
 }
 
@@ -63,7 +64,7 @@ std::string difference(const Record& record, const std::vector<RecordedAnswer>& 
     const auto found = std::ranges::find(now, before.index, &RecordedAnswer::index);
     if (found == now.end()) return fmt::format("answer {}: missing", before.index);
     if (pools && !aborted && found->hash != before.hash)
-      return fmt::format("answer {}: its numbers have another hash", before.index);
+      return fmt::format("answer {}: the log-probabilities have a different hash", before.index);
     if (std::string text = token_difference(before, *found, aborted); !text.empty()) return text;
   }
   return "";

@@ -27,10 +27,10 @@ std::string difference_from(const Record& record, std::vector<TokenId> tokens, c
 TEST(Compare, NamesTheFirstTokenThatDiffers) {
   const Record record = recorded({4, 5, 6}, "stop");
   EXPECT_EQ(difference_from(record, {4, 5, 6}, "stop"), "");
-  EXPECT_EQ(difference_from(record, {4, 9, 6}, "stop"), "answer 0: token 1 is 9, recorded 5");
-  EXPECT_EQ(difference_from(record, {4, 5}, "stop"), "answer 0: 2 tokens, recorded 3");
-  EXPECT_EQ(difference_from(record, {4, 5, 6, 7}, "stop"), "answer 0: 4 tokens, recorded 3");
-  EXPECT_EQ(difference_from(record, {4, 5, 6}, "length"), "answer 0: ended by length, recorded stop");
+  EXPECT_EQ(difference_from(record, {4, 9, 6}, "stop"), "answer 0: token 1 is 9, but the record has 5");
+  EXPECT_EQ(difference_from(record, {4, 5}, "stop"), "answer 0: has 2 tokens, but the record has 3");
+  EXPECT_EQ(difference_from(record, {4, 5, 6, 7}, "stop"), "answer 0: has 4 tokens, but the record has 3");
+  EXPECT_EQ(difference_from(record, {4, 5, 6}, "length"), "answer 0: ended because of length, but the record has stop");
   EXPECT_EQ(difference(record, {}), "answer 0: missing");
 }
 
@@ -38,8 +38,8 @@ TEST(Compare, AnAbortedAnswerIsComparedUpToItsEnd) {
   const Record record = recorded({4, 5}, "abort");
   EXPECT_EQ(replayed_request(record)->sampling.max_tokens, 2);
   EXPECT_EQ(difference_from(record, {4, 5, 6}, "length"), "");
-  EXPECT_EQ(difference_from(record, {4, 6}, "length"), "answer 0: token 1 is 6, recorded 5");
-  EXPECT_EQ(difference_from(record, {4}, "stop"), "answer 0: 1 tokens, recorded 2");
+  EXPECT_EQ(difference_from(record, {4, 6}, "length"), "answer 0: token 1 is 6, but the record has 5");
+  EXPECT_EQ(difference_from(record, {4}, "stop"), "answer 0: has 1 tokens, but the record has 2");
 }
 
 TEST(Compare, AResumedAnswerEndsAfterItsOwnTokens) {
@@ -53,7 +53,7 @@ TEST(Compare, PoolingComparesHashes) {
   record.request->task = Task::embed;
   record.answers[0].hash = "a";
   EXPECT_EQ(difference(record, {{.index = 0, .hash = "a", .finish = "stop"}}), "");
-  EXPECT_THAT(difference(record, {{.index = 0, .hash = "b", .finish = "stop"}}), HasSubstr("another hash"));
+  EXPECT_THAT(difference(record, {{.index = 0, .hash = "b", .finish = "stop"}}), HasSubstr("a different hash"));
 }
 
 TEST(Compare, RefusesByName) {

@@ -53,7 +53,7 @@ Result<std::vector<fs::path>> record_files(const std::string& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
     if (is_of_records(entry.path())) files.push_back(entry.path());
   if (error) return failure(ErrorCode::not_found, "cannot read {}: {}", path, error.message());
-  if (files.empty()) return failure(ErrorCode::not_found, "{} has no file requests-*.jsonl", path);
+  if (files.empty()) return failure(ErrorCode::not_found, "{} contains no file requests-*.jsonl", path);
   std::ranges::sort(files);  // file names begin with the time
   return files;
 }
@@ -63,7 +63,7 @@ Result<std::unique_ptr<RecordLog>> RecordLog::open(RecordOptions options, Record
   fs::create_directories(options.dir, error);
   std::unique_ptr<RecordLog> log(new RecordLog(std::move(options), counters));
   if (!log->start_file())
-    return field_failure("record", ErrorCode::io, "cannot write into {}: {}", log->options_.dir,
+    return field_failure("record", ErrorCode::io, "cannot write to {}: {}", log->options_.dir,
                          std::strerror(errno));
   const std::int64_t bytes_max = log->options_.bytes_max;
   log->delete_oldest(bytes_max - bytes_max / kFiles);
@@ -122,10 +122,10 @@ void RecordLog::write(const std::string& line) {
   }
   if ((file_ < 0 && !start_file()) || !append(line + '\n')) {
     if (!std::exchange(failing_, true))
-      log_warning("requests are not recorded in {}: {}", options_.dir, std::strerror(errno));
+      log_warning("recording requests in {} stopped: {}", options_.dir, std::strerror(errno));
     return drop(RecordDrop::disk);
   }
-  if (std::exchange(failing_, false)) log_info("requests are recorded in {} again", options_.dir);
+  if (std::exchange(failing_, false)) log_info("recording requests in {} works again", options_.dir);
   file_bytes_ += bytes;
   ++counters_.written;
 }

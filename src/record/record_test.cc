@@ -70,7 +70,7 @@ TEST(Record, HashesOnlyHaveNoIds) {
 
 TEST(Record, ALineThatWasCutIsAnError) {
   const std::string line = record_line(example(), false);
-  EXPECT_EQ(parse_record(line.substr(0, line.size() / 2)).error().message, "is not JSON");
+  EXPECT_EQ(parse_record(line.substr(0, line.size() / 2)).error().message, "must be JSON");
   EXPECT_EQ(parse_record(R"({"answers":[{"index":"x"}]})").error().field, "answers.index");
 }
 

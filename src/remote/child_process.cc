@@ -28,7 +28,7 @@ constexpr int kEndingMs = 100;
 
 std::string fate(int status) {
   if (WIFSIGNALED(status)) return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  return fmt::format("ended with status {}", WEXITSTATUS(status));
+  return fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
                                          std::span<const int> shared) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return failure(ErrorCode::io, "no socket: {}", std::strerror(errno));
+    return failure(ErrorCode::io, "cannot create a socket: {}", std::strerror(errno));
   ChildProcess child;
   child.socket = FrameSocket(ends[0]);
   const FrameSocket theirs(ends[1]);
@@ -107,7 +107,7 @@ std::string ChildProcess::kill() {
   if (pid_ < 0) {
     const bool connected = socket.fd() >= 0;
     socket = FrameSocket();
-    return connected ? "its connection has ended" : "gone";
+    return connected ? "the connection was closed" : "gone";
   }
   int status = 0;
   // whether the process has ended; it closes its socket first

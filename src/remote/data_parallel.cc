@@ -50,7 +50,8 @@ std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
 }
 
 Error changing() {
-  return {ErrorCode::unavailable, "the number of engines is changing (/is_scaling_elastic_ep)", {}};
+  return {
+      ErrorCode::unavailable, "the number of engines is changing (/is_scaling_elastic_ep): retry later", {}};
 }
 
 }  // namespace
@@ -229,12 +230,12 @@ void DataParallelClient::reload_weights(std::string path, Done done) {
 Result<> DataParallelClient::check_scale(int engines, int drain_s) const {
   if (!start_)
     return field_failure("new_data_parallel_size", ErrorCode::unsupported,
-                         "can only change if the server runs with --enable-elastic-ep");
+                         "needs a server with --enable-elastic-ep");
   if (engines < 1 || engines > most_)
-    return invalid("new_data_parallel_size", "must be in [1, {}] (--elastic-ep-max-dp-size), got {}", most_,
+    return invalid("new_data_parallel_size", "must be from 1 to {} (--elastic-ep-max-dp-size), got {}", most_,
                    engines);
   if (drain_s < 0 || drain_s > kDrainSecondsMax)
-    return invalid("drain_timeout", "must be in [0, {}] seconds, got {}", kDrainSecondsMax, drain_s);
+    return invalid("drain_timeout", "must be from 0 to {} seconds, got {}", kDrainSecondsMax, drain_s);
   for (const EngineStats& one : stats())
     if (one.condition.sleep_level != 0 || one.condition.paused)
       return failure(ErrorCode::unavailable,
@@ -248,7 +249,8 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
   const Result<> begun = [&]() -> Result<> {
     const std::lock_guard lock(adapters_mutex_);
     if (scaling_) return std::unexpected(changing());
-    if (adapter_changes_ > 0) return failure(ErrorCode::unavailable, "adapters are being loaded or unloaded");
+    if (adapter_changes_ > 0)
+      return failure(ErrorCode::unavailable, "adapters are being loaded or unloaded: retry later");
     scaling_ = true;
     return {};
   }();

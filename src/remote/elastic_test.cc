@@ -100,9 +100,9 @@ TEST(Elastic, WhatIsNotDoneInTimeEndsWithAnError) {
 
 TEST(Elastic, ErrorsNameFieldAndLimit) {
   Fleet fleet;
-  EXPECT_EQ(fleet.scale(0).error().message, "must be in [1, 4] (--elastic-ep-max-dp-size), got 0");
+  EXPECT_EQ(fleet.scale(0).error().message, "must be from 1 to 4 (--elastic-ep-max-dp-size), got 0");
   EXPECT_EQ(fleet.scale(5).error().field, "new_data_parallel_size");
-  EXPECT_EQ(fleet.scale(2, -1).error().message, "must be in [0, 86400] seconds, got -1");
+  EXPECT_EQ(fleet.scale(2, -1).error().message, "must be from 0 to 86400 seconds, got -1");
   EXPECT_TRUE(fleet.scale(1)) << "as many as there are";
   EXPECT_EQ(fleet.scale(4).error().message, "the model is broken") << "all of them, or none";
   EXPECT_EQ(fleet.client->info().engines, 1);

@@ -40,11 +40,11 @@ Result<Hello> EngineHost::hello() {
     if (frame) {
       TRY(const ToEngine message, read_to_engine(*frame));
       const auto* hello = std::get_if<Hello>(&message);
-      if (!hello) return failure(ErrorCode::corrupt, "the client's first message is no hello");
+      if (!hello) return failure(ErrorCode::corrupt, "the client's first message must be a hello");
       if (hello->version != wire_version())
         return failure(ErrorCode::corrupt,
-                       "wire version {:x}, expected {:x}: run the same octavo on both sides", hello->version,
-                       wire_version());
+                       "the server has wire version {:x}, expected {:x}: run the same octavo on both sides",
+                       hello->version, wire_version());
       return *hello;
     }
     pollfd readable{socket_.fd(), POLLIN, 0};
@@ -135,7 +135,8 @@ void EngineHost::run(EngineClient& engine) {
       const auto frame = socket_.next();
       if (frame && !*frame) break;
       auto message = frame ? read_to_engine(**frame) : std::unexpected(frame.error());
-      if (!message) return log_error("the server's message to the engine: {}", message.error().message);
+      if (!message)
+        return log_error("the server sent an invalid message to the engine: {}", message.error().message);
       take(*std::move(message), engine);
     }
   }
@@ -169,7 +170,7 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
   } else if (auto* change = std::get_if<ChangeAdapter>(&message)) {
     const auto done = [this, id = change->id](const Result<>& result) {
       if (id == 0) {
-        if (!result) log_error("an adapter could not be loaded again: {}", result.error().message);
+        if (!result) log_error("cannot load an adapter again: {}", result.error().message);
         return;
       }
       send(AdapterChanged{id, result ? std::nullopt : std::optional(result.error())});

@@ -93,8 +93,8 @@ void EngineMeeting::greet(const Socket& listener) {
   if (!engines_.contains(who.engine) || who.identity != identity_of(options_)) {
     answer.accepted = 0;
     fmt::format_to_n(answer.why.begin(), answer.why.size() - 1,
-                     "engine {} does not belong to this server, which waits for engines {}: model and "
-                     "options must be the same",
+                     "engine {} does not belong to this server, which waits for engines {}: start both with "
+                     "the same model and options",
                      who.engine, fmt::join(engines_, ", "));
   }
   if (!write_value(socket, answer) || !answer.accepted) return;
@@ -123,9 +123,10 @@ Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
     for (pollfd ended{child.socket.fd(), POLLIN, 0}; poll(&ended, 1, kLookMs) <= 0;)
       if (stop.stop_requested()) return {};
     const std::string fate = child.kill();
-    log_warning("engine {}: {}; starting it again", engine, fate);
+    log_warning("engine {}: {}; restarting it", engine, fate);
     if (!restarts.again(began_us))
-      return failure(ErrorCode::unavailable, "engine {} fails again and again: {}", engine, fate);
+      return failure(ErrorCode::unavailable, "engine {} failed several times in a row; last error: {}",
+                     engine, fate);
     sleep_ms(kLookMs);
   }
 }

@@ -85,7 +85,7 @@ TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
   host.reset();
   EXPECT_EQ(engine_pid(), -1);
   ASSERT_TRUE(lost->wait_ended(1, 60s));
-  EXPECT_EQ(lost->record().ends[0].error->message, "engine 3 of another host is away");
+  EXPECT_EQ(lost->record().ends[0].error->message, "engine 3 on another host is not connected");
   host = std::make_unique<Host>(served.place);
   ASSERT_TRUE(eventually([&] { return served.client->stats()[0].condition.presence == EnginePresence::up; }));
   const auto again = served.submit(3, 30);
@@ -105,7 +105,7 @@ TEST(EngineMeeting, WhoDoesNotBelongIsTold) {
   const Result<> refused = run_engine_of_host(other, kEngine, {"simulated_engine"}, {}, program());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "data_parallel_start_rank");
-  EXPECT_NE(refused.error().message.find("waits for engines 3: model and options must be the same"),
+  EXPECT_NE(refused.error().message.find("waits for engines 3: start both with the same model and options"),
             std::string::npos);
   EXPECT_FALSE(run_engine_of_host(served.place, kEngine + 1, {"simulated_engine"}, {}, program()));
   EXPECT_FALSE(served.meeting->take(kEngine));

@@ -13,7 +13,7 @@ Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks o
 
 }  // namespace
 
-Error asleep() { return {ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it", {}}; }
+Error asleep() { return {ErrorCode::unavailable, "the engine is asleep; POST /wake_up wakes it", {}}; }
 
 EngineProcess::EngineProcess(EngineProcessOptions options)
     : options_(std::move(options)), requests_([this](int answers) {
@@ -60,10 +60,12 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
     if (!shared_.sleep.awake()) return std::unexpected(asleep());
     if (shared_.presence == EnginePresence::away) return std::unexpected(away());
     if (answers > most)
-      return invalid("n", "this engine holds at most {} unfinished answers, got {}", most, answers);
+      return invalid("n", "this engine can have at most {} unfinished answers, but the request needs {}",
+                     most, answers);
     if (shared_.answers + answers > most)
       return failure(ErrorCode::resource_exhausted,
-                     "{} answers are unfinished, the limit is {} (--max-num-seqs and --max-num-queued-reqs)",
+                     "{} answers are unfinished, and the limit is {} (--max-num-seqs and "
+                     "--max-num-queued-reqs): retry later",
                      shared_.answers, most);
     shared_.answers += answers;
     id = ++shared_.last_id;
@@ -113,7 +115,8 @@ void EngineProcess::sleep(int level, Done done) {
     if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
     // In shared-expert mode, other engines may still need this process's experts for their answers.
     if (level == 2 && options_.shares_experts)
-      return field_failure("level", ErrorCode::unsupported, "must be 1 where engines share experts, got 2");
+      return field_failure("level", ErrorCode::unsupported,
+                           "must be 1 for engines that share experts, got 2");
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
     return shared_.sleep.sleep(level, std::move(done));
@@ -133,7 +136,7 @@ void EngineProcess::wake_up(Done done) {
   wakeup_.wake();
   if (!wake) return done(std::unexpected(wake.error()));
   if (wake->cancelled)
-    wake->cancelled(failure(ErrorCode::unavailable, "the engine was woken up before it slept"));
+    wake->cancelled(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
   if (!wake->waits) done({});
 }
 
@@ -162,7 +165,7 @@ void EngineProcess::resume() {
 void EngineProcess::reload_weights(std::string path, Done done) {
   const auto refusal = [&]() -> Result<> {
     if (options_.weights_flag.empty())
-      return failure(ErrorCode::unsupported, "this engine keeps the weights that it was started with");
+      return failure(ErrorCode::unsupported, "this engine cannot replace its weights");
     if (!path.empty() && options_.check_weights) TRY_VOID(options_.check_weights(path));
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());

@@ -55,7 +55,7 @@ EngineEvent EngineProcess::run_process() {
   const std::string& known = event.error().message;
   return after_death(
       {ErrorCode::internal,
-       fmt::format("the engine's process has died: {}{}", known.empty() ? "" : known + ", ", fate),
+       fmt::format("the engine's process has stopped: {}{}", known.empty() ? "" : known + ", ", fate),
        {}});
 }
 
@@ -125,8 +125,9 @@ Result<ChildProcess> EngineProcess::meet_process() {
     if (waking.revents != 0) take_commands();
     if (stopping()) return failure(ErrorCode::unavailable, "the engine was stopped");
     if (now_us() - began_us > std::int64_t{options_.hung_after_ms} * 1000)
-      requests_.end_all(
-          {ErrorCode::unavailable, fmt::format("engine {} of another host is away", options_.number), {}});
+      requests_.end_all({ErrorCode::unavailable,
+                         fmt::format("engine {} on another host is not connected", options_.number),
+                         {}});
   }
 }
 
@@ -177,7 +178,7 @@ EngineEvent EngineProcess::after_death(const Error& death) {
   }
   if (was_up != nullptr) requests_.engine_died(death, young);
   std::this_thread::sleep_for(*wait);
-  log_warning("starting the engine again");
+  log_warning("restarting the engine");
   return event::Died{.restart = true};
 }
 
@@ -203,7 +204,7 @@ EngineEvent EngineProcess::refuse_requests() {
     const std::lock_guard lock(mutex_);
     shared_.broken = true;
   }
-  log_error("the engine is not started again: {} starts in a row have failed", restarts_.deaths());
+  log_error("the engine is not restarted again, because {} starts in a row have failed", restarts_.deaths());
   end_commands_of_callers(failed);
   end_all(failed);
   while (!stopping()) {

@@ -66,7 +66,7 @@ Result<> EngineProcess::take(FromEngine&& message) {
     const bool produced = requests_.take(std::move(*output), now_us());
     if (state::Up* const is_up = up()) is_up->produced |= produced;
   } else if (const auto* stats = std::get_if<EngineStats>(&message)) {
-    if (!stats->condition.healthy) return failure(ErrorCode::internal, "its device failed");
+    if (!stats->condition.healthy) return failure(ErrorCode::internal, "the engine's device failed");
     const std::lock_guard lock(mutex_);
     shared_.stats = *stats;
   } else if (const auto* changed = std::get_if<AdapterChanged>(&message)) {
@@ -96,10 +96,11 @@ Result<> EngineProcess::take(FromEngine&& message) {
 // Sends a new engine everything that the previous engine had: adapters, pauses and unfinished requests.
 Result<> EngineProcess::greet(const Ready& ready) {
   if (ready.version != wire_version())
-    return failure(ErrorCode::corrupt, "wire version {:x}, expected {:x}: run the same octavo on both sides",
+    return failure(ErrorCode::corrupt,
+                   "the engine has wire version {:x}, expected {:x}: run the same octavo on both sides",
                    ready.version, wire_version());
   if (!std::holds_alternative<state::Loading>(state_))
-    return failure(ErrorCode::corrupt, "the engine reports a second time that it is ready");
+    return failure(ErrorCode::corrupt, "the engine reported twice that it is ready");
   state_ = after(state_, event::Ready{now_us()});
   Done woken;
   {
@@ -112,7 +113,7 @@ Result<> EngineProcess::greet(const Ready& ready) {
     requests_.set_engine(info_.index);
     started_.set_value({});
   }
-  if (restarts_.deaths() > 0) log_info("the engine runs again, {} requests continue", requests_.size());
+  if (restarts_.deaths() > 0) log_info("the engine runs again and continues {} requests", requests_.size());
   if (woken) woken({});
   end_change_of_weights();
   adapters_.append_all(child_.socket.out, requests_);
@@ -129,7 +130,7 @@ void EngineProcess::end_change_of_weights() {
     ended = shared_.weights.ready();
   }
   if (!ended.done) return;
-  if (ended.result) log_info("the engine has new weights, {} requests continue", requests_.size());
+  if (ended.result) log_info("the engine has new weights and continues {} requests", requests_.size());
   ended.done(ended.result);
 }
 

@@ -286,7 +286,7 @@ TEST(EngineProcess, ASleepThatHasNotBegunIsTakenBack) {
       engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
       EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
       const Result<> slept = told.get_future().get();
-      EXPECT_EQ(slept.error().message, "the engine was woken up before it slept");
+      EXPECT_EQ(slept.error().message, "the engine was woken up before it fell asleep");
     }
     expect_answer(*engine, 1, 0);
     EXPECT_EQ(running->record().ends.size(), 0u) << "nobody has waited for it";

@@ -5,7 +5,7 @@
 namespace octavo::remote {
 
 Result<> SleepCycle::sleep(int level, Done&& done) {
-  if (!awake()) return invalid("level", "the engine sleeps already, at level {}", wanted_level());
+  if (!awake()) return invalid("level", "the engine is already asleep, at level {}", wanted_level());
   state_ = FallingAsleep{level, std::move(done)};
   ++number_;
   return {};

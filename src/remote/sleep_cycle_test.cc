@@ -20,7 +20,7 @@ TEST(SleepCycle, Level1SleepsAndWakesAtOnce) {
   EXPECT_EQ(cycle.due(), 1);
   EXPECT_EQ(cycle.wanted_level(), 1);
   EXPECT_EQ(cycle.reached_level(), 0) << "not yet";
-  EXPECT_EQ(cycle.sleep(2, slept.done()).error().message, "the engine sleeps already, at level 1");
+  EXPECT_EQ(cycle.sleep(2, slept.done()).error().message, "the engine is already asleep, at level 1");
   const auto done = cycle.slept(cycle.number(), {});
   ASSERT_TRUE(done);
   EXPECT_EQ(cycle.reached_level(), 1);

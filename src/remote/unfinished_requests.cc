@@ -64,7 +64,7 @@ bool UnfinishedRequests::mark_aborted(RequestId id) {
 
 void UnfinishedRequests::engine_died(const Error& death, bool young) {
   const Error gone{ErrorCode::internal,
-                   "engines died with this request one after the other; the last: " + death.message,
+                   "engines crashed in a row while they ran this request; the last error: " + death.message,
                    {}};
   for (auto request = requests_.begin(); request != requests_.end();) {
     const auto next = std::next(request);

@@ -109,7 +109,7 @@ TEST_F(UnfinishedRequestsTest, ARequestThatKillsEnginesEndsAndTokensForgive) {
   EXPECT_EQ(freed, 2);
   EXPECT_EQ(sink->all.back().finished, FinishReason::error);
   EXPECT_EQ(sink->all.back().error->message,
-            "engines died with this request one after the other; the last: killed by signal 6");
+            "engines crashed in a row while they ran this request; the last error: killed by signal 6");
 }
 
 TEST_F(UnfinishedRequestsTest, EndsAllWithAnError) {

@@ -25,7 +25,7 @@ Result<Variant> read_frame(std::string_view frame) {
   Result<Variant> message;
   unpacker.get(*message);
   if (!unpacker.complete())
-    return failure(ErrorCode::corrupt, "this version does not know a message that it received");
+    return failure(ErrorCode::corrupt, "received a message that this version does not know");
   return message;
 }
 

@@ -37,26 +37,26 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
   if (request.engine && (*request.engine < first || *request.engine >= end))
     return invalid("data_parallel_rank", "must be in [{}, {}), got {}", first, end, *request.engine);
   TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
-  if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
+  if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, but needs at least 1 token");
   if (!engine.tasks.does(request.task))
-    return invalid("task", "{} models cannot do this: they {}", engine.architecture,
+    return invalid("task", "{} models cannot do this, because they {}", engine.architecture,
                    what_it_does(engine.tasks.default_task));
   if (engine.tasks.default_task != Task::generate) {
     if (!request.media.empty()) return invalid("images", "only generative models accept images");
     if (request.prompt.size() > static_cast<std::size_t>(engine.max_model_len))
-      return invalid("prompt", "the text has {} tokens, the model reads {}", request.prompt.size(),
-                     engine.max_model_len);
+      return invalid("prompt", "the text has {} tokens, but the model accepts at most {}: shorten the text",
+                     request.prompt.size(), engine.max_model_len);
     return {};
   }
   if (request.prompt.size() >= static_cast<std::size_t>(engine.max_model_len))
-    return invalid(
-        "prompt",
-        "the prompt has {} tokens, the context of {} leaves room for at most {}: shorten the prompt, "
-        "or set a larger max_model_len",
-        request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
+    return invalid("prompt",
+                   "the prompt has {} tokens, but the context of {} tokens allows at most {}: shorten the "
+                   "prompt, or set a larger max_model_len",
+                   request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
   TRY_VOID(check_media(request.media, request.prompt.size(), engine));
   if (request.has_embeds() && request.sampling.logprobs.prompt)
-    return invalid("prompt_logprobs", "cannot be combined with prompt_embeds: the prompt has no tokens");
+    return invalid("prompt_logprobs",
+                   "cannot be combined with prompt_embeds, because the prompt has no tokens");
   if (const auto& budget = request.thinking_budget) {
     TRY_VOID(check_ids("thinking_token_budget", std::array{budget->begin, budget->end}, engine.vocab_size));
     if (budget->tokens < 0)

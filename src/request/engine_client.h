@@ -54,25 +54,25 @@ class EngineClient {
   // Loads a LoRA adapter, or replaces the one with this name. `done` is called when its weights are in
   // memory, or with the error. Requests may use the name immediately; they wait for the adapter.
   virtual void load_adapter(AdapterSource, AdapterDone done) {
-    done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
+    done(failure(ErrorCode::unsupported, "this engine does not support LoRA adapters"));
   }
   // Removes the adapter. Answers that have begun still use it. Returns not_found if no adapter has this name.
   virtual void unload_adapter(std::string, AdapterDone done) {
-    done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
+    done(failure(ErrorCode::unsupported, "this engine does not support LoRA adapters"));
   }
 
   // Frees memory until wake_up(). Level 1 frees the KV cache; level 2 also frees the weights, which wake_up()
   // reads again. It rejects new requests immediately (unavailable), waits for running ones, and removes every
   // cached prefix. `done` is called when the engine sleeps, or with an error: unsupported, or a wake_up()
   // during the wait.
-  virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine does not sleep")); }
+  virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine cannot sleep")); }
   // Wakes the engine. `done` is called when the engine accepts requests again; immediately if it is awake.
   virtual void wake_up(Done done) { done({}); }
 
   // Holds new requests until resume(). `done` is called when the engine computes no request, or with an error
   // if resume() is called during the wait.
   virtual void pause(PauseMode, Done done) {
-    done(failure(ErrorCode::unsupported, "this engine does not pause"));
+    done(failure(ErrorCode::unsupported, "this engine cannot pause"));
   }
   virtual void resume() {}
 
@@ -81,7 +81,7 @@ class EngineClient {
   // computed again, and every cached prefix is removed. `done` is called when the new weights are in use.
   // After an error, the old weights stay in use.
   virtual void reload_weights(std::string, Done done) {
-    done(failure(ErrorCode::unsupported, "this engine keeps the weights that it was started with"));
+    done(failure(ErrorCode::unsupported, "this engine cannot replace its weights"));
   }
 
   // Returns the current statistics of each engine of this client. Any thread.
@@ -97,7 +97,7 @@ class EngineClient {
   // range, or if another change is running.
   virtual void scale(int, int, Done done) {
     done(field_failure("new_data_parallel_size", ErrorCode::unsupported,
-                       "the number of engines behind this server does not change"));
+                       "this server cannot change its number of engines"));
   }
   virtual bool scaling() const { return false; }
 };

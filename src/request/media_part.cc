@@ -14,24 +14,27 @@ std::size_t bytes_of(const EngineInfo::SoundRule& rule) {
 
 Result<> check_sound_beside(std::span<const MediaPart> sounds, const EngineInfo& engine) {
   if (sounds.size() != 1)
-    return invalid("file", "{} transcribes sound: use /v1/audio/transcriptions or /v1/audio/translations",
+    return invalid("file",
+                   "{} can only transcribe sound: use /v1/audio/transcriptions or /v1/audio/translations",
                    engine.architecture);
   const std::size_t bytes = bytes_of(engine.sound);
   if (sounds[0].bytes.size() != bytes || sounds[0].tokens != 0)
-    return invalid("file", "a spectrogram has {} bytes, got {}", bytes, sounds[0].bytes.size());
+    return invalid("file", "a spectrogram must have {} bytes, got {}", bytes, sounds[0].bytes.size());
   return {};
 }
 
 Result<> check_source(std::span<const MediaPart> sources, const EngineInfo& engine) {
   if (sources.size() != 1)
-    return invalid("prompt", "{} reads prompts with an encoder: use /v1/completions", engine.architecture);
+    return invalid("prompt", "{} has an encoder for prompts, so chats are not supported: use /v1/completions",
+                   engine.architecture);
   const MediaPart& source = sources[0];
   if (source.columns < 1 || source.columns > engine.source.tokens)
-    return invalid("prompt", "the encoder reads 1 to {} tokens, got {}", engine.source.tokens, source.columns);
+    return invalid("prompt", "the prompt for the encoder must have 1 to {} tokens, got {}",
+                   engine.source.tokens, source.columns);
   std::vector<TokenId> ids(static_cast<std::size_t>(source.columns));
   const std::size_t bytes = ids.size() * sizeof(TokenId);
   if (source.bytes.size() != bytes || source.tokens != 0)
-    return invalid("prompt", "{} tokens for the encoder have {} bytes, got {}", source.columns, bytes,
+    return invalid("prompt", "{} tokens for the encoder must have {} bytes, got {}", source.columns, bytes,
                    source.bytes.size());
   std::memcpy(ids.data(), source.bytes.data(), bytes);
   for (const TokenId id : ids)
@@ -42,14 +45,14 @@ Result<> check_source(std::span<const MediaPart> sources, const EngineInfo& engi
 
 Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) {
   if (sound.tokens < 1 || sound.tokens > rule.tokens)
-    return invalid("images", "a sound takes 1 to {} tokens, got {}", rule.tokens, sound.tokens);
+    return invalid("images", "a sound must have 1 to {} tokens, got {}", rule.tokens, sound.tokens);
   const int rows = rule.frames / 2;
   if (rule.whole && sound.tokens != rule.tokens)
-    return invalid("images", "a window of sound takes {} tokens, got {}", rule.tokens, sound.tokens);
+    return invalid("images", "a window of sound must have {} tokens, got {}", rule.tokens, sound.tokens);
   if (sound.columns > rows || sound.columns / (rows / rule.tokens) != sound.tokens || sound.row_breaks)
     return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
   if (sound.bytes.size() != bytes_of(rule))
-    return invalid("images", "a spectrogram has {} bytes, got {}", bytes_of(rule), sound.bytes.size());
+    return invalid("images", "a spectrogram must have {} bytes, got {}", bytes_of(rule), sound.bytes.size());
   return {};
 }
 
@@ -66,7 +69,7 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
     };
     if (!seen(t.patch_rows, t.tile_rows, t.rows) || !seen(t.patch_columns, t.tile_columns, t.columns) ||
         t.out_rows != t.rows || t.out_columns != t.columns || t.top != 0 || t.left != 0)
-      return invalid("images", "the patches of an image do not fit its tiles");
+      return invalid("images", "the patches of an image do not match its tiles");
   } else if (t.patch_rows != 0 || t.patch_columns != 0) {
     return invalid("images",
                    "this model uses all patches of an image: patch_rows and patch_columns must be 0");
@@ -77,26 +80,26 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
     return invalid("images", "the grid of tiles of an image is invalid");
   const std::int64_t tokens = tokens_of(t, rule);
   if (image.tokens == tokens) return {};
-  return invalid("images", "an image of this grid takes {} tokens, got {}", tokens, image.tokens);
+  return invalid("images", "an image with this grid must have {} tokens, got {}", tokens, image.tokens);
 }
 
 // before: previous part of the prompt, or null.
 Result<> check_grid(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
   if (rule.tiled) return check_tiles(image, rule);
   if (image.tiles != MediaPart::Tiles())
-    return invalid("images", "this model does not cut images into tiles");
+    return invalid("images", "this model does not divide images into tiles");
   if (rule.size > 0 && image.tokens != rule.tokens)
-    return invalid("images", "an image takes {} tokens, got {}", rule.tokens, image.tokens);
+    return invalid("images", "an image must have {} tokens, got {}", rule.tokens, image.tokens);
   if (rule.size > 0 && image.frames == 0) return {};
   if (image.tokens < 1 || image.tokens > rule.tokens)
-    return invalid("images", "an image takes 1 to {} tokens, got {}", rule.tokens, image.tokens);
+    return invalid("images", "an image must have 1 to {} tokens, got {}", rule.tokens, image.tokens);
   if (image.row_breaks != rule.row_breaks)
     return invalid("images", "an image has {}tokens between its rows", rule.row_breaks ? "" : "no ");
   const bool follows = !image.continues || (before != nullptr && before->frames > 0 && before->time < image.time &&
                                             before->first + before->span() == image.first);
   if (image.frames < 0 || image.frames > rule.frames || image.time < 0 || !follows)
-    return invalid("images", "a part of a video has {} frames at time {}, of at most {}", image.frames, image.time,
-                   rule.frames);
+    return invalid("images", "a part of a video has {} frames from time {} on, but the limit is {}",
+                   image.frames, image.time, rule.frames);
   if (image.columns < 1 || image.tokens % image.columns != 0)
     return invalid("images", "an image of {} tokens cannot have {} columns", image.tokens, image.columns);
   return {};
@@ -116,7 +119,7 @@ Result<> check_image(const MediaPart& image, const MediaPart* before, const Engi
   TRY_VOID(check_grid(image, before, rule));
   const std::size_t bytes = bytes_of(image, rule);
   if (image.bytes.size() != bytes)
-    return invalid("images", "an image has {} bytes of pixels, got {}", bytes, image.bytes.size());
+    return invalid("images", "an image must have {} bytes of pixels, got {}", bytes, image.bytes.size());
   return {};
 }
 
@@ -165,7 +168,7 @@ Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_token
     if (image.first < end ||
         image.first + std::int64_t{image.span()} > static_cast<std::int64_t>(prompt_tokens))
       return invalid("images",
-                     "tokens [{}, {}) must follow the previous image and be in the prompt of {} tokens",
+                     "tokens [{}, {}) must be after the previous image and within the prompt of {} tokens",
                      image.first, image.first + std::int64_t{image.span()}, prompt_tokens);
     end = image.first + image.span();
   }

@@ -10,7 +10,7 @@ namespace {
 
 Result<> at_most(std::string_view field, std::size_t count, int limit) {
   if (count <= static_cast<std::size_t>(limit)) return {};
-  return invalid(field, "at most {} entries, got {}", limit, count);
+  return invalid(field, "must have at most {} entries, got {}", limit, count);
 }
 
 Result<> in_vocabulary(std::string_view field, TokenId id, int vocab_size) {
@@ -23,22 +23,22 @@ Result<> valid_logprobs(std::string_view field, std::optional<int> count, const 
   if (*count < -1) return invalid(field, "must be at least -1, got {}", *count);
   const int asked = *count == -1 ? limits.vocab_size : *count;
   if (limits.max_logprobs >= 0 && asked > limits.max_logprobs)
-    return invalid(field, "at most {} (--max-logprobs), got {}", limits.max_logprobs, *count);
+    return invalid(field, "must be at most {} (--max-logprobs), got {}", limits.max_logprobs, *count);
   if (asked > limits.vocab_size)
-    return invalid(field, "at most the vocabulary, {}, got {}", limits.vocab_size, asked);
+    return invalid(field, "must be at most the size of the vocabulary, {}, got {}", limits.vocab_size, asked);
   return {};
 }
 
 Result<> valid_tokens(const TokenRules& rules, const SamplingLimits& limits) {
   for (const auto& [id, bias] : rules.logit_bias) {
     TRY_VOID(in_vocabulary("logit_bias", id, limits.vocab_size));
-    if (std::isnan(bias)) return invalid("logit_bias", "bias of token {} is not a number", id);
+    if (std::isnan(bias)) return invalid("logit_bias", "the bias of token {} is not a number", id);
   }
   for (const TokenId id : rules.allowed_token_ids)
     TRY_VOID(in_vocabulary("allowed_token_ids", id, limits.vocab_size));
   TRY_VOID(at_most("bad_words", rules.bad_words.size(), limits.max_bad_words));
   for (const std::string& word : rules.bad_words)
-    if (word.empty()) return invalid("bad_words", "a bad word must not be empty");
+    if (word.empty()) return invalid("bad_words", "bad words must not be empty");
   return {};
 }
 
@@ -49,9 +49,9 @@ Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
     return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
   TRY_VOID(at_most("stop", p.stop.size(), limits.max_stop_strings));
   for (const std::string& text : p.stop) {
-    if (text.empty()) return invalid("stop", "a stop string must not be empty");
+    if (text.empty()) return invalid("stop", "stop strings must not be empty");
     if (text.size() > static_cast<std::size_t>(limits.max_stop_string_bytes))
-      return invalid("stop", "a stop string has at most {} bytes, got {}", limits.max_stop_string_bytes,
+      return invalid("stop", "stop strings may have at most {} bytes, got {}", limits.max_stop_string_bytes,
                      text.size());
   }
   if (!p.stop.empty() && !p.detokenize) return invalid("stop", "stop strings need detokenize = true");
@@ -59,8 +59,9 @@ Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
   for (const TokenId id : p.stop_token_ids) TRY_VOID(in_vocabulary("stop_token_ids", id, limits.vocab_size));
   const RepetitionDetection& r = p.repetition_detection;
   if (r.max_pattern_size < 0 || r.min_pattern_size < 0 || r.min_pattern_size > r.max_pattern_size)
-    return invalid("repetition_detection", "needs 0 <= min_pattern_size <= max_pattern_size, got {} and {}",
-                   r.min_pattern_size, r.max_pattern_size);
+    return invalid("repetition_detection",
+                   "must have 0 <= min_pattern_size <= max_pattern_size, got {} and {}", r.min_pattern_size,
+                   r.max_pattern_size);
   if (r.max_pattern_size > limits.max_repetition_pattern_size)
     return invalid("repetition_detection", "max_pattern_size must be <= {}, got {}",
                    limits.max_repetition_pattern_size, r.max_pattern_size);
@@ -76,7 +77,7 @@ Result<> valid_reports(const SamplingParams& p, const SamplingLimits& limits) {
   for (const TokenId id : p.logprobs.token_ids)
     TRY_VOID(in_vocabulary("logprob_token_ids", id, limits.vocab_size));
   if (p.truncate_prompt_tokens == 0)
-    return invalid("truncate_prompt_tokens", "must be at least 1, or -1, got 0");
+    return invalid("truncate_prompt_tokens", "must be -1 or at least 1, got 0");
   return {};
 }
 

@@ -20,10 +20,10 @@ TEST(Scheduler, RefusesWhatCanNeverFit) {
   EXPECT_THAT(refusal(0, 10), HasSubstr("prompt: the prompt is empty"));
   EXPECT_THAT(refusal(200, 200), HasSubstr("at most 199"));
   EXPECT_THAT(refusal(10, 10),
-              HasSubstr("max_tokens: prompt and answer have 10 tokens, must be from 11 to 200"));
+              HasSubstr("max_tokens: prompt and answer have 10 tokens, but must be from 11 to 200"));
   EXPECT_THAT(refusal(10, 201), HasSubstr("must be from 11 to 200"));
   EXPECT_THAT(refusal(10, 42),
-              HasSubstr("42 tokens of prompt and answer need 11 cache blocks, there are 10"));
+              HasSubstr("42 tokens of prompt and answer need 11 cache blocks, but only 10 exist"));
   EXPECT_EQ(refusal(10, 41), "admitted") << "the last token is never computed";
   EXPECT_EQ(scheduler->stats().waiting, 1);
 }

@@ -9,7 +9,7 @@ namespace {
 
 Result<> in_range(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return {};
-  return invalid(field, "{} is {}, must be from {} to {}", field, value, low, high);
+  return invalid(field, "{} is {}, but must be from {} to {}", field, value, low, high);
 }
 
 }  // namespace

@@ -66,16 +66,18 @@ std::span<const TokenId> Scheduler::output(SequenceId sequence) const {
 Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const {
   const auto prompt = static_cast<std::int64_t>(prompt_tokens);
   const int limit = options_.max_model_len;
-  if (prompt == 0) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
+  if (prompt == 0) return invalid("prompt", "the prompt is empty, but needs at least 1 token");
   if (prompt >= limit)
-    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt,
-                   limit, limit - 1);
+    return invalid(
+        "prompt",
+        "the prompt has {} tokens, but the context of {} tokens allows at most {}: shorten the prompt",
+        prompt, limit, limit - 1);
   if (max_total_tokens <= prompt || max_total_tokens > limit)
-    return invalid("max_tokens", "prompt and answer have {} tokens, must be from {} to {}", max_total_tokens,
-                   prompt + 1, limit);
+    return invalid("max_tokens", "prompt and answer have {} tokens, but must be from {} to {}",
+                   max_total_tokens, prompt + 1, limit);
   // -1, because the last token is never computed
   if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
-    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}",
+    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, but only {} exist",
                    max_total_tokens, blocks, cache_.pool.total());
   return {};
 }
@@ -83,7 +85,7 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
 Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   TRY_VOID(fits(spec.prompt.size(), spec.max_total_tokens));
   if (spec.prompt.size() + spec.output.size() >= static_cast<std::size_t>(spec.max_total_tokens))
-    return invalid("answers_so_far", "{} tokens reach max_tokens: nothing is left to generate",
+    return invalid("answers_so_far", "{} tokens already reach max_tokens, so no token is left to generate",
                    spec.output.size());
   if (unused_.empty())
     return failure(ErrorCode::resource_exhausted, "all {} slots for sequences are in use",

@@ -65,7 +65,7 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
     const std::lock_guard forgetting(mutex_);
     failures_.erase(name);
   }
-  log_info("loading the adapter {} of {}", name, *path);
+  log_info("loading the adapter {} from {}", name, *path);
   service_.engine.load_adapter({name, *path}, [this, name, path = *path, changed](const Result<>& result) {
     ended(name, path, changed, result);
   });
@@ -82,13 +82,13 @@ void AdapterFolder::ended(const std::string& name, const std::string& path, Time
                           const Result<>& result) {
   if (result) return;
   const Error& error = result.error();
-  log_warning("the adapter {} of {} cannot be loaded: {}", name, path, error.message);
+  log_warning("cannot load the adapter {} from {}: {}", name, path, error.message);
   {
     const std::lock_guard lock(mutex_);
-    Failure failed{
-        .error = {ErrorCode::invalid_argument,
-                  fmt::format("the LoRA adapter was found, but cannot be loaded: {}", error.message),
-                  "model"}};
+    Failure failed{.error = {ErrorCode::invalid_argument,
+                             fmt::format("the folder of the LoRA adapter exists, but cannot be loaded: {}",
+                                         error.message),
+                             "model"}};
     if (is_of_the_files(error.code))
       failed.changed = changed;
     else

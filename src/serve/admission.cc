@@ -17,12 +17,13 @@ bool fits(const Price& used, const Price& more, const Price& limit) {
 Result<> Admission::possible(const Price& price) const {
   if (price.answers > client_max_.answers)
     return invalid("n",
-                   "n times the number of prompts is {}; a client may have at most {} unfinished answers",
+                   "n times the number of prompts is {}, but a client may have at most {} unfinished "
+                   "answers: lower n or send fewer prompts",
                    price.answers, client_max_.answers);
   if (price.bytes > client_max_.bytes)
     return invalid(
         "prompt_logprobs",
-        "prompts and log-probabilities of this request take {} MiB; a client may have at most {} MiB",
+        "prompts and log-probabilities of this request need {} MiB, but a client may use at most {} MiB",
         price.bytes / kMiB, client_max_.bytes / kMiB);
   return {};
 }
@@ -31,8 +32,8 @@ Result<Admission::Ticket> Admission::admit(const std::string& client, const Pric
   TRY_VOID(possible(price));
   if (!take(client, price))
     return failure(ErrorCode::resource_exhausted,
-                   "too many answers are unfinished: this request has {}, a client may have {}, all clients "
-                   "together {} (--max-num-seqs and --max-num-queued-reqs)",
+                   "too many answers are unfinished: this request needs {}, a client may have {}, and all "
+                   "clients together {} (--max-num-seqs and --max-num-queued-reqs)",
                    price.answers, client_max_.answers, budget_.answers);
   return Ticket(*this, client, price);
 }

@@ -147,7 +147,7 @@ Result<> Generation::resume() {
     one.token_ids = {id};
     if (logprobs) one.logprobs.push_back(placed(id));
     AnswerPart part = choice.processor.take(std::move(one));
-    if (choice.processor.finished()) return invalid("resume_token_ids", "already contain a stop string");
+    if (choice.processor.finished()) return invalid("resume_token_ids", "already contains a stop string");
     emit(run, choice, std::move(part), sent);
   }
   send_kept(choice, sent);
@@ -197,8 +197,8 @@ void Generation::shut_down() { end_with({ErrorCode::unavailable, "the server is 
 
 void Generation::wake() {
   if (plan_.ends_us() > 0 && now_us() >= plan_.ends_us())
-    return end_with(
-        {ErrorCode::unavailable, fmt::format("its {} s are over", plan_.request.timeout_s), "timeout"});
+    return end_with({ErrorCode::unavailable,
+                     fmt::format("the time limit of {} s is over", plan_.request.timeout_s), "timeout"});
   {
     const std::lock_guard lock(mutex_);
     woken_ = true;

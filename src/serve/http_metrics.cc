@@ -43,7 +43,7 @@ std::string HttpMetrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string text;
   const auto out = std::back_inserter(text);
-  begin(text, "http_requests_total", "counter", "Requests by route, method and class of status.");
+  begin(text, "http_requests_total", "counter", "Number of requests, by route, method and class of status.");
   for (const auto& [labels, count] : requests_)
     fmt::format_to(out, "http_requests_total{{{}}} {}\n", labels, count);
   const auto sizes = [&](std::string_view name, std::string_view help, Sizes Handler::* which) {
@@ -54,10 +54,11 @@ std::string HttpMetrics::text() const {
   };
   sizes("http_request_size_bytes", "Content-Length of requests, by route.", &Handler::requests);
   sizes("http_response_size_bytes", "Content-Length of answers, by route.", &Handler::responses);
-  begin(text, "http_request_duration_highr_seconds", "histogram", "Time to the end of an answer.");
+  begin(text, "http_request_duration_highr_seconds", "histogram",
+        "Time from a request to the end of its answer.");
   append_histogram(text, "http_request_duration_highr_seconds", "", all_seconds_);
   begin(text, "http_request_duration_seconds", "histogram",
-        "Time to the end of an answer, by route and method.");
+        "Time from a request to the end of its answer, by route and method.");
   for (const auto& [key, histogram] : seconds_)
     append_histogram(text, "http_request_duration_seconds",
                      fmt::format("handler=\"{}\",method=\"{}\"", escaped_label(key.first), key.second),

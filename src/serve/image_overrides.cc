@@ -50,7 +50,8 @@ Result<> apply(Fields& f, media::TileRule& rule) {
   bool split = rule.split;
   TRY_VOID(f.boolean("do_image_splitting", split));
   if (split && !rule.split)
-    return invalid(f.full_name("do_image_splitting"), "must be false: the server cuts no images");
+    return invalid(f.full_name("do_image_splitting"),
+                   "must be false, because the server does not crop images");
   rule.split = split;
   return read_size(f, [&](Fields& size) {
     return read(size, "longest_edge", rule.tile_size, rule.longest_edge, rule.longest_edge);
@@ -82,7 +83,8 @@ Result<> apply(Fields& f, media::VideoRule& rule) {
   int frames = 0;
   TRY_VOID(f.number("fps", fps));
   TRY_VOID(read(f, "num_frames", 1, rule.frames_max, frames));
-  if (fps < 0 || fps > 1000) return invalid(f.full_name("fps"), "must be above 0, up to 1000, got {}", fps);
+  if (fps < 0 || fps > 1000)
+    return invalid(f.full_name("fps"), "must be above 0 and at most 1000, got {}", fps);
   if (fps > 0 && frames > 0) return invalid(f.full_name("num_frames"), "cannot be combined with fps");
   if (fps == 0 && frames == 0) return {};
   rule.samples = true;

@@ -18,23 +18,23 @@ constexpr std::string_view kFile = "file://";
 
 Result<std::string> read_file(const MediaSources& sources, std::string_view path, std::size_t bytes_max) {
   if (sources.local_path.empty())
-    return invalid("", "files are not read: the server has no --allowed-local-media-path");
+    return invalid("", "file: URLs need a server with --allowed-local-media-path: send a data: URL");
   if (path.starts_with("localhost/")) path.remove_prefix(std::string_view("localhost").size());
   const std::optional<std::string> decoded = http::percent_decoded(path, false);
-  if (!decoded) return invalid("", "the address has a broken % sequence");
+  if (!decoded) return invalid("", "the URL has an invalid % sequence");
   std::error_code error;
   const fs::path root = fs::canonical(sources.local_path, error);
   const fs::path file = error ? fs::path() : fs::canonical(fs::path(*decoded), error);
   // Links were resolved before, so their targets must also be below the folder.
   const bool below = !error && std::ranges::mismatch(root, file).in1 == root.end();
   if (!below || !fs::is_regular_file(file, error))
-    return invalid("", "there is no such file below --allowed-local-media-path");
+    return invalid("", "the folder of --allowed-local-media-path does not contain this file");
   if (fs::file_size(file, error) > bytes_max)
-    return invalid("", "the media that a request names by URL may have at most {} bytes together",
+    return invalid("", "all media that a request names by URL may have at most {} bytes together",
                    MediaSources::kBytesMax);
   std::ifstream in(file, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  if (!in) return invalid("", "the file cannot be read");
+  if (!in) return invalid("", "the server cannot read the file");
   return bytes;
 }
 
@@ -44,9 +44,8 @@ Result<> check_host(const MediaSources& sources, const http::Url& url) {
       }))
     return {};
   if (sources.domains.empty())
-    return invalid(
-        "", "media are not fetched, since the server has no --allowed-media-domains: send a data: URL");
-  return invalid("", "{} is not among --allowed-media-domains", url.host);
+    return invalid("", "http: and https: URLs need a server with --allowed-media-domains: send a data: URL");
+  return invalid("", "the host {} is not in --allowed-media-domains", url.host);
 }
 
 bool is_redirect(int status) {
@@ -57,7 +56,7 @@ bool is_redirect(int status) {
 Result<http::Response> get(const http::Url& url, std::size_t bytes_max, std::int64_t deadline_us) {
   const auto left_ms = [&] { return static_cast<int>((deadline_us - now_us()) / 1000); };
   const auto late = [&] {
-    return invalid("", "{} has not answered within {} ms", url.host, MediaSources::kTimeoutMs);
+    return invalid("", "{} did not answer within {} ms", url.host, MediaSources::kTimeoutMs);
   };
   if (left_ms() <= 0) return late();
   TRY(http::Client client, http::Client::connect({.host = url.host,
@@ -86,9 +85,10 @@ Result<std::string> fetch_url(const MediaSources& sources, std::string_view text
   for (int redirects = 0; redirects <= MediaSources::kRedirectsMax; ++redirects) {
     TRY_VOID(check_host(sources, url));
     auto response = get(url, bytes_max, deadline_us);
-    if (!response) return invalid("", "it cannot be fetched: {}", response.error().message);
+    if (!response) return invalid("", "cannot be downloaded: {}", response.error().message);
     if (response->status == 200) return std::move(response->body);
-    if (!is_redirect(response->status)) return invalid("", "{} has answered {}", url.host, response->status);
+    if (!is_redirect(response->status))
+      return invalid("", "{} returned status {}", url.host, response->status);
     TRY(url, redirected(url, response->headers.find("Location").value_or("")));
   }
   return invalid("", "the URL redirects more than {} times", MediaSources::kRedirectsMax);

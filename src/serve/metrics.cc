@@ -100,7 +100,9 @@ using Engines = std::span<const EngineStats>;
 
 void write_waiting(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "num_requests_waiting_by_reason";
-  out.begin(kName, "Requests waiting to be scheduled: for room (capacity), or for what they need (deferred).",
+  out.begin(kName,
+            "Requests that wait to be scheduled, by reason: the engine is full (capacity), or the request "
+            "waits for its grammar, adapter, images or KV blocks (deferred).",
             "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     out.sample(kName, i, "reason", "capacity", engines[i].requests.waiting - engines[i].requests.deferred);
@@ -115,7 +117,7 @@ std::int64_t loaded_tokens(const EngineStats& engine) {
 }
 
 void write_prompt_sources(Engines engines, Exposition& out) {
-  out.begin("prompt_tokens_by_source_total", "Prompt tokens processed, by where they came from.", "counter");
+  out.begin("prompt_tokens_by_source_total", "Prompt tokens: computed, cached, or loaded.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
@@ -132,8 +134,8 @@ void write_prompt_sources(Engines engines, Exposition& out) {
 void write_cached_sources(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "prompt_tokens_cached_by_source_total";
   out.begin(kName,
-            "Prompt tokens from a cache, by where their KV was: this engine's cache (device), another engine "
-            "(peer), host memory (host), or a disk or store (disk).",
+            "Cached prompt tokens, by source: this engine's cache (device), another engine (peer), host "
+            "memory (host), or a disk or store (disk).",
             "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
@@ -162,32 +164,32 @@ void write_work(Engines engines, Exposition& out) {
   const auto of = [](double WorkStats::* which) {
     return [=](const EngineStats& e) { return e.work.*which; };
   };
-  out.counter("estimated_flops_per_gpu", "Estimated floating-point operations of a device.", engines,
+  out.counter("estimated_flops_per_gpu", "Estimated floating-point operations per device.", engines,
               of(&WorkStats::operations));
-  out.counter("estimated_read_bytes_per_gpu", "Estimated bytes that a device has read from its memory.",
-              engines, of(&WorkStats::read_bytes));
-  out.counter("estimated_write_bytes_per_gpu", "Estimated bytes that a device has written to its memory.",
-              engines, of(&WorkStats::written_bytes));
+  out.counter("estimated_read_bytes_per_gpu", "Estimated bytes that a device read from its memory.", engines,
+              of(&WorkStats::read_bytes));
+  out.counter("estimated_write_bytes_per_gpu", "Estimated bytes that a device wrote to its memory.", engines,
+              of(&WorkStats::written_bytes));
 }
 
 void write_media_cache(Engines engines, Exposition& out) {
-  out.counter("mm_cache_queries", "Images and sounds of prompts that were looked up among the encoded ones.",
-              engines, [](const EngineStats& e) { return e.media_cache.queries; });
-  out.counter("mm_cache_hits", "Of these, those that were encoded already.", engines,
+  out.counter("mm_cache_queries", "Images and sounds looked up in the cache of encoded media.", engines,
+              [](const EngineStats& e) { return e.media_cache.queries; });
+  out.counter("mm_cache_hits", "Images and sounds found in the cache of encoded media.", engines,
               [](const EngineStats& e) { return e.media_cache.hits; });
 }
 
 void write_drafts(Engines engines, Exposition& out) {
   using Stats = EngineStats;
-  out.counter("spec_decode_num_drafts", "Times that draft tokens were verified.", engines,
+  out.counter("spec_decode_num_drafts", "Number of times that the model verified draft tokens.", engines,
               member_path<&Stats::drafts, &DraftStats::drafts>);
-  out.counter("spec_decode_num_draft_tokens", "Draft tokens verified.", engines,
+  out.counter("spec_decode_num_draft_tokens", "Draft tokens that the model verified.", engines,
               member_path<&Stats::drafts, &DraftStats::tokens>);
-  out.counter("spec_decode_num_accepted_tokens", "Draft tokens accepted.", engines, [](const Stats& e) {
-    return std::accumulate(e.drafts.accepted.begin(), e.drafts.accepted.end(), std::int64_t{0});
-  });
-  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens accepted, by position.",
-            "counter");
+  out.counter("spec_decode_num_accepted_tokens", "Draft tokens that the model accepted.", engines,
+              [](const Stats& e) {
+                return std::accumulate(e.drafts.accepted.begin(), e.drafts.accepted.end(), std::int64_t{0});
+              });
+  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Accepted draft tokens by position.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t place = 0; place < engines[i].drafts.accepted.size(); ++place)
       if (engines[i].drafts.accepted[place] > 0)
@@ -197,24 +199,24 @@ void write_drafts(Engines engines, Exposition& out) {
 
 void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   using Stats = EngineStats;
-  out.gauge("num_requests_running", "Requests in the running batch.", engines,
+  out.gauge("num_requests_running", "Requests that are running.", engines,
             member_path<&Stats::requests, &RequestStats::running>);
-  out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engines,
+  out.gauge("num_requests_waiting", "Requests that wait to be scheduled.", engines,
             member_path<&Stats::requests, &RequestStats::waiting>);
   write_waiting(engines, out);
-  out.gauge("kv_cache_usage_perc", "Share of KV cache blocks owned by requests, 0 to 1.", engines,
+  out.gauge("kv_cache_usage_perc", "Fraction of KV cache blocks in use, from 0 to 1.", engines,
             [](const Stats& e) {
               return e.blocks.total > 0 ? static_cast<double>(e.blocks.used) / e.blocks.total : 0;
             });
-  out.counter("prefix_cache_queries", "Tokens looked up in the prefix cache.", engines,
+  out.counter("prefix_cache_queries", "Prompt tokens looked up in the prefix cache.", engines,
               member_path<&Stats::prefix_cache, &PrefixCacheStats::queries>);
-  out.counter("prefix_cache_hits", "Tokens found in the prefix cache.", engines,
+  out.counter("prefix_cache_hits", "Prompt tokens found in the prefix cache.", engines,
               member_path<&Stats::prefix_cache, &PrefixCacheStats::hits>);
-  out.counter("num_preemptions", "Times a running request gave its blocks back.", engines,
+  out.counter("num_preemptions", "Number of times that a running request was preempted.", engines,
               &Stats::preemptions);
   out.counter("prompt_tokens", "Prompt tokens processed.", engines,
               member_path<&Stats::tokens, &TokenStats::prompt>);
-  out.counter("prompt_tokens_cached", "Prompt tokens taken from the prefix cache.", engines,
+  out.counter("prompt_tokens_cached", "Prompt tokens read from the prefix cache.", engines,
               member_path<&Stats::tokens, &TokenStats::prompt_cached>);
   write_prompt_sources(engines, out);
   write_cached_sources(engines, out);
@@ -225,11 +227,10 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
               engines, member_path<&Stats::kept_blocks, &KeptBlockStats::discarded>);
   out.counter("generation_tokens", "Tokens generated.", engines,
               member_path<&Stats::tokens, &TokenStats::generation>);
-  out.histogram("iteration_tokens_total",
-                "Prompt tokens that a step computed, and output tokens that it added.", engines,
+  out.histogram("iteration_tokens_total", "Prompt tokens and output tokens that a step computed.", engines,
                 &Stats::step_tokens);
   write_drafts(engines, out);
-  out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
+  out.begin("cache_config_info", "Configuration of the KV cache, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const std::int64_t tokens = std::int64_t{engines[i].blocks.total} * info.block_size;
     const double requests = info.max_model_len > 0 ? static_cast<double>(tokens) / info.max_model_len : 0;
@@ -261,25 +262,24 @@ void write_kv_transfers(Engines engines, Exposition& out) {
   const auto failed = [](const Stats& e) {
     return std::accumulate(e.kv_transfer.failures.begin(), e.kv_transfer.failures.end(), std::int64_t{0});
   };
-  out.counter("external_prefix_cache_queries",
-              "Prompt tokens requested from another engine or from a tier of the cache.", engines,
-              of(&KvTransferStats::queries));
-  out.counter("external_prefix_cache_hits", "Of these tokens, those that were loaded.", engines,
-              of(&KvTransferStats::hits));
+  out.counter("external_prefix_cache_queries", "Prompt tokens looked up in another engine or a cache tier.",
+              engines, of(&KvTransferStats::queries));
+  out.counter("external_prefix_cache_hits", "Prompt tokens loaded from another engine or a cache tier.",
+              engines, of(&KvTransferStats::hits));
   out.histogram("nixl_xfer_time_seconds", "Time to fetch the KV blocks of a request.", engines,
                 of(&KvTransferStats::seconds));
-  out.histogram("nixl_bytes_transferred", "Bytes of the KV blocks fetched for a request.", engines,
+  out.histogram("nixl_bytes_transferred", "Bytes of KV blocks fetched for a request.", engines,
                 of(&KvTransferStats::bytes));
-  out.histogram("nixl_num_descriptors", "KV blocks fetched for a request.", engines, of(&KvTransferStats::blocks));
-  out.counter("nixl_num_failed_transfers", "Requests whose KV blocks could not be fetched, and were computed.",
+  out.histogram("nixl_num_descriptors", "KV blocks fetched for a request.", engines,
+                of(&KvTransferStats::blocks));
+  out.counter("nixl_num_failed_transfers", "Requests computed here because a fetch of KV blocks failed.",
               engines, failed);
   out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks were not fetched in time.", engines,
               of(&KvTransferStats::expired));
-  out.gauge(
-      "kv_transfer_held_blocks",
-      "KV blocks kept for other engines, for tiers that write them and for requests that wait for theirs.",
-      engines, of(&KvTransferStats::held_blocks));
-  out.begin("kv_transfer_failures_total", "Transfers that failed, by reason.", "counter");
+  out.gauge("kv_transfer_held_blocks",
+            "KV blocks held for other engines, for writes to a tier, and for requests that wait for blocks.",
+            engines, of(&KvTransferStats::held_blocks));
+  out.begin("kv_transfer_failures_total", "Failed transfers, by reason.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t reason = 0; reason < kKvTransferFailureNames.size(); ++reason)
       out.sample("kv_transfer_failures_total", i, "reason", kKvTransferFailureNames[reason],
@@ -288,7 +288,7 @@ void write_kv_transfers(Engines engines, Exposition& out) {
 
 void write_sleep_states(Engines engines, Exposition& out) {
   constexpr std::array<std::string_view, 3> kStates{"awake", "weights_offloaded", "discard_all"};  // by level
-  out.begin("engine_sleep_state", "1: the engine's state; the levels of /sleep in order, awake first.",
+  out.begin("engine_sleep_state", "1 for the engine's current state (awake or a level of /sleep), else 0.",
             "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t level = 0; level < kStates.size(); ++level)
@@ -329,19 +329,20 @@ void write_kv_tiers(Engines engines, Exposition& out) {
       out.sample(name, i, "tier", tier.name, static_cast<double>(std::invoke(value, stats)));
     });
   };
-  both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks written to a tier and loaded from it.",
+  both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks moved to or from a tier, by direction.",
             &Tier::stored_bytes, &Tier::loaded_bytes);
-  both_ways("kv_offload_total_time_total", "Seconds that this took.", &Tier::store_seconds,
-            &Tier::load_seconds);
-  each("kv_tier_blocks", "KV blocks of a tier: in host memory (CPU), on disk (STORAGE).", "gauge", &Tier::blocks);
-  each("kv_tier_usage_bytes", "Bytes of them.", "gauge", [](const Tier& tier) { return tier.blocks * tier.block_bytes; });
-  each("kv_tier_size_bytes", "Bytes that they may take.", "gauge", &Tier::bytes_max);
-  each("kv_tier_off", "1: the tier is off after an error, until the next start.", "gauge", &Tier::off);
-  each("kv_tier_stored_blocks_total", "KV blocks written there.", "counter", &Tier::stored_blocks);
-  each("kv_tier_evicted_blocks_total", "KV blocks removed from there for others.", "counter", &Tier::evicted_blocks);
+  both_ways("kv_offload_total_time_total", "Seconds to move KV blocks to or from a tier, by direction.",
+            &Tier::store_seconds, &Tier::load_seconds);
+  each("kv_tier_blocks", "KV blocks in host memory (CPU) or on disk (STORAGE).", "gauge", &Tier::blocks);
+  each("kv_tier_usage_bytes", "Bytes of the KV blocks in a tier.", "gauge",
+       [](const Tier& tier) { return tier.blocks * tier.block_bytes; });
+  each("kv_tier_size_bytes", "Maximum bytes of the KV blocks in a tier.", "gauge", &Tier::bytes_max);
+  each("kv_tier_off", "1 if an error turned the tier off, else 0.", "gauge", &Tier::off);
+  each("kv_tier_stored_blocks_total", "KV blocks written to a tier.", "counter", &Tier::stored_blocks);
+  each("kv_tier_evicted_blocks_total", "KV blocks evicted from a tier.", "counter", &Tier::evicted_blocks);
   each("kv_tier_dropped_blocks_total", "KV blocks not written because the tier was too slow.", "counter",
        &Tier::dropped_stores);
-  each("kv_tier_skipped_loads_total", "Prompts whose KV blocks were computed because that is faster than loading.",
+  each("kv_tier_skipped_loads_total", "Prompts computed because loading their KV blocks would take longer.",
        "counter", &Tier::skipped_loads);
 }
 
@@ -350,16 +351,17 @@ void write_grammars(Engines engines, Exposition& out) {
     return [=](const EngineStats& e) { return static_cast<double>(e.grammars.*which) * unit; };
   };
   using Stats = GrammarStats;
-  out.counter("grammar_cache_hits", "Grammars found in the cache.", engines, of(&Stats::cache_hits));
-  out.counter("grammar_cache_misses", "Grammars compiled.", engines, of(&Stats::cache_misses));
-  out.gauge("grammar_cache_bytes", "Memory of compiled grammars.", engines, of(&Stats::cache_bytes));
-  out.counter("grammar_compile_seconds", "Time that compiling grammars took.", engines,
+  out.counter("grammar_cache_hits", "Grammars that were found in the cache.", engines,
+              of(&Stats::cache_hits));
+  out.counter("grammar_cache_misses", "Grammars that were compiled.", engines, of(&Stats::cache_misses));
+  out.gauge("grammar_cache_bytes", "Bytes of compiled grammars.", engines, of(&Stats::cache_bytes));
+  out.counter("grammar_compile_seconds", "Seconds that compiling grammars took.", engines,
               of(&Stats::compile_us, 1e-6));
-  out.counter("grammar_masks", "Token masks filled for answers under a grammar.", engines, of(&Stats::masks));
-  out.counter("grammar_mask_seconds", "Time of steps that filling masks took.", engines,
+  out.counter("grammar_masks", "Token masks computed for answers with a grammar.", engines,
+              of(&Stats::masks));
+  out.counter("grammar_mask_seconds", "Seconds that computing token masks took.", engines,
               of(&Stats::mask_ns, 1e-9));
-  out.counter("grammar_masks_deferred",
-              "Token masks that were not ready in time, so that their sequence, and no other, waited.",
+  out.counter("grammar_masks_deferred", "Token masks not ready in time, so their sequence missed a step.",
               engines, of(&Stats::masks_deferred));
 }
 
@@ -462,7 +464,8 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
       const auto index = static_cast<std::size_t>(e.engine);
       answers.push_back(index < engines_.size() ? engines_[index] : Answers(max_model_len_));
     }
-    out.begin("admission_rejections_total", "Requests refused because a queue was full.", "counter");
+    out.begin("admission_rejections_total", "Requests that were refused because a queue was full.",
+              "counter");
     out.sample("admission_rejections_total", 0, "reason", "max_num_queued_reqs",
                static_cast<double>(rejected_));
   }

@@ -264,7 +264,7 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
     return no_task(service, "score texts");
   const bool reads_pairs = info.tasks.default_task == Task::classify;
   if (reads_pairs && info.tasks.pooled_size != 1)
-    return invalid("model", "scores of pairs need a model of one label, this one has {}",
+    return invalid("model", "scores of text pairs need a model with one label, but this model has {}",
                    info.tasks.pooled_size);
   const auto longest = static_cast<std::size_t>(info.max_model_len);
   TRY(const std::size_t most, most_tokens(request.fields, longest));
@@ -390,7 +390,8 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
     TRY(Tokenizer::Texts tokens, tokens_of(service, fmt::format("{}{}", prompt, text), request.fields,
                                            longest_text(service, Task::embed), "texts"));
     if (request.tokens_max && std::ssize(tokens.ids) > *request.tokens_max)
-      return invalid("max_tokens", "is {}, but a text has {} tokens: set truncate to END or START",
+      return invalid("max_tokens",
+                     "is {}, but a text has {} tokens: set truncate to END or START, or shorten the text",
                      *request.tokens_max, tokens.ids.size());
     texts.add(std::move(tokens), static_cast<std::size_t>(service.engine_info.max_model_len));
   }

@@ -79,7 +79,7 @@ TEST_F(PoolingTest, BadInputNamesTheField) {
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":[]})"), HasSubstr("input: must not be empty"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":["a",""]})"), HasSubstr("input: a text is empty"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"012345678901234567890"})"),
-              HasSubstr("a text has 21 tokens, the model reads at most 20"));
+              HasSubstr("a text has 21 tokens, but the model accepts at most 20"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","dimensions":4})"), HasSubstr("at most 3"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","dimensions":0})"), HasSubstr("dimensions"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","encoding_format":"hex"})"),
@@ -357,7 +357,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"input":"a")"),
               HasSubstr("messages: cannot be"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"12345678901234567890"}])"),
-              HasSubstr("messages: a text has 24 tokens, the model reads at most 20"));
+              HasSubstr("messages: a text has 24 tokens, but the model accepts at most 20"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":[{"type":"image_url","image_url":"data:,x"}]}])"),
               HasSubstr("messages[0].content[0].image_url"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"chat_template":"x")"),
@@ -394,9 +394,9 @@ TEST_F(PoolingTest, LongTextsAreReadInChunks) {
     return refusal(path, fmt::format(R"({{"input":"{}"{}}})", text, more));
   };
   EXPECT_THAT(refused("/v1/embeddings", long_text + "x", ""),
-              HasSubstr("a text has 51 tokens, the model reads at most 50"));
+              HasSubstr("a text has 51 tokens, but the model accepts at most 50"));
   EXPECT_THAT(refused("/pooling", long_text, R"(,"task":"token_embed")"),
-              HasSubstr("the model reads at most 20"));
+              HasSubstr("the model accepts at most 20"));
   EXPECT_THAT(refused("/v1/embeddings", "a", R"(,"truncate_prompt_tokens":51)"),
               HasSubstr("must be at most 50"));
 }

@@ -50,10 +50,11 @@ Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t
 }
 
 Result<> check_length(std::size_t tokens, std::size_t most, std::string_view field) {
-  if (tokens == 0) return invalid(field, "a text is empty: at least 1 token is needed");
+  if (tokens == 0) return invalid(field, "a text is empty, but needs at least 1 token");
   if (tokens <= most) return {};
   return invalid(
-      field, "a text has {} tokens, the model reads at most {}: shorten it, or set truncate_prompt_tokens",
+      field,
+      "a text has {} tokens, but the model accepts at most {}: shorten it, or set truncate_prompt_tokens",
       tokens, most);
 }
 
@@ -79,7 +80,7 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
 Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
                                         const openai::PoolingFields& fields, std::size_t longest) {
   if (!chat.media.empty())
-    return invalid(chat.media.front().field, "this model reads only texts, no images or audio");
+    return invalid(chat.media.front().field, "this model accepts only texts, not images or audio");
   TRY(const std::size_t most, most_tokens(fields, longest));
   TRY(ChatTokens tokens, chat_tokens(service, chat, fields.add_special_tokens, kEncodeBytesMax));
   cut_to(tokens.ids, most, fields.keep_last);

@@ -69,7 +69,8 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   if (const auto cap = service.options.rules.defaults.max_tokens)
     p.max_tokens = std::min(*p.max_tokens, *cap);
   if (plan.request.stream.resume && std::ssize(*plan.request.stream.resume) >= *p.max_tokens)
-    return invalid("resume_token_ids", "{} tokens leave nothing of max_tokens = {} to generate",
+    return invalid("resume_token_ids",
+                   "already has {} tokens, so none of max_tokens = {} is left to generate",
                    plan.request.stream.resume->size(), *p.max_tokens);
   if (p.min_tokens > *p.max_tokens)
     return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
@@ -194,7 +195,7 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
     return prompt;
   }
   return invalid("suffix",
-                 "is not supported by this model: its tokenizer has no tokens for filling in the middle");
+                 "is not supported by this model: its tokenizer has no tokens for fill-in-the-middle");
 }
 
 std::optional<openai::Thinking> thinking_of(const Service& service, const openai::GenerationRequest& request,
@@ -246,9 +247,9 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
       StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
   TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
   if (request.kv_transfer && prompts.size() > 1)
-    return invalid("kv_transfer_params", "is for a request of one prompt, got {}", prompts.size());
+    return invalid("kv_transfer_params", "needs a request with exactly one prompt, got {}", prompts.size());
   if (request.stream.resume && prompts.size() > 1)
-    return invalid("resume_token_ids", "is for a request of one prompt, got {}", prompts.size());
+    return invalid("resume_token_ids", "needs a request with exactly one prompt, got {}", prompts.size());
   if (request.beam.enabled && !media.images.empty())
     return invalid("use_beam_search", "cannot be combined with images or sound");
   if (request.beam.enabled && request.sampling.logprobs.prompt)
@@ -294,7 +295,10 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   const ChatTemplate* const served =
       prompt.tools.empty() ? service.templates.plain : service.templates.with_tools;
   const ChatTemplate* const chat_template = own ? &*own : served;
-  if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
+  if (!chat_template)
+    return invalid(
+        "messages",
+        "the model has no chat template: use /v1/completions, or start the server with --chat-template");
   const std::string messages =
       messages_for_template(*chat_template, prompt,
                             {.format = service.options.content_format,
@@ -365,7 +369,7 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
       {.answers = request.generation.sampling.n * static_cast<int>(request.prompts.size())}));
   if (request.echo && service.engine_info.source.tokens > 0)
     return invalid("echo",
-                   "is not supported for {}: its encoder reads the prompt, so the answer does not continue "
+                   "is not supported for {}: an encoder reads the prompt, so the answer does not continue "
                    "the prompt's text",
                    service.engine_info.architecture);
   std::vector<std::vector<TokenId>> prompts;

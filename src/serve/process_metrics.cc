@@ -48,18 +48,18 @@ std::string process_metrics() {
     const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
     tell("cpu_seconds_total", "counter", "User and system CPU time, in seconds.",
          (number(14) + number(15)) / ticks);
-    tell("start_time_seconds", "gauge", "Start of the process, in seconds since 1970.",
+    tell("start_time_seconds", "gauge", "Start time of the process, in seconds since 1970.",
          boot_time() + number(22) / ticks);
-    tell("virtual_memory_bytes", "gauge", "Virtual memory, in bytes.", number(23));
-    tell("resident_memory_bytes", "gauge", "Resident memory, in bytes.",
+    tell("virtual_memory_bytes", "gauge", "Virtual memory in bytes.", number(23));
+    tell("resident_memory_bytes", "gauge", "Resident memory in bytes.",
          number(24) * static_cast<double>(sysconf(_SC_PAGESIZE)));
   }
   std::error_code unreadable;
   if (const std::filesystem::directory_iterator open("/proc/self/fd", unreadable); !unreadable)
-    tell("open_fds", "gauge", "Open file descriptors.",
+    tell("open_fds", "gauge", "Number of open file descriptors.",
          static_cast<double>(std::distance(begin(open), end(open))));
   if (rlimit limit{}; getrlimit(RLIMIT_NOFILE, &limit) == 0)
-    tell("max_fds", "gauge", "Most open file descriptors.", static_cast<double>(limit.rlim_cur));
+    tell("max_fds", "gauge", "Maximum number of open file descriptors.", static_cast<double>(limit.rlim_cur));
   return text;
 }
 

@@ -96,14 +96,14 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   const int windows =
       rule.whole ? static_cast<int>((std::ssize(samples) + config.samples() - 1) / config.samples()) : 1;
   if (!rule.whole && std::ssize(samples) > config.samples())
-    return invalid("", "the sound has {:.1f} seconds, the model hears {} at a time",
+    return invalid("", "the sound has {:.1f} seconds, but the model accepts at most {}: send a shorter sound",
                    static_cast<double>(samples.size()) / media::MelConfig::kRate, config.seconds);
   // Number of frames that begin within the audio. The encoder makes one row of two frames, and a token of
   // several rows.
   const std::int64_t frames = (std::ssize(samples) + media::MelConfig::kHop - 1) / media::MelConfig::kHop;
   const std::int64_t rows = rule.whole ? rule.frames / 2 : (frames + 1) / 2;
   const std::int64_t tokens = rows / (rule.frames / 2 / rule.tokens);
-  if (tokens < 1 || windows < 1) return invalid("", "the sound is too short to be heard");
+  if (tokens < 1 || windows < 1) return invalid("", "the sound is too short for the model");
   if (windows * tokens > tokens_max) return std::unexpected(no_room("sound", windows * tokens, service));
   const std::vector<float> mel = sound.log_mel(samples, windows);
   const std::string_view bytes(reinterpret_cast<const char*>(mel.data()), mel.size() * sizeof(float));
@@ -129,7 +129,7 @@ Result<ReadMedia> read(const Service& service, const media::ProcessorConfig& ima
     case MediaKind::sound:
       return read_sound(service, given, tokens_max);
   }
-  return failure(ErrorCode::internal, "a media part has an unknown kind");
+  return failure(ErrorCode::internal, "a part of a message has an unknown type of media");
 }
 
 // A text split at its media tokens: the text before each token, and the text after the last one.
@@ -171,7 +171,9 @@ Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt:
                      tokens, token_of(service, kind), given, name_of(kind));
   }
   if (std::ranges::equal(found, media, {}, {}, &openai::ChatPrompt::Media::kind)) return {};
-  return invalid("messages", "the chat template puts images and videos into another order");
+  return invalid(
+      "messages",
+      "the chat template changes the order of the images and videos: send only one of the two types");
 }
 
 // Templates write Qwen3-VL's marks once around a video's token. But each part of the video needs marks, so
@@ -187,12 +189,11 @@ void drop_marks(const media::VideoRule& rule, std::string_view& before, std::str
 Result<std::string> bytes_of(const openai::ChatPrompt::Media& media) {
   if (media.bytes) return *media.bytes;
   const std::string_view url = media.url;
-  if (is_address(url))
-    return invalid("", "addresses are not fetched here: send a data: URL");
+  if (is_address(url)) return invalid("", "URLs are not supported here: send a data: URL");
   const std::size_t comma = url.find(',');
   if (!url.starts_with("data:") || comma == std::string_view::npos ||
       !url.substr(0, comma).ends_with(";base64"))
-    return invalid("", "must be a data: URL in base64, as data:image/png;base64,..");
+    return invalid("", "must be a data: URL in base64, such as data:image/png;base64,..");
   return decode_base64(url.substr(comma + 1));
 }
 
@@ -208,8 +209,8 @@ Hash128 digest_of(const MediaPart& part) {
 }
 
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service) {
-  return invalid("", "the {} takes {} tokens, the context of {} leaves no room for it", what, tokens,
-                 service.options.rules.max_model_len)
+  return invalid("", "the {} needs {} tokens, which is more than the context of {} tokens allows", what,
+                 tokens, service.options.rules.max_model_len)
       .error();
 }
 

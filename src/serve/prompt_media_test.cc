@@ -176,14 +176,14 @@ TEST_F(ImagesTest, ErrorsNameThePart) {
     EXPECT_EQ(error.at("param").as_string(), "messages[0].content[1].image_url") << url.substr(0, 60);
     EXPECT_THAT(std::string(error.at("message").as_string()), HasSubstr(message));
   };
-  expect("https://example.org/cat.png", "media are not fetched");
-  expect("file:///etc/passwd", "files are not read");
+  expect("https://example.org/cat.png", "need a server with --allowed-media-domains");
+  expect("file:///etc/passwd", "need a server with --allowed-local-media-path");
   expect("cat.png", "must be a data: URL in base64");
   expect("data:image/png,raw", "must be a data: URL in base64");
-  expect("data:image/png;base64,!!!!", "is not of base64");
-  expect("data:image/png;base64,TWFu", "cannot identify the image");
+  expect("data:image/png;base64,!!!!", "is not a base64 character");
+  expect("data:image/png;base64,TWFu", "the format of the image is unknown");
   expect("data:image/png;base64," + base64(media::file_bytes(golden_.directory + "/rgb.png").substr(0, 900)),
-         "the PNG image is broken");
+         "the PNG image is damaged");
   expect("", "must be a string or an object with a url");
 }
 
@@ -197,7 +197,7 @@ TEST_F(ImagesTest, LimitsAreTold) {
   };
   EXPECT_THAT(message({image(small), image(small), image(small)}),
               HasSubstr("At most 2 image(s) may be provided in one prompt"));
-  EXPECT_THAT(message({image(small), image(small)}), HasSubstr("takes 20 tokens, the context of 30"));
+  EXPECT_THAT(message({image(small), image(small)}), HasSubstr("needs 20 tokens, which is more than the context of 30"));
   EXPECT_THAT(message({image(small)}), HasSubstr("prompt is too long"));
   EXPECT_THAT(message({image(small), text("<image>")}),
               HasSubstr("the prompt has 2 \"<image>\", but the request has 1 images"));
@@ -313,18 +313,18 @@ TEST_F(PromptSoundTest, ErrorsNameThePart) {
   };
   const char* const audio = "messages[0].content[1].input_audio";
   expect(input("RIFF"), audio, "");
-  expect(input(file("chirp.wav").substr(0, 60)), audio, "too short to be heard");
+  expect(input(file("chirp.wav").substr(0, 60)), audio, "too short for the model");
   std::string long_sound = file("chirp.wav");
   long_sound += long_sound.substr(44);
   for (const std::size_t at : {4U, 40U}) {  // offsets of the lengths in its header
     const auto length = static_cast<std::uint32_t>(long_sound.size() - at - 4);
     std::memcpy(long_sound.data() + at, &length, 4);
   }
-  expect(input(long_sound), audio, "the sound has 2.6 seconds, the model hears 2 at a time");
+  expect(input(long_sound), audio, "the sound has 2.6 seconds, but the model accepts at most 2");
   expect({{"type", "input_audio"}, {"input_audio", json::object()}},
          "messages[0].content[1].input_audio.data", "is missing");
   expect({{"type", "audio_url"}, {"audio_url", "https://example.org/a.wav"}},
-         "messages[0].content[1].audio_url", "media are not fetched");
+         "messages[0].content[1].audio_url", "need a server with --allowed-media-domains");
   expect({{"type", "image_url"}, {"image_url", "data:image/png;base64,TWFu"}},
          "messages[0].content[1].image_url", "demo takes sound and no images");
 }

@@ -89,7 +89,8 @@ class VideoParts {
 // Uses all frames of the list, as vLLM does.
 Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoParts& parts) {
   const auto count = std::ranges::count(list, ',') + 1;
-  if (count > rule.frames_max) return invalid("", "the video has {} frames, the limit is {}", count, rule.frames_max);
+  if (count > rule.frames_max)
+    return invalid("", "the video has {} frames, but at most {} are allowed", count, rule.frames_max);
   media::VideoHead head{.frames = static_cast<int>(count), .fps = rule.loader_fps > 0 ? rule.loader_fps : 1};
   for (int i = 0; i < head.frames; ++i) {
     const std::size_t comma = std::min(list.find(','), list.size());
@@ -104,9 +105,10 @@ Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoP
       TRY_VOID(parts.begin(head, std::move(all)));
     }
     if (frame->width != head.width || frame->height != head.height)
-      return invalid("",
-                     "frame {} has {} x {} pixels, but the first has {} x {}: all frames must have one size",
-                     i, frame->width, frame->height, head.width, head.height);
+      return invalid(
+          "",
+          "frame {} has {} x {} pixels, but the first frame has {} x {}: all frames must have the same size",
+          i, frame->width, frame->height, head.width, head.height);
     parts.add(*frame);
     list.remove_prefix(std::min(comma + 1, list.size()));
   }

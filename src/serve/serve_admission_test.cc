@@ -182,7 +182,7 @@ TEST_F(AdmissionTest, ARequestsTimeEndsIt) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of("xy"), .hang = true}; });
   const http::Response whole = post("/v1/completions", R"({"prompt":"x","timeout":0.05})");
   EXPECT_EQ(whole.status, 503) << whole.body;
-  EXPECT_THAT(whole.body, HasSubstr("timeout: its 0.05 s are over"));
+  EXPECT_THAT(whole.body, HasSubstr("timeout: the time limit of 0.05 s is over"));
   const http::Response stream =  // the answer begins before the timeout
       client()
           .request("POST", "/v1/completions", R"({"prompt":"x","stream":true})",
@@ -191,7 +191,7 @@ TEST_F(AdmissionTest, ARequestsTimeEndsIt) {
   EXPECT_EQ(stream.status, 200);
   const auto all = events(stream);
   ASSERT_GE(all.size(), 2U);
-  EXPECT_THAT(all[all.size() - 2], HasSubstr("timeout: its 1 s are over"));
+  EXPECT_THAT(all[all.size() - 2], HasSubstr("timeout: the time limit of 1 s is over"));
   EXPECT_EQ(all.back(), "[DONE]");
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"x","timeout":0})").status, 400);

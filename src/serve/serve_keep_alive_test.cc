@@ -77,7 +77,7 @@ TEST_F(KeepAliveTest, AnErrorAfterItIsAnEvent) {
   const http::Response late = post("/v1/completions", R"({"prompt":"x","stream":true,"timeout":1})");
   EXPECT_EQ(late.status, 200);
   EXPECT_TRUE(late.body.starts_with(": keep-alive\n\n")) << late.body;
-  EXPECT_THAT(late.body, HasSubstr("timeout: its 1 s are over"));
+  EXPECT_THAT(late.body, HasSubstr("timeout: the time limit of 1 s is over"));
   EXPECT_EQ(events(late).back(), "[DONE]");
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"x","timeout":0.05})").status, 503) << "no stream";
 }

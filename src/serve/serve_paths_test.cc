@@ -25,7 +25,7 @@ TEST_F(ServeTest, PathsHaveAProxysPrefixOrNot) {
 TEST_F(ServeTest, WrongPathsMethodsAndTypesAreNamed) {
   serve_text("x");
   http::Client c = client();
-  EXPECT_THAT(c.get("/nope")->body, ::testing::HasSubstr(R"(there is no route \"/nope\")"));
+  EXPECT_THAT(c.get("/nope")->body, ::testing::HasSubstr(R"(the route \"/nope\" does not exist)"));
   EXPECT_THAT(c.post_json("/v1/chat/completion", "{}")->body,
               ::testing::HasSubstr("did you mean /v1/chat/completions?"));
   EXPECT_THAT(c.post_json("/v1/responses/resp_1/stop", "{}")->body,

@@ -31,9 +31,10 @@ Result<> check_prefix(std::string_view prefix) {
       !prefix.empty() && prefix.size() <= kPrefixBytesMax && is_plain(prefix[0]) &&
       std::ranges::all_of(prefix, [](char c) { return is_plain(c) || c == '.' || c == '_' || c == '-'; });
   if (good) return {};
-  return invalid("profile_prefix",
-                 "must have 1 to {} letters, digits, '.', '_' and '-', the first a letter or digit, got {}",
-                 kPrefixBytesMax, quoted_text(prefix));
+  return invalid(
+      "profile_prefix",
+      "must have 1 to {} letters, digits, '.', '_' and '-', and begin with a letter or digit, got {}",
+      kPrefixBytesMax, quoted_text(prefix));
 }
 
 Result<> read_steps(openai::Fields& fields, StepTraceOptions& options) {
@@ -53,7 +54,8 @@ class TraceFile {
   static Result<TraceFile> create(const std::string& path, bool gzip) {
     gzFile file = gzopen(path.c_str(), gzip ? "wb" : "wbT");
     if (file == nullptr)
-      return failure(ErrorCode::io, "{} cannot be written: {}", path, std::generic_category().message(errno));
+      return failure(ErrorCode::io, "cannot write the file {}: {}", path,
+                     std::generic_category().message(errno));
     return TraceFile(path, file);
   }
 
@@ -63,8 +65,8 @@ class TraceFile {
   // Error: the file is incomplete.
   Result<> close() {
     failed_ |= gzclose(file_.release()) != Z_OK;
-    if (failed_) return failure(ErrorCode::io, "{} could not be written whole", path_);
-    log_info("a trace of the engine's steps is in {}", path_);
+    if (failed_) return failure(ErrorCode::io, "cannot write the whole file {}", path_);
+    log_info("wrote the trace of the engine's steps to {}", path_);
     return {};
   }
 
@@ -87,8 +89,7 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   std::string profiler;
   TRY_VOID(fields.text("profiler", profiler));
   if (profiler != "torch")
-    return invalid("profiler", "must be \"torch\", whose format a trace of the steps has, got {}",
-                   quoted_text(profiler));
+    return invalid("profiler", "must be \"torch\", the only supported format, got {}", quoted_text(profiler));
   TRY_VOID(fields.text("torch_profiler_dir", options.folder));
   if (options.folder.empty()) return invalid("torch_profiler_dir", "must be given");
   TRY_VOID(fields.boolean("torch_profiler_use_gzip", options.gzip));
@@ -220,7 +221,7 @@ StepTrace::~StepTrace() { close(); }
 Result<> StepTrace::start(const boost::json::object& session) {
   if (options_.folder.empty())
     return invalid("profiler_config",
-                   R"(must be given, as {{"profiler": "torch", "torch_profiler_dir": ".."}})");
+                   R"(must be given, for example {{"profiler": "torch", "torch_profiler_dir": ".."}})");
   StepTraceOptions options = options_;
   std::string prefix = "octavo";
   openai::Fields fields(session);
@@ -228,7 +229,7 @@ Result<> StepTrace::start(const boost::json::object& session) {
   TRY_VOID(check_prefix(prefix));
   TRY_VOID(read_steps(fields, options));
   const std::lock_guard lock(mutex_);
-  if (recording_) return invalid("", "a profile is being written already: stop it first");
+  if (recording_) return invalid("", "a profile is already running: stop it first");
   std::error_code not_made;
   std::filesystem::create_directories(options.folder, not_made);
   TRY(TraceFile file, TraceFile::create(fmt::format("{}/{}_{}.trace.json{}", options.folder, prefix,
@@ -240,7 +241,7 @@ Result<> StepTrace::start(const boost::json::object& session) {
 
 Result<> StepTrace::stop() {
   const std::lock_guard lock(mutex_);
-  if (!recording_) return invalid("", "no profile is being written: start one first");
+  if (!recording_) return invalid("", "no profile is running: start one first");
   const std::unique_ptr<Recording> ending = std::move(recording_);
   return ending->end();
 }

@@ -33,7 +33,7 @@ Result<std::vector<TokenId>> previous_tokens(const Service& service, const std::
   const SoundRules& rules = *service.options.media.transcription;
   for (const TokenId id : ids)
     if (service.tokenizer.is_special(id) || id >= rules.first_time)
-      return invalid("prompt", "must not have special tokens in it, such as {}",
+      return invalid("prompt", "must not contain special tokens, such as {}",
                      service.tokenizer.token(id).value_or(""));
   const auto most = static_cast<std::size_t>(std::max(0, service.options.rules.max_model_len / 2 - 1));
   if (ids.size() > most) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(most));
@@ -77,7 +77,7 @@ Result<HeardSound> hear(const Service& service, std::string_view file) {
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request) {
   const SoundRules& rules = *service.options.media.transcription;
   if (rules.languages.empty() && request.translate)
-    return invalid("model", "{} supports only English: it cannot translate", request.generation.model);
+    return invalid("model", "{} supports only English and cannot translate", request.generation.model);
   if (request.language.empty() || rules.language(request.language)) return {};
   if (rules.languages.empty()) {
     if (request.language == "en") return {};

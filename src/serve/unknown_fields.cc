@@ -14,7 +14,7 @@ void UnknownFields::warn(std::span<const std::string> names) {
     const bool plain = std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c < 0x7f; });
     if (!plain || name.size() > kNameBytesMax || warned_.size() >= kWarnedMax) continue;
     if (warned_.insert(name).second)
-      log_warning("request field \"{}\" is ignored: it is unknown, or has no effect", name);
+      log_warning("request field \"{}\" is ignored, because it is unknown or has no effect", name);
   }
 }
 

@@ -9,7 +9,7 @@
 namespace octavo {
 
 WorkerPool::WorkerPool(int threads, std::size_t queue_max) : queue_max_(queue_max) {
-  CHECK(threads >= 1, "a worker pool needs a thread, got {}", threads);
+  CHECK(threads >= 1, "a worker pool needs at least one thread, got {}", threads);
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
 }
 

@@ -108,7 +108,7 @@ MappedFile::~MappedFile() {
 
 Result<> MappedFile::intact() const {
   if (mapping_ == nullptr || !mapping_->cut.load()) return {};
-  return failure(ErrorCode::io, "{} was cut short, or could not be read, while it was in use", path_);
+  return failure(ErrorCode::io, "{} was shortened or became unreadable while it was in use", path_);
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {

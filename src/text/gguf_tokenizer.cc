@@ -35,17 +35,17 @@ Result<> check_lists(const GgufVocabulary& v) {
   if (v.tokens.empty()) return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens is missing or empty");
   const auto as_long = [&](std::string_view key, std::size_t size) -> Result<> {
     if (size == v.tokens.size()) return {};
-    return failure(ErrorCode::corrupt, "tokenizer.ggml.{} has {} items, there are {} tokens", key, size,
-                   v.tokens.size());
+    return failure(ErrorCode::corrupt, "tokenizer.ggml.{} has {} items, but the vocabulary has {} tokens",
+                   key, size, v.tokens.size());
   };
   if (!v.types.empty()) TRY_VOID(as_long("token_type", v.types.size()));
   if (v.model == "llama" || v.model == "t5" || is_plamo(v)) TRY_VOID(as_long("scores", v.scores.size()));
   if (!std::ranges::all_of(v.scores, [](double score) { return std::isfinite(score); }))
-    return failure(ErrorCode::corrupt, "tokenizer.ggml.scores: one is not finite");
+    return failure(ErrorCode::corrupt, "tokenizer.ggml.scores: each score must be finite");
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
     if (v.tokens[id].size() > kTokenBytesMax)
-      return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {} has {} bytes, the limit is {}", id,
-                     v.tokens[id].size(), kTokenBytesMax);
+      return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {} has {} bytes, but the limit is {}",
+                     id, v.tokens[id].size(), kTokenBytesMax);
     if (const auto at = invalid_utf8_at(v.tokens[id]))
       return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {} is not UTF-8 at byte {}", id, *at);
   }
@@ -61,7 +61,7 @@ Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
   std::string text = unigrams ? "[" : "{";
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
     if (!seen.insert(v.tokens[id]).second)
-      return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {}, \"{}\", comes twice", id,
+      return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {}, \"{}\", occurs twice", id,
                      v.tokens[id]);
     if (id > 0) text += ",";
     text += unigrams ? fmt::format("[{},{}]", json_quoted(v.tokens[id]), v.scores[id])
@@ -231,9 +231,10 @@ Result<json::object> word_piece(const GgufVocabulary& v) {
                      unknown = found(v.special.unknown, "[UNK]");
   for (const std::int64_t id : {classifier, separator, unknown})
     if (id < 0 || id >= std::ssize(v.tokens))
-      return failure(ErrorCode::corrupt,
-                     "tokenizer.ggml: the id of the CLS, SEP or UNK token is outside of the {} tokens",
-                     v.tokens.size());
+      return failure(
+          ErrorCode::corrupt,
+          "tokenizer.ggml: the id of the CLS, SEP or UNK token must be below the number of tokens, {}",
+          v.tokens.size());
   const auto text = [&](std::int64_t id) { return v.tokens[static_cast<std::size_t>(id)]; };
   const bool lowercase = v.lowercase.value_or(true);
   return json::object{
@@ -332,16 +333,17 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4", words = v.model == "bert",
              unigrams = v.model == "t5", bytes = v.model == "gpt2", of_plamo = is_plamo(v);
   if (!pieces && !words && !unigrams && !bytes && !of_plamo)
-    return field_failure(
-        "tokenizer.ggml.model", ErrorCode::unsupported,
-        "tokenizer.ggml.model is \"{}\"; supported are bert, gpt2, llama, gemma4, plamo2, plamo3 and t5", v.model);
+    return field_failure("tokenizer.ggml.model", ErrorCode::unsupported,
+                         "tokenizer.ggml.model is \"{}\", which is not supported: must be bert, gpt2, llama, "
+                         "gemma4, plamo2, plamo3 or t5",
+                         v.model);
   TRY_VOID(check_lists(v));
   const std::vector<std::string> restored = words ? word_pieces(v) : std::vector<std::string>();
   for (std::size_t id = 0; id < restored.size(); ++id) v.tokens[id] = restored[id];
   const PreTokenizer* pre = find_pre_tokenizer(v.pre.empty() ? "default" : v.pre);
   if (bytes && pre == nullptr)
     return field_failure("tokenizer.ggml.pre", ErrorCode::unsupported,
-                         "tokenizer.ggml.pre is \"{}\"; supported are {}", v.pre,
+                         "tokenizer.ggml.pre is \"{}\", which is not supported: must be one of {}", v.pre,
                          fmt::join(pre_tokenizers() | std::views::transform(&PreTokenizer::name), ", "));
   if ((scored || of_plamo) && !v.special.unknown) v.special.unknown = 0;
   if ((scored || of_plamo) && v.tokens.size() > 2) {
@@ -355,8 +357,9 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   for (const auto& id :
        {v.special.bos, v.special.eos, v.special.unknown, v.special.padding, v.special.separator})
     if (id && (*id < 0 || *id >= std::ssize(v.tokens)))
-      return failure(ErrorCode::corrupt, "tokenizer.ggml: special token {}, there are {} tokens", *id,
-                     v.tokens.size());
+      return failure(ErrorCode::corrupt,
+                     "tokenizer.ggml: the id of the special token is {}, but the vocabulary has {} tokens",
+                     *id, v.tokens.size());
   json::object tree;
   if (words) {
     TRY(tree, word_piece(v));

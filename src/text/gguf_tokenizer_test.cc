@@ -175,18 +175,18 @@ TEST(GgufTokenizer, WrongVocabularies) {
   };
   using V = GgufVocabulary;
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
-              HasSubstr("supported are bert, gpt2, llama, gemma4, plamo2, plamo3 and t5"));
+              HasSubstr("must be bert, gpt2, llama, gemma4, plamo2, plamo3 or t5"));
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is outside of the 701"));
   EXPECT_THAT(error(bytes, [](V& v) { v.pre = "martian"; }),
-              HasSubstr("tokenizer.ggml.pre is \"martian\"; supported are chatglm-bpe, "));
+              HasSubstr("tokenizer.ggml.pre is \"martian\", which is not supported: must be one of chatglm-bpe, "));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens.clear(); }), HasSubstr("tokens is missing or empty"));
   EXPECT_THAT(error(bytes, [](V& v) { v.types.pop_back(); }),
-              HasSubstr("token_type has 700 items, there are 701"));
+              HasSubstr("token_type has 700 items, but the vocabulary has 701"));
   EXPECT_THAT(error(pieces, [](V& v) { v.scores.clear(); }), HasSubstr("scores has 0 items"));
-  EXPECT_THAT(error(pieces, [](V& v) { v.scores[7] = NAN; }), HasSubstr("scores: one is not finite"));
+  EXPECT_THAT(error(pieces, [](V& v) { v.scores[7] = NAN; }), HasSubstr("scores: each score must be finite"));
   const std::string long_token(5000, 'x');
   EXPECT_THAT(error(bytes, [&](V& v) { v.tokens[5] = long_token; }),
-              HasSubstr("token 5 has 5000 bytes, the limit is 4096"));
+              HasSubstr("token 5 has 5000 bytes, but the limit is 4096"));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens[5] = v.tokens[4]; }), HasSubstr("token 5, "));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens[5] = "\xff"; }), HasSubstr("token 5 is not UTF-8 at byte 0"));
   EXPECT_THAT(error(bytes, [](V& v) { v.merges[3] = "one"; }), HasSubstr("\"one\" is not a pair of tokens"));

@@ -49,11 +49,11 @@ Result<std::vector<Row>> rows_of(std::string_view text) {
     begin = end + 1;
     if (line.empty()) continue;
     if (rows.size() == kTokensMax)
-      return failure(ErrorCode::corrupt, "tokenizer.jsonl: there are more than {} tokens", kTokensMax);
+      return failure(ErrorCode::corrupt, "tokenizer.jsonl: the file has more than {} tokens", kTokensMax);
     std::optional<Row> row = row_of(line);
     if (!row)
-      return failure(ErrorCode::corrupt,
-                     "tokenizer.jsonl: token {} must be a list of a text, a score and a type", rows.size());
+      return failure(ErrorCode::corrupt, "tokenizer.jsonl: token {} must be a list of text, score and type",
+                     rows.size());
     rows.push_back(*std::move(row));
   }
   return rows;

@@ -78,7 +78,7 @@ TEST(Plamo, ErrorsNameTheToken) {
                 HasSubstr("tokenizer.jsonl: token 1 must be a list"))
         << wrong;
   EXPECT_THAT(error(R"(["a", 1])"), HasSubstr("there is no token <0x00>"));
-  EXPECT_THAT(error("[\"a\", 1]\n[\"a\", 1]\n"), HasSubstr("comes twice"));
+  EXPECT_THAT(error("[\"a\", 1]\n[\"a\", 1]\n"), HasSubstr("occurs twice"));
   EXPECT_NE(error(""), "none");
 }
 

@@ -20,12 +20,13 @@ std::vector<std::size_t> borders(std::string_view text) {
 
 Result<StopSplitter> StopSplitter::create(std::vector<std::string> stops, bool include_stop_string) {
   if (stops.size() > kStopStringsMax)
-    return invalid("stop", "{} stop strings, the limit is {}", stops.size(), kStopStringsMax);
+    return invalid("stop", "{} stop strings are more than the limit of {}", stops.size(), kStopStringsMax);
   StopSplitter splitter(include_stop_string);
   for (std::string& stop : stops) {
     if (stop.empty()) return invalid("stop", "a stop string must not be empty");
     if (stop.size() > kStopStringBytesMax) {
-      return invalid("stop", "a stop string of {} bytes, the limit is {}", stop.size(), kStopStringBytesMax);
+      return invalid("stop", "a stop string has {} bytes, but the limit is {}", stop.size(),
+                     kStopStringBytesMax);
     }
     std::vector<std::size_t> border = borders(stop);
     splitter.patterns_.push_back({std::move(stop), std::move(border)});

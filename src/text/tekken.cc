@@ -73,8 +73,10 @@ Result<std::vector<std::string>> special_tokens(const json::object& file, std::s
   } else {
     return wrong("special_tokens must be a list");
   }
-  if (tokens.size() > count) return wrong("special_tokens has more than config.default_num_special_tokens");
-  if (std::ranges::find(tokens, "") != tokens.end()) return wrong("special_tokens: each needs a token_str");
+  if (tokens.size() > count)
+    return wrong("special_tokens has more entries than config.default_num_special_tokens");
+  if (std::ranges::find(tokens, "") != tokens.end())
+    return wrong("special_tokens: each entry must have a token_str");
   while (tokens.size() < count) tokens.push_back(fmt::format("<SPECIAL_{}>", tokens.size()));
   return tokens;
 }
@@ -85,14 +87,15 @@ Result<std::vector<std::string>> byte_tokens(const json::object& file, std::size
   if (vocab == nullptr || !vocab->is_array()) return wrong("vocab must be a list");
   const json::array& items = vocab->get_array();
   if (count < kBytes || items.size() < count)
-    return failure(ErrorCode::corrupt, "tekken.json: vocab has {} tokens, {} are needed, and at least {}",
+    return failure(ErrorCode::corrupt, "tekken.json: vocab has {} tokens, but must have {} and at least {}",
                    items.size(), count, kBytes);
   std::vector<std::string> tokens;
   for (std::size_t rank = 0; rank < count; ++rank) {
     auto bytes = decode_base64(text_of(items[rank], "token_bytes"));
     if (!bytes || bytes->empty() || (rank < kBytes && *bytes != std::string(1, static_cast<char>(rank))))
       return failure(ErrorCode::corrupt,
-                     "tekken.json: vocab[{}].token_bytes is wrong; the first {} are bytes", rank, kBytes);
+                     "tekken.json: vocab[{}].token_bytes is wrong: the first {} tokens must be single bytes",
+                     rank, kBytes);
     tokens.push_back(*std::move(bytes));
   }
   return tokens;

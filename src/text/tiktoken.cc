@@ -33,11 +33,13 @@ Result<std::vector<std::string>> byte_tokens(std::string_view text) {
     const auto [end, wrong] = std::from_chars(number.data(), number.data() + number.size(), rank);
     if (wrong != std::errc() || end != number.data() + number.size() || rank != tokens.size() || !bytes ||
         bytes->empty() || rank >= kTokensMax)
-      return failure(ErrorCode::corrupt, "tiktoken.model: line {} must be a token in base64 and its rank, {}, below {}",
-                     tokens.size() + 1, tokens.size(), kTokensMax);
+      return failure(
+          ErrorCode::corrupt,
+          "tiktoken.model: line {} must be a token in base64 and the token's rank, {}, which is below {}",
+          tokens.size() + 1, tokens.size(), kTokensMax);
     tokens.push_back(*std::move(bytes));
   }
-  if (tokens.empty()) return failure(ErrorCode::corrupt, "tiktoken.model: there are no tokens");
+  if (tokens.empty()) return failure(ErrorCode::corrupt, "tiktoken.model: the file has no tokens");
   return tokens;
 }
 

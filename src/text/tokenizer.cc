@@ -38,7 +38,7 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
     if (!usual && other == nullptr && there(file.name)) other = &file;
   if (!usual && other == nullptr && there(kRwkv))
     return field_failure("tokenizer", ErrorCode::unsupported,
-                         "{} has {}, which is not supported: add a tokenizer.json to the folder",
+                         "{} contains {}, which is not supported: add a tokenizer.json to the folder",
                          model_dir.string(), kRwkv);
   TRY(const std::string text, read_text_file(model_dir / (other != nullptr ? other->name : kUsual), kTokenizerFileBytesMax));
   TRY(TokenizerConfig config, read_tokenizer_config(model_dir));
@@ -64,7 +64,7 @@ namespace {
 
 Result<> check_text(std::string_view text, std::size_t bytes_max) {
   if (text.size() > bytes_max)
-    return invalid("prompt", "{} bytes of text, the limit is {}", text.size(), bytes_max);
+    return invalid("prompt", "the text has {} bytes, but the limit is {}", text.size(), bytes_max);
   if (const auto at = invalid_utf8_at(text)) return invalid("prompt", "invalid UTF-8 at byte {}", *at);
   return {};
 }

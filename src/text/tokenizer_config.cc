@@ -117,13 +117,14 @@ Result<> add_templates(const fs::path& path, const json::value& value,
   }
   const auto* list = value.if_array();
   if (list == nullptr)
-    return failure(ErrorCode::corrupt, "{}: chat_template is neither text nor a list", path.string());
+    return failure(ErrorCode::corrupt, "{}: chat_template must be a string or a list", path.string());
   for (const json::value& entry : *list) {
     const auto* object = entry.if_object();
     const auto* name = object ? object->if_contains("name") : nullptr;
     const auto* source = object ? object->if_contains("template") : nullptr;
     if (!name || !source || !name->is_string() || !source->is_string()) {
-      return failure(ErrorCode::corrupt, "{}: a chat_template entry lacks name or template", path.string());
+      return failure(ErrorCode::corrupt, "{}: each entry of chat_template must have name and template",
+                     path.string());
     }
     templates.push_back({std::string(name->as_string()), std::string(source->as_string())});
   }
@@ -181,15 +182,15 @@ Result<std::string> read_text_file(const std::filesystem::path& path, std::size_
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (error == std::errc::no_such_file_or_directory)
-    return failure(ErrorCode::not_found, "{}: no such file", path.string());
+    return failure(ErrorCode::not_found, "{}: the file does not exist", path.string());
   if (error) return failure(ErrorCode::io, "{}: {}", path.string(), error.message());
   if (size > bytes_max)
-    return failure(ErrorCode::invalid_argument, "{}: {} bytes, the limit is {}", path.string(), size,
-                   bytes_max);
+    return failure(ErrorCode::invalid_argument, "{}: the file has {} bytes, but the limit is {}",
+                   path.string(), size, bytes_max);
   std::string text(size, '\0');
   std::ifstream file(path, std::ios::binary);
   if (!file.read(text.data(), static_cast<std::streamsize>(size)))
-    return failure(ErrorCode::io, "{}: cannot be read", path.string());
+    return failure(ErrorCode::io, "{}: the file cannot be read", path.string());
   return text;
 }
 

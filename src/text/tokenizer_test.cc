@@ -131,7 +131,7 @@ TEST(Tokenizer, RefusesBadText) {
   EXPECT_EQ(broken.error().message, "invalid UTF-8 at byte 2");
   const auto long_text = gpt2.encode("12345", true, 4);
   ASSERT_FALSE(long_text.has_value());
-  EXPECT_EQ(long_text.error().message, "5 bytes of text, the limit is 4");
+  EXPECT_EQ(long_text.error().message, "the text has 5 bytes, but the limit is 4");
   const auto negative = gpt2.decode(std::vector<std::int32_t>{1, -7}, false);
   ASSERT_FALSE(negative.has_value());
   EXPECT_EQ(negative.error().message, "token id -7 at index 1 is negative");

@@ -32,7 +32,7 @@ Result<Struct> read_number_fields(const std::string& path, const NumberField<Str
   for (const boost::json::key_value_pair& entry : object) {
     const std::string_view key = entry.key();
     const auto field = std::ranges::find(fields, key, &NumberField<Struct>::name);
-    if (field == std::end(fields)) return invalid(key, "{}: unknown field", path);
+    if (field == std::end(fields)) return invalid(key, "{}: is not a known field", path);
     boost::system::error_code error;
     const auto number = entry.value().to_number<double>(error);
     if (error || !(number >= field->min && number <= field->max) || (field->required && number == 0)) {

@@ -46,15 +46,16 @@ Result<Figures> known_or_read(const std::string& name, std::span<const Named<Fig
 
 Result<json::object> read_json_object(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(ErrorCode::not_found, "{}: cannot be read", path);
+  if (!file) return failure(ErrorCode::not_found, "{}: cannot read the file", path);
   std::string text(kFileBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kFileBytesMax)
-    return failure(ErrorCode::invalid_argument, "{}: longer than {} bytes", path, kFileBytesMax);
+    return failure(ErrorCode::invalid_argument, "{}: the file has more than {} bytes", path, kFileBytesMax);
   boost::system::error_code error;
   json::value value = json::parse(text, error);
-  if (error || !value.is_object()) return failure(ErrorCode::invalid_argument, "{}: not a JSON object", path);
+  if (error || !value.is_object())
+    return failure(ErrorCode::invalid_argument, "{}: the file must contain a JSON object", path);
   return std::move(value.get_object());
 }
 

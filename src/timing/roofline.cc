@@ -48,7 +48,7 @@ Result<std::int64_t> cache_tokens(const ModelFigures& model, const DeviceFigures
   const double room = (memory - model.weight_bytes) / model.kv_bytes_per_token;
   const auto tokens = static_cast<std::int64_t>(std::clamp(room, 0.0, 1e15));
   if (tokens > 0) return tokens;
-  return invalid("model", "weights of {:.1f} GB leave no room for a KV cache in {:.1f} GB of memory",
+  return invalid("model", "{:.1f} GB of weights leave no space for a KV cache in {:.1f} GB of memory",
                  model.weight_bytes * 1e-9, memory * 1e-9);
 }
 

@@ -24,7 +24,8 @@ Result<Tracer::Protocol> Tracer::read_protocol(std::string_view name, bool grpc_
   if (name.empty()) return grpc_url ? Protocol::grpc : Protocol::json;
   if (name == "grpc") return Protocol::grpc;
   if (grpc_url)
-    return invalid("otel-exporter-otlp-traces-protocol", "is {}, but the endpoint is grpc://", name);
+    return invalid("otel-exporter-otlp-traces-protocol", "is {}, but must be grpc for an endpoint grpc://",
+                   name);
   if (name == "http/protobuf") return Protocol::protobuf;
   if (name == "http/json") return Protocol::json;
   return invalid("otel-exporter-otlp-traces-protocol", "must be grpc, http/protobuf or http/json, got {}",

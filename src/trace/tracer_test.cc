@@ -138,7 +138,7 @@ TEST(Tracer, TheProtocolIsChosenOrRefused) {
   EXPECT_EQ(error("grpc://127.0.0.1:1", ""), "");
   EXPECT_THAT(error("http://127.0.0.1:1", ""), HasSubstr("or be grpc://HOST:4317"));
   EXPECT_THAT(error("https://127.0.0.1:1", "grpc"), HasSubstr("gRPC with TLS is not supported"));
-  EXPECT_THAT(error("grpc://127.0.0.1:1", "http/json"), HasSubstr("but the endpoint is grpc://"));
+  EXPECT_THAT(error("grpc://127.0.0.1:1", "http/json"), HasSubstr("must be grpc for an endpoint grpc://"));
   EXPECT_THAT(error("http://127.0.0.1:1/v1/traces", "thrift"),
               HasSubstr("must be grpc, http/protobuf or http/json"));
 }

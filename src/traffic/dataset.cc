@@ -72,7 +72,7 @@ Result<std::string> read_file(const std::string& path) {
   const std::uintmax_t bytes = std::filesystem::file_size(path, wrong);
   if (wrong) return field_failure("dataset-path", ErrorCode::not_found, "{}: {}", path, wrong.message());
   if (bytes > kFileBytesMax)
-    return invalid("dataset-path", "{} has {} bytes, at most {} are read", path, bytes, kFileBytesMax);
+    return invalid("dataset-path", "{} has {} bytes, but at most {} are allowed", path, bytes, kFileBytesMax);
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!(text << file.rdbuf()) && bytes > 0)
@@ -102,7 +102,8 @@ Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& t
   boost::system::error_code wrong;
   const json::value root = json::parse(text, wrong);
   if (wrong || !root.is_array())
-    return field_failure("dataset-path", ErrorCode::corrupt, "{} is no JSON list of conversations", o.path);
+    return field_failure("dataset-path", ErrorCode::corrupt, "{} must contain a JSON list of conversations",
+                         o.path);
   const json::array& entries = root.get_array();
   std::vector<std::size_t> order(entries.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -116,7 +117,7 @@ Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& t
     const json::array& turns = all->get_array();
     if (turns.size() < 2) continue;
     const json::string *asked = turn(turns, 0), *answered = turn(turns, 1);
-    if (asked == nullptr || answered == nullptr) return corrupt(o, i, "a turn has no \"value\"");
+    if (asked == nullptr || answered == nullptr) return corrupt(o, i, "each turn must have a \"value\"");
     TRY(const int input, tokens_of(*asked, tokenizer));
     int output = o.sharegpt_output_len;
     if (output == 0) {
@@ -198,10 +199,9 @@ Result<std::vector<Prompt>> of_file(const DatasetOptions& o, const Tokenizer& to
   if (o.name == "sonnet") return sonnet(o, tokenizer);
   if (o.name == "custom") return custom(o, tokenizer);
   if (o.name == "hf")
-    return field_failure(
-        "dataset-name", ErrorCode::unsupported,
-        "hf is not supported: download the data set, and give a file of sharegpt, sonnet or custom "
-        "as --dataset-path");
+    return field_failure("dataset-name", ErrorCode::unsupported,
+                         "hf is not supported: download the data set, and give a sharegpt, sonnet or custom "
+                         "file as --dataset-path");
   return invalid("dataset-name", "must be random, prefix_repetition, sharegpt, sonnet or custom, got \"{}\"",
                  o.name);
 }
@@ -213,7 +213,7 @@ Result<std::vector<Prompt>> load_dataset(const DatasetOptions& o, const Tokenize
   if (o.name == "prefix_repetition") return repeated_prefixes(o, tokenizer.vocab_size());
   TRY(std::vector<Prompt> prompts, of_file(o, tokenizer));
   if (prompts.empty())
-    return field_failure("dataset-path", ErrorCode::corrupt, "{} holds no usable prompt", o.path);
+    return field_failure("dataset-path", ErrorCode::corrupt, "{} contains no usable prompt", o.path);
   const std::size_t there = prompts.size(), wanted = static_cast<std::size_t>(o.num_prompts);
   for (std::size_t i = there; i < wanted; ++i) prompts.push_back(prompts[i % there]);
   prompts.resize(wanted);

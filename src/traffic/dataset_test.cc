@@ -87,7 +87,7 @@ TEST_F(Dataset, BadFilesAreNamed) {
   const auto error = [&](std::string_view name, std::string_view text) {
     return load({.name = std::string(name), .path = file(text), .num_prompts = 1}).error().message;
   };
-  EXPECT_THAT(error("sharegpt", "{}"), HasSubstr("no JSON list"));
+  EXPECT_THAT(error("sharegpt", "{}"), HasSubstr("a JSON list"));
   EXPECT_THAT(error("sharegpt", "[1]"), HasSubstr("entry 1"));
   EXPECT_THAT(error("sharegpt", "[]"), HasSubstr("no usable prompt"));
   EXPECT_THAT(error("sharegpt", R"([{"conversations":[{},{}]}])"), HasSubstr("no \"value\""));

@@ -40,14 +40,17 @@ Hash128 BlockFormat::digest() const {
 }
 
 std::string difference(const BlockFormat& a, const BlockFormat& b) {
-  if (a.fingerprint != b.fingerprint) return fmt::format("model {} and {}", a.fingerprint, b.fingerprint);
-  if (a.dtype != b.dtype) return fmt::format("KV cache dtype {} and {}", a.dtype, b.dtype);
-  if (a.block_size != b.block_size) return fmt::format("block size {} and {}", a.block_size, b.block_size);
-  if (a.bytes != b.bytes) return fmt::format("blocks of {} and {} bytes", a.bytes, b.bytes);
+  if (a.fingerprint != b.fingerprint)
+    return fmt::format("the models are {} and {}", a.fingerprint, b.fingerprint);
+  if (a.dtype != b.dtype) return fmt::format("the KV cache dtypes are {} and {}", a.dtype, b.dtype);
+  if (a.block_size != b.block_size)
+    return fmt::format("the block sizes are {} and {}", a.block_size, b.block_size);
+  if (a.bytes != b.bytes) return fmt::format("the blocks have {} and {} bytes", a.bytes, b.bytes);
   if (a.windows != b.windows)
-    return fmt::format("cache groups of windows {} and {}", fmt::join(a.windows, ", "), fmt::join(b.windows, ", "));
+    return fmt::format("the cache groups have windows of {} and {}", fmt::join(a.windows, ", "),
+                       fmt::join(b.windows, ", "));
   if (a.state_pieces != b.state_pieces)
-    return fmt::format("states of {} and {} pieces", a.state_pieces, b.state_pieces);
+    return fmt::format("the states have {} and {} pieces", a.state_pieces, b.state_pieces);
   return "";
 }
 
@@ -71,10 +74,10 @@ Result<> verify(const BlockHeader& bytes, Hash128 format, Hash128 key, std::span
   const auto header = std::bit_cast<Header>(bytes);
   if (header.magic != kMagic) return failure(ErrorCode::corrupt, "the bytes are not a KV block");
   if (header.format != format || header.bytes != contents.size())
-    return invalid("", "the KV block belongs to another model or format");
-  if (header.key != key) return invalid("", "the KV block belongs to other tokens");
+    return invalid("", "the KV block has a different model or format");
+  if (header.key != key) return invalid("", "the KV block has different tokens");
   if (header.checksum != checksum(contents))
-    return failure(ErrorCode::corrupt, "the checksum of the KV block is wrong");
+    return failure(ErrorCode::corrupt, "the KV block has a wrong checksum");
   return {};
 }
 

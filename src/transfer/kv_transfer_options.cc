@@ -43,7 +43,7 @@ Result<> for_extra(const json::object& extra, Take&& take) {
 }
 
 std::unexpected<Error> no_field(std::string_view key) {
-  return invalid(kExtra, "there is no field {}", quoted_text(key));
+  return invalid(kExtra, "the field {} does not exist", quoted_text(key));
 }
 
 Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
@@ -113,7 +113,7 @@ Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) 
 Result<> read_tier(const json::value& value, KvTierOptions& tier) {
   constexpr std::string_view kField = "kv_connector_extra_config.secondary_tiers";
   if (!value.is_array() || value.get_array().size() != 1 || !value.get_array()[0].is_object())
-    return invalid(kField, "must be a list of one JSON object");
+    return invalid(kField, "must be a list with exactly one JSON object");
   std::string type;
   for (const auto& [key, item] : value.get_array()[0].get_object()) {
     const std::string field = fmt::format("{}.{}", kField, std::string_view(key));
@@ -134,7 +134,7 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
       // Accepted and ignored: the number of threads is fixed.
       TRY_VOID(read_field(item, field, 1, 1024, threads));
     } else {
-      return invalid(kField, "there is no field {}", quoted_text(key));
+      return invalid(kField, "the field {} does not exist", quoted_text(key));
     }
   }
   if (type != "fs")
@@ -183,15 +183,17 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   };
   TRY_VOID(for_extra(extra, take));
   if (spec == kHost && !tier.place.empty())
-    return invalid("kv_connector_extra_config.secondary_tiers", "is a field of {}, spec_name is {}", kTiers, kHost);
+    return invalid("kv_connector_extra_config.secondary_tiers", "is a field of {}, but spec_name is {}",
+                   kTiers, kHost);
   if (spec == kTiers && tier.place.empty())
     return invalid("kv_connector_extra_config.secondary_tiers", "must be given with {}", kTiers);
   if (tier.host_bytes == 0 && tier.place.empty())
-    return invalid("kv_connector_extra_config.cpu_bytes_to_use", "must be given: bytes of host memory for KV blocks");
+    return invalid("kv_connector_extra_config.cpu_bytes_to_use",
+                   "must be given: the number of bytes of host memory for KV blocks");
   if (tier.eviction != EvictionPolicy::lru && tier.host_bytes == 0 && is_store_url(tier.place))
     return field_failure(
         "kv_connector_extra_config.eviction_policy", ErrorCode::unsupported,
-        "works only for host memory and folders; the server of a store decides what it evicts");
+        "needs host memory or a folder, because the server of a store decides what it evicts");
   return {};
 }
 
@@ -200,7 +202,7 @@ Result<> read_gib(const json::value& value, std::string_view field, std::int64_t
   boost::system::error_code not_number;
   const auto gib = value.to_number<double>(not_number);
   if (not_number || !(gib > 0 && gib <= kMost))
-    return invalid(field, "must be a number of GiB in (0, {}]", kMost);
+    return invalid(field, "must be a number of GiB above 0 and at most {}", kMost);
   out = static_cast<std::int64_t>(gib * (std::int64_t{1} << 30));
   return {};
 }
@@ -222,7 +224,7 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
     if (name == "local_disk") {
       TRY_VOID(read_field(item, field, disk));
       if (disk.starts_with(kFile)) disk.erase(0, kFile.size());
-      return disk.empty() || is_store_url(disk) ? invalid(field, "must be a folder") : Result<>();
+      return disk.empty() || is_store_url(disk) ? invalid(field, "must be the path of a folder") : Result<>();
     }
     if (name == "remote_url") {
       TRY_VOID(read_place(item, field, store));
@@ -258,8 +260,8 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   tier.place = disk.empty() ? store : disk;
   if (tier.host_bytes == 0 && tier.place.empty())
     return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
-                   "must be given, or lmcache.local_disk or lmcache.remote_url: here, in LMCACHE_* or in the "
-                   "file of LMCACHE_CONFIG_FILE");
+                   "must be given, or lmcache.local_disk or lmcache.remote_url: in this object, in LMCACHE_* "
+                   "or in the file of LMCACHE_CONFIG_FILE");
   return check_odirect(tier, kODirect);
 }
 
@@ -270,12 +272,12 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   const json::value* connectors = extra.if_contains("connectors");
   if (extra.size() != 1 || connectors == nullptr || !connectors->is_array() ||
       connectors->get_array().empty())
-    return invalid(kField, "must be a list of JSON objects, and the only field");
+    return invalid(kField, "must be a list of JSON objects, and no other field is allowed");
   for (const json::value& each : connectors->get_array()) {
     if (!each.is_object()) return invalid(kField, "must be a list of JSON objects");
     const json::value* name = each.get_object().if_contains("kv_connector");
     if (name != nullptr && *name == "MultiConnector")
-      return invalid(kField, "must not have a MultiConnector");
+      return invalid(kField, "must not contain a MultiConnector");
     KvTransferOptions one;
     TRY_VOID(read_connector(each.get_object(), one));
     out.others.insert(out.others.end(), one.others.begin(), one.others.end());
@@ -343,12 +345,11 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       extra = item.get_object();
     } else if (name == "kv_load_failure_policy") {
       TRY_VOID(read_field(item, name, policy));
-      if (policy != "recompute")
-        return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
+      if (policy != "recompute") return invalid(name, "must be \"recompute\", got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
                // ignored: fields that other connectors use
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
-      return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));
+      return invalid("kv_transfer_config", "the field {} does not exist", quoted_text(name));
     }
   }
   if (!module.empty()) return read_library(module, extra, out);
@@ -363,8 +364,8 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
     if (!each.peers) out.produces = out.consumes = false;
     return each.read(extra, out);
   }
-  if (connector.empty()) return invalid("kv_connector", "must be given, one of {}", names);
-  return field_failure("kv_connector", ErrorCode::unsupported, "{} is not supported, only {}",
+  if (connector.empty()) return invalid("kv_connector", "must be given: one of {}", names);
+  return field_failure("kv_connector", ErrorCode::unsupported, "{} is not supported: must be one of {}",
                        quoted_text(connector), names);
 }
 

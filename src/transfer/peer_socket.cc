@@ -38,7 +38,7 @@ std::string connect_within(int ms, int fd, const addrinfo& address) {
   if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return std::strerror(errno);
     pollfd writable{fd, POLLOUT, 0};
-    if (poll(&writable, 1, ms) != 1) return "no answer";
+    if (poll(&writable, 1, ms) != 1) return "the other engine did not answer";
     int error = 0;
     socklen_t size = sizeof error;
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -75,7 +75,7 @@ PeerSocket::~PeerSocket() {
 
 Result<PeerSocket> PeerSocket::connect(const std::string& host, int port, const PeerTimes& times) {
   TRY(const Addresses addresses, resolve(host, port, 0));
-  std::string error = "no address";
+  std::string error = "the host has no address";
   for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
     if (fd < 0) continue;
@@ -90,7 +90,7 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, int port, const 
 // request just as much.
 Result<> PeerSocket::in_time(std::int64_t since_us) const {
   if (now_us() - since_us <= std::int64_t{answer_ms_} * 1000) return {};
-  return failure(ErrorCode::io, "the other end takes longer than {} ms", answer_ms_);
+  return failure(ErrorCode::io, "the other engine took longer than {} ms", answer_ms_);
 }
 
 Result<> PeerSocket::send(std::span<const std::byte> bytes) {
@@ -98,7 +98,7 @@ Result<> PeerSocket::send(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return failure(ErrorCode::io, "sending: {}", std::strerror(errno));
+    if (sent <= 0) return failure(ErrorCode::io, "cannot send: {}", std::strerror(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(sent));
     if (!bytes.empty()) TRY_VOID(in_time(began_us));
   }
@@ -112,7 +112,7 @@ Result<> PeerSocket::receive(std::span<std::byte> bytes) {
     const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got == 0) return failure(ErrorCode::io, "the other engine has closed the connection");
-    if (got < 0) return failure(ErrorCode::io, "receiving: {}", std::strerror(errno));
+    if (got < 0) return failure(ErrorCode::io, "cannot receive: {}", std::strerror(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(got));
   }
   return {};
@@ -122,7 +122,7 @@ void PeerSocket::interrupt() const { shutdown(fd_, SHUT_RDWR); }
 
 Result<int> listen_at(const std::string& host, int& port) {
   TRY(const Addresses addresses, resolve(host, port, AI_PASSIVE));
-  std::string error = "no address";
+  std::string error = "the host has no address";
   for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
     if (fd < 0) continue;

@@ -29,7 +29,7 @@ void keep_listed(const WeightFiles& files, const std::string& file, std::vector<
     return found != files.file_of.end() && found->second == file;
   });
   if (unlisted.empty()) return;
-  log_warning("{}: {} tensors are ignored, since the index does not list them in this file: {}", file,
+  log_warning("{}: {} tensors are ignored, because the index does not list them in this file: {}", file,
               unlisted.size(), unlisted.front().name);
   tensors.erase(unlisted.begin(), unlisted.end());
 }
@@ -43,7 +43,8 @@ Result<> check_tensors(const WeightFiles& files, std::span<const StoredTensor> t
                    twice->name, fmt::join(files.names, ", "));
   for (const auto& [tensor, file] : files.file_of)
     if (!std::ranges::binary_search(tensors, tensor, {}, &StoredTensor::name))
-      return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor, file);
+      return failure(ErrorCode::corrupt, "the index lists tensor {} in {}, but the file does not contain it",
+                     tensor, file);
   return {};
 }
 
@@ -74,7 +75,8 @@ bool is_lfs_pointer(const std::filesystem::path& path) {
 
 Result<> check_model_path(const std::string& path) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) return field_failure("model", ErrorCode::not_found, "there is no {}", path);
+  if (!fs::exists(path, ignored))
+    return field_failure("model", ErrorCode::not_found, "{} does not exist", path);
   std::vector<std::string> pointers;
   if (fs::is_regular_file(path, ignored) && is_lfs_pointer(path))
     pointers.push_back(fs::path(path).filename());
@@ -83,10 +85,9 @@ Result<> check_model_path(const std::string& path) {
       pointers.push_back(entry.path().filename());
   if (pointers.empty()) return {};
   std::ranges::sort(pointers);
-  return field_failure(
-      "model", ErrorCode::corrupt,
-      "{} are git-lfs pointers and not the files themselves: run `git lfs pull` in the folder",
-      fmt::join(pointers, ", "));
+  return field_failure("model", ErrorCode::corrupt,
+                       "{} are git-lfs pointers, not model files: run `git lfs pull` in the folder",
+                       fmt::join(pointers, ", "));
 }
 
 Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat& packed) {

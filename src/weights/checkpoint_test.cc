@@ -62,7 +62,7 @@ TEST_F(CheckpointTest, SaysThatAFileIsALfsPointer) {
 
 TEST(ModelPath, SaysThatNothingIsThere) {
   EXPECT_THAT(check_model_path("no/such/folder").error().message,
-              testing::StrEq("there is no no/such/folder"));
+              testing::StrEq("no/such/folder does not exist"));
   EXPECT_EQ(check_model_path("no/such/folder").error().code, ErrorCode::not_found);
 }
 
@@ -100,7 +100,7 @@ TEST_F(CheckpointTest, TheIndexSaysWhichTensorsCount) {
 
 TEST_F(CheckpointTest, OtherNamesWithoutAnIndex) {
   write_tensors("adapter_model.safetensors", {{"lora", {1}}});
-  EXPECT_THAT(error(), HasSubstr("there is no model.safetensors"));
+  EXPECT_THAT(error(), HasSubstr("contains neither model.safetensors"));
   write_tensors("qwen.safetensors", {{"a", {3}}});
   const auto one = Checkpoint::open(directory_.path());
   ASSERT_TRUE(one.has_value()) << one.error().message;
@@ -118,7 +118,7 @@ TEST_F(CheckpointTest, ShardsWithoutAnIndexAreAllThere) {
   EXPECT_EQ(Checkpoint::open(directory_.path())->tensors().size(), 2u);
 }
 
-TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("there is no model.safetensors")); }
+TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("contains neither model.safetensors")); }
 
 TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
   const auto with_index = [&](std::string_view map) {
@@ -128,13 +128,13 @@ TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
   write_tensors("x.safetensors", {{"a", {1}}, {"b", {2}}});
   write_tensors("y.safetensors", {{"a", {1}}});
   EXPECT_THAT(with_index(R"({"a":"x.safetensors","b":"x.safetensors","c":"x.safetensors"})"),
-              HasSubstr("the index has tensor c in x.safetensors"));
+              HasSubstr("the index lists tensor c in x.safetensors"));
   EXPECT_THAT(with_index(R"({"a":"z.safetensors"})"), HasSubstr("cannot open"));
   EXPECT_THAT(with_index(R"({"a":"../x.safetensors"})"), HasSubstr("not the name of a shard"));
   for (const char* name : {"/etc/passwd", "w/../../x.safetensors", "w//x.safetensors", "./x.safetensors", "/x.safetensors"})
     EXPECT_THAT(with_index(fmt::format(R"({{"a":"{}"}})", name)), HasSubstr("not the name of a shard")) << name;
-  EXPECT_THAT(with_index(R"({"a":1})"), HasSubstr("must hold file names"));
-  EXPECT_THAT(with_index(R"({"a":"x.safetensors","a":"x.safetensors"})"), HasSubstr("comes twice"));
+  EXPECT_THAT(with_index(R"({"a":1})"), HasSubstr("must have file names as values"));
+  EXPECT_THAT(with_index(R"({"a":"x.safetensors","a":"x.safetensors"})"), HasSubstr("occurs twice"));
   EXPECT_THAT(with_index("[]"), HasSubstr("weight_map must be an object"));
 }
 
@@ -149,10 +149,10 @@ TEST_F(CheckpointTest, SlotsMissingUnusedAndWrong) {
   EXPECT_EQ(problem({{"a", {1}}, {"b", {2}}}, {"vision.*"}), "fine");
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}, {"c", {1}}}, {"vision.*"}),
               HasSubstr("1 of 3 tensors are missing: c"));
-  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("1 tensors are unknown"));
+  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("1 tensors do not belong"));
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("vision.x"));
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2, 1}}}, {"*"}),
-              HasSubstr("tensor b has shape [2], the configuration asks for [2, 1]"));
+              HasSubstr("tensor b has shape [2], but the configuration requires [2, 1]"));
 }
 
 TEST_F(CheckpointTest, NanAndInfinityAreFoundAnywhere) {
@@ -167,7 +167,7 @@ TEST_F(CheckpointTest, NanAndInfinityAreFoundAnywhere) {
       const auto checkpoint = Checkpoint::open(directory_.path());
       const auto finite = check_finite(*checkpoint->find("a"), pool);
       ASSERT_FALSE(finite.has_value());
-      EXPECT_EQ(finite.error().message, "tensor a holds NaN or infinity in f32");
+      EXPECT_EQ(finite.error().message, "tensor a contains NaN or infinity in f32");
     }
   }
 }

@@ -70,34 +70,40 @@ struct Entry {
 Result<Entry> read_entry(GgufCursor& cursor, std::string_view what, std::uint64_t number) {
   const auto name = cursor.text();
   const auto rank = name ? cursor.u32() : std::nullopt;
-  if (!rank) return failure(ErrorCode::corrupt, "{}: truncated in tensor {} of its table", what, number + 1);
+  if (!rank)
+    return failure(ErrorCode::corrupt, "{}: the file ends within the entry of tensor {}", what, number + 1);
   if (name->empty() || name->size() > kGgufTensorNameBytesMax)
-    return failure(ErrorCode::corrupt, "{}: a tensor's name of {} bytes, it must have 1 to {}", what,
+    return failure(ErrorCode::corrupt, "{}: the name of a tensor has {} bytes, but must have 1 to {}", what,
                    name->size(), kGgufTensorNameBytesMax);
   if (*rank < 1 || *rank > kGgufRankMax)
-    return failure(ErrorCode::corrupt, "{}: tensor {} has {} dimensions, it must have 1 to {}", what, *name,
+    return failure(ErrorCode::corrupt, "{}: tensor {} has {} dimensions, but must have 1 to {}", what, *name,
                    *rank, kGgufRankMax);
   Entry entry{.tensor = {.name = std::string(*name)}, .offset = 0, .bytes = 0};
   std::int64_t elements = 1;
   for (std::uint32_t i = 0; i < *rank; ++i) {
     const auto size = cursor.u64();
-    if (!size) return failure(ErrorCode::corrupt, "{}: truncated in tensor {}", what, *name);
+    if (!size)
+      return failure(ErrorCode::corrupt, "{}: the file ends within the entry of tensor {}", what, *name);
     if (*size == 0 || *size > INT64_MAX ||
         __builtin_mul_overflow(elements, static_cast<std::int64_t>(*size), &elements))
-      return failure(ErrorCode::corrupt, "{}: tensor {}: its dimension {} is {}, from 1 to 2^63 in all", what,
-                     *name, i + 1, *size);
+      return failure(ErrorCode::corrupt,
+                     "{}: tensor {}: dimension {} is {}, but must be at least 1, and the product of all "
+                     "dimensions at most 2^63",
+                     what, *name, i + 1, *size);
     entry.tensor.shape.insert(entry.tensor.shape.begin(), static_cast<std::int64_t>(*size));
   }
   const auto format_number = cursor.u32();
   const auto offset = cursor.u64();
-  if (!offset) return failure(ErrorCode::corrupt, "{}: truncated in tensor {}", what, *name);
+  if (!offset)
+    return failure(ErrorCode::corrupt, "{}: the file ends within the entry of tensor {}", what, *name);
   const auto* format = std::ranges::find(kFormats, *format_number, &Format::number);
   if (format == kFormats.end())
     return failure(ErrorCode::corrupt, "{}: tensor {} has the unknown format {}", what, *name,
                    *format_number);
   if (entry.tensor.shape.back() % format->elements != 0)
-    return failure(ErrorCode::corrupt, "{}: tensor {}: rows have {} elements, must be a multiple of {} ({})",
-                   what, *name, entry.tensor.shape.back(), format->elements, format->name);
+    return failure(ErrorCode::corrupt,
+                   "{}: tensor {}: rows have {} elements, but must be a multiple of {} ({})", what, *name,
+                   entry.tensor.shape.back(), format->elements, format->name);
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(elements / format->elements), format->bytes,
                              &entry.bytes))
     return failure(ErrorCode::corrupt, "{}: tensor {}: its shape [{}] overflows", what, *name,
@@ -115,19 +121,19 @@ Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std
   std::uint64_t next = 0;
   for (Entry& e : entries) {
     if (e.offset != next)
-      return failure(ErrorCode::corrupt, "{}: tensor {} begins at byte {} of the data, must begin at {}",
+      return failure(ErrorCode::corrupt, "{}: tensor {} begins at byte {} of the data, but must begin at {}",
                      what, e.tensor.name, e.offset, next);
     if (next > data.size() || e.bytes > data.size() - next)
-      return failure(ErrorCode::corrupt,
-                     "{}: truncated: tensor {} takes {} bytes from byte {} of the data, there are {}", what,
-                     e.tensor.name, e.bytes, next, data.size());
+      return failure(
+          ErrorCode::corrupt,
+          "{}: tensor {} has {} bytes from byte {} of the data on, but the file has only {} bytes of data",
+          what, e.tensor.name, e.bytes, next, data.size());
     e.tensor.bytes = data.subspan(static_cast<std::size_t>(next), static_cast<std::size_t>(e.bytes));
     if (e.tensor.format == kMxfp4) e.tensor = matrix_of_blocks(e.tensor);
     next += (e.bytes + alignment - 1) / alignment * alignment;
   }
   if (data.size() > next)
-    return failure(ErrorCode::corrupt, "{}: {} bytes after the last tensor belong to none", what,
-                   data.size() - next);
+    return failure(ErrorCode::corrupt, "{}: the last {} bytes belong to no tensor", what, data.size() - next);
   return {};
 }
 
@@ -140,7 +146,7 @@ Result<> check_split(const GgufMetadata& metadata, std::int64_t number, std::int
   TRY(const auto no, metadata.count("split.no", kGgufFilesMax));
   TRY(const auto of, metadata.count("split.count", kGgufFilesMax));
   if (no.value_or(-1) == number && of.value_or(-1) == count) return {};
-  return failure(ErrorCode::corrupt, "{}: its metadata says file {} of {}, but its name says {} of {}",
+  return failure(ErrorCode::corrupt, "{}: the metadata says file {} of {}, but the file's name says {} of {}",
                  metadata.what(), no.value_or(-1) + 1, of.value_or(-1), number + 1, count);
 }
 
@@ -149,22 +155,25 @@ Result<> check_split(const GgufMetadata& metadata, std::int64_t number, std::int
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what) {
   GgufCursor cursor(file);
   const auto magic = cursor.u32();
-  if (magic != kMagic) return failure(ErrorCode::corrupt, "{}: not a GGUF file", what);
+  if (magic != kMagic) return failure(ErrorCode::corrupt, "{}: the file is not a GGUF file", what);
   const auto version = cursor.u32();
   const auto tensors = cursor.u64();
   const auto keys = cursor.u64();
-  if (!keys) return failure(ErrorCode::corrupt, "{}: truncated: {} bytes", what, file.size());
+  if (!keys) return failure(ErrorCode::corrupt, "{}: the file has only {} bytes", what, file.size());
   if (*version != 2 && *version != 3)
-    return failure(ErrorCode::corrupt, "{}: GGUF version {}; versions 2 and 3, little-endian, can be read",
-                   what, *version);
+    return failure(
+        ErrorCode::corrupt,
+        "{}: the file has GGUF version {}, but only versions 2 and 3 (little-endian) are supported", what,
+        *version);
   if (*tensors > kGgufTensorsMax)
-    return failure(ErrorCode::corrupt, "{}: {} tensors, the limit is {}", what, *tensors, kGgufTensorsMax);
+    return failure(ErrorCode::corrupt, "{}: the file has {} tensors, but the limit is {}", what, *tensors,
+                   kGgufTensorsMax);
   GgufContents contents;
   TRY(contents.metadata, GgufMetadata::parse(cursor, *keys, what));
   TRY(const auto asked, contents.metadata.count("general.alignment", 1 << 20));
   const std::uint64_t alignment = asked ? static_cast<std::uint64_t>(*asked) : kDefaultAlignment;
   if (alignment == 0 || alignment % 8 != 0)
-    return failure(ErrorCode::corrupt, "{}: general.alignment is {}, it must be a multiple of 8", what,
+    return failure(ErrorCode::corrupt, "{}: general.alignment is {}, but must be a multiple of 8", what,
                    alignment);
 
   std::vector<Entry> entries;
@@ -175,8 +184,8 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_vie
   const std::uint64_t padding = (alignment - cursor.place() % alignment) % alignment;
   const auto padded = cursor.take(padding);
   if (!padded && !entries.empty())
-    return failure(ErrorCode::corrupt, "{}: truncated: {} bytes, its head alone takes {}", what, file.size(),
-                   cursor.place() + padding);
+    return failure(ErrorCode::corrupt, "{}: the file has {} bytes, but its header alone needs {}", what,
+                   file.size(), cursor.place() + padding);
   TRY_VOID(place(entries, *cursor.take(cursor.left()), alignment, what));
   for (Entry& e : entries) contents.tensors.push_back(std::move(e.tensor));
   return contents;
@@ -197,11 +206,11 @@ Result<Gguf> Gguf::open(const std::string& path) {
     TRY(const auto number, gguf.metadata.count("split.no", kGgufFilesMax));
     const std::string tail = split_name("", number.value_or(0) + 1, count);
     if (!path.ends_with(tail))
-      return invalid("model", "{} is file {} of {}; its name must end in {}", path, number.value_or(0) + 1,
-                     count, tail);
+      return invalid("model", "{} is file {} of {}, but its name does not end in {}", path,
+                     number.value_or(0) + 1, count, tail);
     const std::string stem = path.substr(0, path.size() - tail.size());
     if (number.value_or(0) != 0)
-      return invalid("model", "{} is file {} of {}: give the first, {}", path, *number + 1, count,
+      return invalid("model", "{} is file {} of {}: give the first file, {}", path, *number + 1, count,
                      split_name(stem, 1, count));
     for (std::int64_t i = 1; i < count; ++i) {
       TRY(const GgufMetadata metadata, add(split_name(stem, i + 1, count)));
@@ -209,8 +218,8 @@ Result<Gguf> Gguf::open(const std::string& path) {
     }
     TRY(const auto in_all, gguf.metadata.count("split.tensors.count", kGgufTensorsMax));
     if (in_all && *in_all != std::ssize(gguf.tensors))
-      return failure(ErrorCode::corrupt, "{}: split.tensors.count is {}, the {} files have {} tensors", path,
-                     *in_all, count, gguf.tensors.size());
+      return failure(ErrorCode::corrupt, "{}: split.tensors.count is {}, but the {} files have {} tensors",
+                     path, *in_all, count, gguf.tensors.size());
   }
   // Files of Falcon-H1 and PLaMo lack the suffix of some norms' names.
   for (StoredTensor& tensor : gguf.tensors)
@@ -218,7 +227,7 @@ Result<Gguf> Gguf::open(const std::string& path) {
   std::ranges::sort(gguf.tensors, {}, &StoredTensor::name);
   const auto twice = std::ranges::adjacent_find(gguf.tensors, {}, &StoredTensor::name);
   if (twice != gguf.tensors.end())
-    return failure(ErrorCode::corrupt, "{}: tensor {} comes twice", path, twice->name);
+    return failure(ErrorCode::corrupt, "{}: tensor {} occurs twice", path, twice->name);
   return gguf;
 }
 

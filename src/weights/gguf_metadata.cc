@@ -114,12 +114,13 @@ Result<GgufMetadata> GgufMetadata::parse(GgufCursor& cursor, std::uint64_t count
   GgufMetadata metadata;
   metadata.what_ = what;
   if (count > kGgufKeysMax)
-    return failure(ErrorCode::corrupt, "{}: {} keys, the limit is {}", what, count, kGgufKeysMax);
+    return failure(ErrorCode::corrupt, "{}: the file has {} keys, but the limit is {}", what, count,
+                   kGgufKeysMax);
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto key = cursor.text();
-    if (!key) return failure(ErrorCode::corrupt, "{}: truncated in key {} of {}", what, i + 1, count);
+    if (!key) return failure(ErrorCode::corrupt, "{}: the file ends within key {} of {}", what, i + 1, count);
     if (key->empty() || key->size() > kGgufKeyBytesMax)
-      return failure(ErrorCode::corrupt, "{}: a key of {} bytes, it must have 1 to {}", what, key->size(),
+      return failure(ErrorCode::corrupt, "{}: a key has {} bytes, but must have 1 to {}", what, key->size(),
                      kGgufKeyBytesMax);
     const auto number = cursor.u32();
     const auto type = static_cast<GgufType>(number.value_or(0));
@@ -141,7 +142,7 @@ Result<GgufMetadata> GgufMetadata::parse(GgufCursor& cursor, std::uint64_t count
   std::ranges::sort(metadata.entries_, {}, &Entry::key);
   const auto twice = std::ranges::adjacent_find(metadata.entries_, {}, &Entry::key);
   if (twice != metadata.entries_.end())
-    return failure(ErrorCode::corrupt, "{}: the key {} comes twice", what, twice->key);
+    return failure(ErrorCode::corrupt, "{}: the key {} occurs twice", what, twice->key);
   return metadata;
 }
 
@@ -172,7 +173,7 @@ Result<std::optional<double>> GgufMetadata::number(std::string_view key) const {
   }
   if (items.empty()) return must_be(key, "a number");
   if (std::ranges::adjacent_find(items, std::ranges::not_equal_to()) != items.end())
-    return field_failure(key, ErrorCode::unsupported, "{}: {} differs from layer to layer", what_, key);
+    return field_failure(key, ErrorCode::unsupported, "{}: {} must be the same for all layers", what_, key);
   return items[0];
 }
 
@@ -180,8 +181,8 @@ Result<std::optional<std::int64_t>> GgufMetadata::count(std::string_view key, st
   TRY(const std::optional<double> value, number(key));
   if (!value) return std::nullopt;
   if (std::trunc(*value) != *value || *value < 0 || *value > static_cast<double>(most))
-    return field_failure(key, ErrorCode::corrupt, "{}: {} is {}, it must be a whole number in [0, {}]", what_,
-                         key, *value, most);
+    return field_failure(key, ErrorCode::corrupt, "{}: {} is {}, but must be a whole number in [0, {}]",
+                         what_, key, *value, most);
   return static_cast<std::int64_t>(*value);
 }
 

@@ -89,17 +89,18 @@ TEST(Gguf, ValuesOfAnotherKindAreErrorsThatNameTheKey) {
   EXPECT_EQ(m.number("yes").error().message, "x.gguf: yes must be a number");
   EXPECT_EQ(m.numbers("nested").error().message, "x.gguf: nested must be a list of numbers");
   EXPECT_EQ(m.texts("heads").error().message, "x.gguf: heads must be a list of texts");
-  EXPECT_EQ(m.count("small", 9).error().message, "x.gguf: small is -3, it must be a whole number in [0, 9]");
+  EXPECT_EQ(m.count("small", 9).error().message, "x.gguf: small is -3, but must be a whole number in [0, 9]");
 }
 
-// For every truncation of a valid file, the error says "truncated".
+// For every truncation of a valid file, the error says that the file is too short.
 TEST(Gguf, TruncatedAnywhere) {
   const std::string file = example().build();
   ASSERT_EQ(error_of(file), "accepted");
   for (std::size_t size = 0; size < file.size(); ++size) {
     const std::string error = error_of(file.substr(0, size));
     EXPECT_NE(error, "accepted") << size;
-    EXPECT_TRUE(error.contains("truncated") || error.contains("longer than the file") ||
+    EXPECT_TRUE(error.contains("the file ends within") || error.contains("the file has only") ||
+                error.contains("its header alone needs") || error.contains("longer than the file") ||
                 error.contains("not a GGUF file"))
         << size << ": " << error;
   }
@@ -126,12 +127,12 @@ TEST(Gguf, WrongFiles) {
     return error_of(file.build());
   };
   using B = GgufBuilder;
-  EXPECT_THAT(error_of("GGML0000"), HasSubstr("x.gguf: not a GGUF file"));
+  EXPECT_THAT(error_of("GGML0000"), HasSubstr("x.gguf: the file is not a GGUF file"));
   EXPECT_THAT(with([](B& f) { f.version = 1; }), HasSubstr("GGUF version 1; versions 2 and 3"));
   EXPECT_THAT(with([](B& f) { f.version = 0x03000000; }), HasSubstr("little-endian"));
   EXPECT_THAT(with([](B& f) { f.tensor_count_extra = 1ull << 40; }), HasSubstr("the limit is 1000000"));
-  EXPECT_THAT(with([](B& f) { f.u32("eps", 1); }), HasSubstr("the key eps comes twice"));
-  EXPECT_THAT(with([](B& f) { f.u32("", 1); }), HasSubstr("a key of 0 bytes, it must have 1 to 65535"));
+  EXPECT_THAT(with([](B& f) { f.u32("eps", 1); }), HasSubstr("the key eps occurs twice"));
+  EXPECT_THAT(with([](B& f) { f.u32("", 1); }), HasSubstr("a key has 0 bytes, but must have 1 to 65535"));
   EXPECT_THAT(with([](B& f) { f.value("k", static_cast<GgufType>(13), "x"); }),
               HasSubstr("k has a value of the unknown type 13"));
   EXPECT_THAT(with([](B& f) {
@@ -139,25 +140,25 @@ TEST(Gguf, WrongFiles) {
               }),
               HasSubstr("the value of k is not a list, or is longer than the file"));
   EXPECT_THAT(with([](B& f) { f.u32("general.alignment", 12); }),
-              HasSubstr("general.alignment is 12, it must be a multiple of 8"));
-  EXPECT_THAT(with([](B& f) { f.u32("general.alignment", 0); }), HasSubstr("it must be a multiple of 8"));
+              HasSubstr("general.alignment is 12, but must be a multiple of 8"));
+  EXPECT_THAT(with([](B& f) { f.u32("general.alignment", 0); }), HasSubstr("but must be a multiple of 8"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {1, 1, 1, 1, 1}, kF32, "abcd"); }),
-              HasSubstr("tensor c has 5 dimensions, it must have 1 to 4"));
+              HasSubstr("tensor c has 5 dimensions, but must have 1 to 4"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {}, kF32, "abcd"); }), HasSubstr("tensor c has 0 dimensions"));
-  EXPECT_THAT(with([](B& f) { f.tensor("c", {0}, kF32, ""); }), HasSubstr("tensor c: its dimension 1 is 0"));
+  EXPECT_THAT(with([](B& f) { f.tensor("c", {0}, kF32, ""); }), HasSubstr("tensor c: dimension 1 is 0"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {1ull << 40, 1ull << 40}, kF32, ""); }),
-              HasSubstr("tensor c: its dimension 2 is"));
+              HasSubstr("tensor c: dimension 2 is"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {1ull << 62}, kF32, ""); }), HasSubstr("overflows"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {48}, kQ8, std::string(68, 'x')); }),
-              HasSubstr("tensor c: rows have 48 elements, must be a multiple of 32 (Q8_0)"));
+              HasSubstr("tensor c: rows have 48 elements, but must be a multiple of 32 (Q8_0)"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {4}, 99, "abcd"); }),
               HasSubstr("tensor c has the unknown format 99"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {1}, kF32, "abcd", 0); }),
-              HasSubstr("tensor c begins at byte 0 of the data, must begin at 192"));
+              HasSubstr("tensor c begins at byte 0 of the data, but must begin at 192"));
   EXPECT_THAT(with([](B& f) { f.tensor(std::string(300, 'n'), {1}, kF32, "abcd"); }),
-              HasSubstr("a tensor's name of 300 bytes, it must have 1 to 255"));
+              HasSubstr("the name of a tensor has 300 bytes, but must have 1 to 255"));
   EXPECT_THAT(with([](B& f) { f.rest = std::string(100, '\0'); }),
-              HasSubstr("76 bytes after the last tensor belong to none"));
+              HasSubstr("the last 76 bytes belong to no tensor"));
 }
 
 TEST(Gguf, OtherAlignment) {
@@ -200,16 +201,16 @@ TEST_F(GgufFiles, SplitIntoThree) {
   EXPECT_THAT(open("m-00002-of-00003.gguf"), HasSubstr("is file 2 of 3: give the first, "));
   write("m-00003-of-00003.gguf", part(1, 3).tensor("a", {1}, kF32, "abcd"));
   EXPECT_THAT(open("m-00001-of-00003.gguf"),
-              HasSubstr("its metadata says file 2 of 3, but its name says 3 of 3"));
+              HasSubstr("the metadata says file 2 of 3, but the file's name says 3 of 3"));
   write("m-00003-of-00003.gguf", part(2, 3).tensor("b", {1}, kF32, "abcd"));
-  EXPECT_THAT(open("m-00001-of-00003.gguf"), HasSubstr("tensor b comes twice"));
+  EXPECT_THAT(open("m-00001-of-00003.gguf"), HasSubstr("tensor b occurs twice"));
   write("m-00003-of-00003.gguf", part(2, 3));
   EXPECT_THAT(open("m-00001-of-00003.gguf"),
               HasSubstr("split.tensors.count is 2, the 3 files have 1 tensors"));
   fs::remove(directory_ / "m-00003-of-00003.gguf");
   EXPECT_THAT(open("m-00001-of-00003.gguf"), HasSubstr("m-00003-of-00003.gguf"));
   fs::rename(directory_ / "m-00001-of-00003.gguf", directory_ / "x.gguf");
-  EXPECT_THAT(open("x.gguf"), HasSubstr("file 1 of 3; its name must end in -00001-of-00003.gguf"));
+  EXPECT_THAT(open("x.gguf"), HasSubstr("file 1 of 3, but its name does not end in -00001-of-00003.gguf"));
 }
 
 TEST_F(GgufFiles, NotThere) { EXPECT_THAT(open("none.gguf"), HasSubstr("none.gguf")); }

@@ -27,13 +27,13 @@ using Shape = std::vector<std::int64_t>;
 
 Result<> check_shape(const StoredTensor& tensor, const Shape& shape) {
   if (tensor.shape == shape) return {};
-  return failure(ErrorCode::corrupt, "tensor {} has shape [{}], quantization_config asks for [{}]",
+  return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but quantization_config requires [{}]",
                  tensor.name, fmt::join(tensor.shape, ", "), fmt::join(shape, ", "));
 }
 
 Result<> check_words(const StoredTensor& tensor, const Shape& shape) {
   if (tensor.format != "I32")
-    return failure(ErrorCode::unsupported, "tensor {} is {}, it must be I32", tensor.name, tensor.format);
+    return failure(ErrorCode::unsupported, "tensor {} is {}, but must be I32", tensor.name, tensor.format);
   return check_shape(tensor, shape);
 }
 
@@ -84,7 +84,7 @@ class Joiner {
   static Result<> check_extents(const StoredTensor& tensor) {
     for (const std::int64_t extent : tensor.shape)
       if (extent < 1 || extent > kDimensionMax)
-        return failure(ErrorCode::corrupt, "tensor {} has shape [{}]; each dimension must be in [1, {}]",
+        return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but each dimension must be in [1, {}]",
                        tensor.name, fmt::join(tensor.shape, ", "), kDimensionMax);
     return {};
   }
@@ -115,7 +115,7 @@ class Joiner {
                      "tensors {} and {} both exist: the checkpoint must have only one of them", joined.name,
                      codes.name);
     if (codes.shape.size() != 2)
-      return failure(ErrorCode::corrupt, "tensor {} has {} dimensions, a matrix has 2", codes.name,
+      return failure(ErrorCode::corrupt, "tensor {} has {} dimensions, but a matrix has 2", codes.name,
                      codes.shape.size());
     TRY_VOID(check_extents(codes));
     if (words())
@@ -129,9 +129,9 @@ class Joiner {
     const bool nvfp4 = !matrix->global_scale.name.empty();
     const bool exponents = format_.packing == Packing::fp8 && are_exponents(matrix->scales);
     if (!nvfp4 && !exponents && !is_float(matrix->scales))
-      return failure(ErrorCode::unsupported, "tensor {} is {}, scales can be F32, F16 or BF16{}",
+      return failure(ErrorCode::unsupported, "tensor {} is {}, but scales must be F32, F16 or BF16{}",
                      matrix->scales.name, matrix->scales.format,
-                     format_.packing == Packing::fp8 ? ", and F8_E8M0 or U8 as powers of two" : "");
+                     format_.packing == Packing::fp8 ? ", or F8_E8M0 or U8 for powers of two" : "");
     joined.format = nvfp4 ? "nvfp4" : name(joined.encoding);
     joined.packed = std::move(matrix);
     joined_.push_back(std::move(joined));
@@ -147,15 +147,15 @@ class Joiner {
     const bool modelopt = m.codes.name == joined.name;
     TRY(m.scales, need(base + ".weight_scale"));
     if (m.scales.format != "F8_E4M3")
-      return failure(ErrorCode::unsupported, "tensor {} is {}, scales of nvfp4 are F8_E4M3", m.scales.name,
-                     m.scales.format);
+      return failure(ErrorCode::unsupported, "tensor {} is {}, but scales of nvfp4 must be F8_E4M3",
+                     m.scales.name, m.scales.format);
     if (cols % kGroup != 0)
-      return failure(ErrorCode::corrupt, "tensor {}: nvfp4 has groups of {} columns, it has {}", m.codes.name,
+      return failure(ErrorCode::corrupt, "tensor {}: nvfp4 needs groups of {} columns, got {}", m.codes.name,
                      kGroup, cols);
     TRY_VOID(check_shape(m.scales, {rows, cols / kGroup}));
     TRY(m.global_scale, need(base + (modelopt ? ".weight_scale_2" : ".weight_global_scale")));
     if (m.global_scale.format != "F32")
-      return failure(ErrorCode::unsupported, "tensor {} is {}, it must be F32", m.global_scale.name,
+      return failure(ErrorCode::unsupported, "tensor {} is {}, but must be F32", m.global_scale.name,
                      m.global_scale.format);
     if (!m.global_scale.shape.empty()) TRY_VOID(check_shape(m.global_scale, {1}));
     m.global_divides = !modelopt;
@@ -174,12 +174,13 @@ class Joiner {
     const Shape& shape = m->codes.shape;
     TRY(m->scales, need(base + "_scales"));
     if (shape.size() != 4 || shape[3] != kGroupBytes)
-      return failure(ErrorCode::corrupt, "tensor {} has shape [{}], mxfp4 is [matrices, rows, groups, {}]",
-                     m->codes.name, fmt::join(shape, ", "), kGroupBytes);
+      return failure(ErrorCode::corrupt,
+                     "tensor {} has shape [{}], but mxfp4 needs [matrices, rows, groups, {}]", m->codes.name,
+                     fmt::join(shape, ", "), kGroupBytes);
     TRY_VOID(check_shape(m->scales, {shape[0], shape[1], shape[2]}));
     for (const StoredTensor* tensor : {&m->codes, &m->scales})
       if (tensor->format != "U8")
-        return failure(ErrorCode::unsupported, "tensor {} is {}, it must be U8", tensor->name,
+        return failure(ErrorCode::unsupported, "tensor {} is {}, but must be U8", tensor->name,
                        tensor->format);
     const std::int64_t cols = shape[2] * kGroup;
     m->code_items = {.bits = 4, .other_stride = cols};
@@ -251,10 +252,10 @@ class Joiner {
     const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
     TRY(m.scales, need(base + ".scale"));
     if (!are_exponents(m.scales))
-      return failure(ErrorCode::unsupported, "tensor {} is {}, scales of mxfp4 are F8_E8M0 or U8", m.scales.name,
-                     m.scales.format);
+      return failure(ErrorCode::unsupported, "tensor {} is {}, but scales of mxfp4 must be F8_E8M0 or U8",
+                     m.scales.name, m.scales.format);
     if (cols % kGroup != 0)
-      return failure(ErrorCode::corrupt, "tensor {}: mxfp4 has groups of {} columns, it has {}", m.codes.name,
+      return failure(ErrorCode::corrupt, "tensor {}: mxfp4 needs groups of {} columns, got {}", m.codes.name,
                      kGroup, cols);
     TRY_VOID(check_shape(m.scales, {rows, cols / kGroup}));
     m.code_items = {.bits = 4, .other_stride = cols};
@@ -296,8 +297,8 @@ class Joiner {
     } else {
       if (grid.size() > 2 || grid[0] != rows || cols % groups != 0)
         return failure(ErrorCode::corrupt,
-                       "tensor {} has shape [{}]; scales of a [{}, {}] matrix must be [1], [{}, 1] or [{}, a "
-                       "divisor of {}]",
+                       "tensor {} has shape [{}], but the scales of a [{}, {}] matrix must have [1], [{}, 1] "
+                       "or [{}, a divisor of {}]",
                        m.scales.name, fmt::join(grid, ", "), rows, cols, rows, rows, cols);
       m.scale_cols = cols / groups;
     }
@@ -331,7 +332,7 @@ class Joiner {
   static Result<Shape> read_shape(const StoredTensor& tensor) {
     TRY_VOID(check_shape(tensor, {2}));
     if (tensor.format != "I64" && tensor.format != "I32")
-      return failure(ErrorCode::unsupported, "tensor {} is {}, it must be I64 or I32", tensor.name,
+      return failure(ErrorCode::unsupported, "tensor {} is {}, but must be I64 or I32", tensor.name,
                      tensor.format);
     Shape shape(2);
     for (std::size_t i = 0; i < 2; ++i) {
@@ -342,7 +343,7 @@ class Joiner {
         std::memcpy(&narrow, tensor.bytes.data() + i * 4, 4);
       shape[i] += narrow;
       if (shape[i] < 1 || shape[i] > kDimensionMax)
-        return failure(ErrorCode::corrupt, "tensor {} is [{}]; each dimension must be in [1, {}]",
+        return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but each dimension must be in [1, {}]",
                        tensor.name, shape[i], kDimensionMax);
     }
     return shape;

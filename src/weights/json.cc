@@ -50,8 +50,8 @@ struct KeyCheck : JsonEvents {
 
 Result<json::value> parse_json(std::string_view text, std::string_view what, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
-    return failure(ErrorCode::corrupt, "{}: {} bytes of JSON, the limit is {}", what, text.size(),
-                   limits.bytes);
+    return failure(ErrorCode::corrupt, "{}: the JSON text has {} bytes, but the limit is {}", what,
+                   text.size(), limits.bytes);
   }
   json::parse_options options;
   options.max_depth = limits.depth;
@@ -59,7 +59,7 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   json::basic_parser<KeyCheck> check(options);
   const std::size_t read = check.write_some(false, text.data(), text.size(), ec);
   if (const auto& key = check.handler().duplicate) {
-    return failure(ErrorCode::corrupt, "{}: the key \"{}\" comes twice", what, *key);
+    return failure(ErrorCode::corrupt, "{}: the key \"{}\" occurs twice", what, *key);
   }
   json::value tree;
   if (!ec) tree = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
@@ -68,8 +68,8 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   const std::string_view there = text.substr(std::min(read, text.size()));
   for (const std::string_view word : {"NaN", "Infinity"})
     if (there.starts_with(word))
-      return failure(ErrorCode::corrupt, "{}: not valid JSON: {} at byte {}, JSON has no such number", what,
-                     word, read);
+      return failure(ErrorCode::corrupt, "{}: not valid JSON: JSON has no number {} (byte {})", what, word,
+                     read);
   return failure(ErrorCode::corrupt, "{}: not valid JSON near byte {}: {}", what, read, ec.message());
 }
 

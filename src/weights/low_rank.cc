@@ -36,7 +36,7 @@ Result<Factor> factor_of(const Checkpoint& checkpoint, const std::string& name, 
   const StoredTensor* stack = checkpoint.find(name);
   if (stack == nullptr) return failure(ErrorCode::corrupt, "tensor {} is missing", name);
   if (!stack->plain() || !stack->usable() || stack->shape.size() != 3 || which >= stack->shape[0])
-    return failure(ErrorCode::corrupt, "tensor {} has shape [{}]; it must be at least {} matrices", name,
+    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but must have at least {} matrices", name,
                    fmt::join(stack->shape, ", "), which + 1);
   Factor factor{.numbers = {}, .rows = stack->shape[1], .cols = stack->shape[2]};
   const std::int64_t count = factor.rows * factor.cols;
@@ -57,14 +57,14 @@ Result<std::pair<Factor, Factor>> factors_of(const Checkpoint& checkpoint, const
   if (fit(b, a)) return std::pair(std::move(b), std::move(a));
   if (fit(a, b)) return std::pair(std::move(a), std::move(b));
   return failure(ErrorCode::corrupt,
-                 "tensor {} has shape [{}], which its low-rank factors [{}, {}] and [{}, {}] do not fit",
+                 "tensor {} has shape [{}], which does not match its low-rank factors [{}, {}] and [{}, {}]",
                  original.name, fmt::join(original.shape, ", "), b.rows, b.cols, a.rows, a.cols);
 }
 
 Result<> put_sum(const Checkpoint& checkpoint, const StoredTensor& original, std::int64_t which, float scale,
                  std::byte* sums) {
   if (!original.plain() || !original.usable())
-    return failure(ErrorCode::corrupt, "tensor {} is {}: low-rank changes are not supported in this format",
+    return failure(ErrorCode::corrupt, "tensor {} is {}, and this format does not support low-rank changes",
                    original.name, original.format);
   TRY(const auto factors, factors_of(checkpoint, original, which));
   const auto& [left, right] = factors;

@@ -75,11 +75,11 @@ TEST_F(LowRank, AddsOneChange) {
 TEST_F(LowRank, ErrorsNameTheTensor) {
   EXPECT_EQ(error([](auto&) {}), "accepted");
   EXPECT_THAT(error([](auto&) {}, 2),
-              HasSubstr("lora_A has shape [2, 1, 3]; it must be at least 3 matrices"));
+              HasSubstr("lora_A has shape [2, 1, 3], but must have at least 3 matrices"));
   EXPECT_THAT(error([](auto& t) { t.erase(t.begin() + 2); }),
               HasSubstr("fc.parametrizations.weight.0.lora_B is missing"));
   EXPECT_THAT(error([](auto& t) { t[0].shape = {3, 2}; }),
-              HasSubstr("which its low-rank factors [2, 1] and [1, 3] do not fit"));
+              HasSubstr("which does not match its low-rank factors [2, 1] and [1, 3]"));
   EXPECT_THAT(error([](auto& t) { t[3].name = "fc.weight"; }),
               HasSubstr("tensor fc.weight and its original both exist"));
 }

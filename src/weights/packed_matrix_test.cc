@@ -307,7 +307,7 @@ TEST(PackedMatrix, BlocksOfGgufAreAStackOfCodesWithExponents) {
   EXPECT_TRUE(unpack(slice_of(matrices(), 0), pool).has_value());
   const auto nan = unpack(slice_of(matrices(), 1), pool);
   ASSERT_FALSE(nan.has_value());
-  EXPECT_EQ(nan.error().message, "tensor a holds NaN");
+  EXPECT_EQ(nan.error().message, "tensor a contains NaN");
 }
 
 struct Damage {
@@ -325,33 +325,33 @@ const Damage kDamages[] = {
      gptq_file,
      {.packing = Packing::gptq, .bits = 4, .group = 4},
      [](File&) {},
-     "tensor a.scales has shape [2, 8], quantization_config asks for [4, 8]"},
+     "tensor a.scales has shape [2, 8], but quantization_config requires [4, 8]"},
     {"OtherBits",
      gptq_file,
      {.packing = Packing::gptq, .bits = 8, .group = 4},
      [](File&) {},
-     "tensor a.qzeros has shape [2, 1], quantization_config asks for [2, 2]"},
+     "tensor a.qzeros has shape [2, 1], but quantization_config requires [2, 2]"},
     {"WordsOfBytes", gptq_file, kGptq, [](File& f) { f.at("a.qweight").format = "U8"; },
-     "tensor a.qweight is U8, it must be I32"},
+     "tensor a.qweight is U8, but must be I32"},
     {"ScalesOfWords", gptq_file, kGptq,
      [](File& f) {
        f.at("a.scales").format = "I32";
        f.at("a.scales").dtype = DType::i32;
      },
-     "tensor a.scales is I32, scales can be F32, F16 or BF16"},
+     "tensor a.scales is I32, but scales must be F32, F16 or BF16"},
     {"ThreeDimensions", gptq_file, kGptq, [](File& f) { f.at("a.qweight").shape = {2, 2, 4}; },
      "tensor a.qweight has 3 dimensions"},
     {"AlsoPlain", gptq_file, kGptq, [](File& f) { f.add<float>("a.weight", "F32", {1, 1}, {1}); },
      "tensors a.weight and a.qweight both exist: the checkpoint must have only one of them"},
     {"ShortIndex", gptq_file, kGptq, [](File& f) { f.at("a.g_idx").shape = {8}; },
-     "tensor a.g_idx has shape [8], quantization_config asks for [16]"},
+     "tensor a.g_idx has shape [8], but quantization_config requires [16]"},
     {"NoSuchGroup", gptq_file, kGptq, [](File& f) { f.put<std::int32_t>("a.g_idx", 5, 2); },
-     "tensor a.g_idx has group 2, there are 2"},
+     "tensor a.g_idx has group 2, but only 2 groups exist"},
     {"NegativeGroup", gptq_file, kGptq, [](File& f) { f.put<std::int32_t>("a.g_idx", 5, -1); },
      "tensor a.g_idx has group -1"},
     {"NanScale", gptq_file, kGptq,
      [](File& f) { f.put("a.scales", 5, std::numeric_limits<float>::quiet_NaN()); },
-     "tensor a.scales holds NaN or infinity"},
+     "tensor a.scales contains NaN or infinity"},
     {"NoShape", compressed_file, kCompressed, [](File& f) { f.remove("a.weight_shape"); },
      "tensor a.weight_shape is missing"},
     {"NegativeShape", compressed_file, kCompressed,
@@ -361,7 +361,7 @@ const Damage kDamages[] = {
      "tensor a.weight_shape is [4611686018427387904]"},
     {"OtherShape", compressed_file, kCompressed,
      [](File& f) { f.put<std::int64_t>("a.weight_shape", 1, 40); },
-     "tensor a.weight_packed has shape [2, 2], quantization_config asks for [2, 10]"},
+     "tensor a.weight_packed has shape [2, 2], but quantization_config requires [2, 10]"},
     {"GroupsThatDoNotDivide", compressed_file, kCompressed,
      [](File& f) { f.put<std::int64_t>("a.weight_shape", 1, 13); }, "tensor a.weight_scale has shape [2, 2]"},
     {"OtherBlocks",
@@ -371,14 +371,14 @@ const Damage kDamages[] = {
        for (const char* name : {"a.weight_packed", "c.weight"}) f.remove(name);
        f.at("b.weight").shape = {3, 7};
      },
-     "tensor b.weight_scale has shape [2, 2], quantization_config asks for [2, 3]"},
+     "tensor b.weight_scale has shape [2, 2], but quantization_config requires [2, 3]"},
     // If one dimension is 0, the others can have any size without bytes.
     {"ZeroExtent", gptq_file, kGptq,
      [](File& f) {
        f.at("a.qweight").shape = {0, std::int64_t{1} << 62};
        f.at("a.qweight").bytes = {};
      },
-     "tensor a.qweight has shape [0, 4611686018427387904]; each dimension must be in [1, 2147483648]"},
+     "tensor a.qweight has shape [0, 4611686018427387904], but each dimension must be in [1, 2147483648]"},
     {"ZeroExtentOfScales", compressed_file, kCompressed,
      [](File& f) {
        f.at("a.weight_scale").shape = {std::int64_t{1} << 40, std::int64_t{1} << 40, 0};
@@ -394,36 +394,36 @@ const Damage kDamages[] = {
      },
      {.packing = Packing::fp8},
      [](File& f) { f.put<std::uint8_t>("b.weight", 599, 0x7f); },
-     "tensor b.weight holds NaN in fp8"},
+     "tensor b.weight contains NaN in fp8"},
     {"NanCode", compressed_file, kCompressed, [](File& f) { f.put<std::uint8_t>("b.weight", 3, 0xff); },
-     "tensor b.weight holds NaN in fp8"},
+     "tensor b.weight contains NaN in fp8"},
     {"NoExponents", mxfp4_file, kMxfp4, [](File& f) { f.remove("a_scales"); }, "tensor a_scales is missing"},
     {"FewExponents", mxfp4_file, kMxfp4, [](File& f) { f.at("a_scales").shape = {2, 2, 1}; },
-     "tensor a_scales has shape [2, 2, 1], quantization_config asks for [2, 1, 2]"},
+     "tensor a_scales has shape [2, 2, 1], but quantization_config requires [2, 1, 2]"},
     {"OtherGroups", mxfp4_file, kMxfp4, [](File& f) { f.at("a_blocks").shape = {2, 1, 4, 8}; },
      "tensor a_blocks has shape [2, 1, 4, 8], mxfp4 is"},
     {"NanExponent", mxfp4_file, kMxfp4, [](File& f) { f.put<std::uint8_t>("a_scales", 1, 255); },
-     "tensor a_scales holds NaN"},
+     "tensor a_scales contains NaN"},
     {"PowersOfTwoOfIntegers", deepseek_file, kCompressed, [](File&) {}, "tensor a.scale is F8_E8M0"},
     {"NanInBlocks", deepseek_file, kDeepseek, [](File& f) { f.put<std::uint8_t>("a.scale", 3, 255); },
-     "tensor a.scale holds NaN"},
+     "tensor a.scale contains NaN"},
     {"NoExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.remove("b.scale"); },
      "tensor b.scale is missing"},
     {"FewExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.scale").shape = {4, 1}; },
-     "tensor b.scale has shape [4, 1], quantization_config asks for [2, 2]"},
+     "tensor b.scale has shape [4, 1], but quantization_config requires [2, 2]"},
     {"NarrowExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.weight").shape = {4, 8}; },
-     "tensor b.weight: mxfp4 has groups of 32 columns, it has 16"},
+     "tensor b.weight: mxfp4 needs groups of 32 columns, got 16"},
     {"NoGlobalScale", [] { return nvfp4_file(false); }, kCompressed,
      [](File& f) { f.remove("a.weight_global_scale"); }, "tensor a.weight_global_scale is missing"},
     {"GlobalScaleOfNone", [] { return nvfp4_file(false); }, kCompressed,
      [](File& f) { f.put<float>("a.weight_global_scale", 0, 0); }, "tensor a.weight_global_scale is 0"},
     {"NanInScales", [] { return nvfp4_file(true); }, kModelopt,
-     [](File& f) { f.put<std::uint8_t>("a.weight_scale", 1, 0x7f); }, "tensor a.weight_scale holds NaN"},
+     [](File& f) { f.put<std::uint8_t>("a.weight_scale", 1, 0x7f); }, "tensor a.weight_scale contains NaN"},
     {"FewScales", [] { return nvfp4_file(true); }, kModelopt,
      [](File& f) { f.at("a.weight_scale").shape = {2, 1}; },
-     "tensor a.weight_scale has shape [2, 1], quantization_config asks for [1, 2]"},
+     "tensor a.weight_scale has shape [2, 1], but quantization_config requires [1, 2]"},
     {"OtherScales", [] { return nvfp4_file(true); }, kModelopt,
-     [](File& f) { f.at("a.weight_scale").format = "U8"; }, "scales of nvfp4 are F8_E4M3"},
+     [](File& f) { f.at("a.weight_scale").format = "U8"; }, "scales of nvfp4 must be F8_E4M3"},
     {"IntegersInFp8",
      compressed_file,
      {.packing = Packing::fp8},

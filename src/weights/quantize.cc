@@ -104,12 +104,14 @@ void QuantizedMatrix::set_part(Encoding encoding, std::int64_t rows, std::int64_
 }
 
 Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPool& pool) {
-  CHECK(encoding == Encoding::int8 || encoding == Encoding::int4, "{} is not made here", name(encoding));
+  CHECK(encoding == Encoding::int8 || encoding == Encoding::int4,
+        "{} cannot be computed while loading: use int8 or int4", name(encoding));
   const std::int64_t rows = matrix.size(0), cols = matrix.size(1);
   const bool int8 = encoding == Encoding::int8;
   if (cols % kColumnsMultiple != 0)
-    return invalid("quantization", "{} needs a multiple of {} columns, a matrix has {}", name(encoding),
-                   kColumnsMultiple, cols);
+    return invalid("quantization",
+                   "{} needs matrices whose number of columns is a multiple of {}, but one matrix has {}",
+                   name(encoding), kColumnsMultiple, cols);
   const std::int64_t groups = groups_of(encoding, cols), group = cols / groups;
   QuantizedMatrix out;
   TRY(out.codes, allocate_host(static_cast<std::size_t>(rows * cols)));

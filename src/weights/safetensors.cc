@@ -85,13 +85,13 @@ class HeaderReader : public JsonEvents {
     const std::string key = std::exchange(text_, {});
     if (place_ == Place::top) return open_value(key, ec);
     if (place_ == Place::metadata) {
-      if (!metadata_keys_.insert(key).second) return refuse(ec, "the key \"{}\" comes twice", key);
+      if (!metadata_keys_.insert(key).second) return refuse(ec, "the key \"{}\" occurs twice", key);
       return true;
     }
     const Entry& e = entries.back();
     const bool again = (key == "dtype" && e.format != nullptr) || (key == "shape" && e.shape) ||
                        (key == "data_offsets" && e.offsets);
-    if (again) return refuse(ec, "tensor {}: the key \"{}\" comes twice", e.name, key);
+    if (again) return refuse(ec, "tensor {}: the key \"{}\" occurs twice", e.name, key);
     if (key == "dtype") {
       place_ = Place::dtype;
     } else if (key == "shape") {
@@ -174,7 +174,7 @@ class HeaderReader : public JsonEvents {
 
   bool open_value(const std::string& key, error_code& ec) {
     if (key == "__metadata__") {
-      if (seen_metadata_) return refuse(ec, "the key \"__metadata__\" comes twice");
+      if (seen_metadata_) return refuse(ec, "the key \"__metadata__\" occurs twice");
       seen_metadata_ = true;
       place_ = Place::metadata_value;
       return true;
@@ -231,13 +231,13 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
 // Checks that a tensor's dtype, shape and offsets agree, and that it is inside the data.
 Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view what) {
   if (e.begin() > e.end()) {
-    return failure(ErrorCode::corrupt, "{}: tensor {}: data_offsets [{}, {}) run backwards", what, e.name,
-                   e.begin(), e.end());
+    return failure(ErrorCode::corrupt, "{}: tensor {}: data_offsets [{}, {}) must be in ascending order",
+                   what, e.name, e.begin(), e.end());
   }
   if (e.end() > data_bytes) {
     return failure(ErrorCode::corrupt,
-                   "{}: tensor {} ends at byte {} of the data, the file holds {} bytes of it", what, e.name,
-                   e.end(), data_bytes);
+                   "{}: tensor {} ends at byte {} of the data, but the file has only {} bytes of data", what,
+                   e.name, e.end(), data_bytes);
   }
   std::uint64_t bytes = e.format->bytes;
   for (const std::int64_t extent : *e.shape) {
@@ -247,7 +247,7 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
     }
   }
   if (bytes != e.end() - e.begin()) {
-    return failure(ErrorCode::corrupt, "{}: tensor {}: {} [{}] takes {} bytes, its data_offsets span {}",
+    return failure(ErrorCode::corrupt, "{}: tensor {}: {} [{}] needs {} bytes, but its data_offsets have {}",
                    what, e.name, e.format->name, fmt::join(*e.shape, ", "), bytes, e.end() - e.begin());
   }
   return {};
@@ -263,17 +263,18 @@ Result<> check_cover(std::span<const Entry> entries, std::uint64_t data_bytes, s
   for (const std::size_t i : order) {
     const Entry& e = entries[i];
     if (e.begin() < covered) {
-      return failure(ErrorCode::corrupt, "{}: tensor {} overlaps another: it begins at byte {}, {} are taken",
-                     what, e.name, e.begin(), covered);
+      return failure(ErrorCode::corrupt,
+                     "{}: tensor {} begins at byte {}, but the tensors before it end at byte {}", what,
+                     e.name, e.begin(), covered);
     }
     if (e.begin() > covered) {
-      return failure(ErrorCode::corrupt, "{}: a gap of {} bytes before tensor {}", what, e.begin() - covered,
-                     e.name);
+      return failure(ErrorCode::corrupt, "{}: {} bytes before tensor {} belong to no tensor", what,
+                     e.begin() - covered, e.name);
     }
     covered = e.end();
   }
   if (covered != data_bytes) {
-    return failure(ErrorCode::corrupt, "{}: {} bytes after the last tensor belong to none", what,
+    return failure(ErrorCode::corrupt, "{}: the last {} bytes belong to no tensor", what,
                    data_bytes - covered);
   }
   return {};
@@ -284,18 +285,19 @@ Result<> check_cover(std::span<const Entry> entries, std::uint64_t data_bytes, s
 Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> file, std::string_view what) {
   std::uint64_t header_bytes = 0;
   if (file.size() < sizeof header_bytes) {
-    return failure(ErrorCode::corrupt, "{}: truncated: {} bytes, the header length alone takes 8", what,
+    return failure(ErrorCode::corrupt,
+                   "{}: the file has only {} bytes, but the length of the header alone needs 8", what,
                    file.size());
   }
   for (std::size_t i = 0; i < sizeof header_bytes; ++i) {
     header_bytes |= std::uint64_t{std::to_integer<std::uint8_t>(file[i])} << (8 * i);
   }
   if (header_bytes > kSafetensorsHeaderBytesMax) {
-    return failure(ErrorCode::corrupt, "{}: a header of {} bytes, the limit is {}", what, header_bytes,
+    return failure(ErrorCode::corrupt, "{}: the header has {} bytes, but the limit is {}", what, header_bytes,
                    kSafetensorsHeaderBytesMax);
   }
   if (header_bytes > file.size() - sizeof header_bytes) {
-    return failure(ErrorCode::corrupt, "{}: truncated: a header of {} bytes in a file of {}", what,
+    return failure(ErrorCode::corrupt, "{}: the header has {} bytes, but the file has only {}", what,
                    header_bytes, file.size());
   }
   const auto* text = reinterpret_cast<const char*>(file.data() + sizeof header_bytes);
@@ -307,7 +309,7 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> f
   std::ranges::sort(entries, {}, &Entry::name);
   const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::name);
   if (twice != entries.end())
-    return failure(ErrorCode::corrupt, "{}: tensor {} comes twice", what, twice->name);
+    return failure(ErrorCode::corrupt, "{}: tensor {} occurs twice", what, twice->name);
 
   std::vector<StoredTensor> tensors;
   tensors.reserve(entries.size());

@@ -84,7 +84,7 @@ Result<> SafetensorsWriter::write(const std::string& name, std::span<const std::
 }
 
 Result<> SafetensorsWriter::finish() {
-  CHECK(unwritten_.empty(), "{} tensors are not written", unwritten_.size());
+  CHECK(unwritten_.empty(), "{} tensors were not written", unwritten_.size());
   if (::fsync(file_) != 0) return io_failure(path_);
   return {};
 }

@@ -33,24 +33,24 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   const bool by_channel = slot.shape.size() == 3 && slot.shape[1] == 1;
   const bool squeezed = by_channel && tensor.shape == std::vector{slot.shape[0], slot.shape[2]};
   if (shortened(tensor.shape) != shortened(slot.shape) && !squeezed) {
-    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], the configuration asks for [{}]", slot.name,
-                   fmt::join(tensor.shape, ", "), fmt::join(slot.shape, ", "));
+    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but the configuration requires [{}]",
+                   slot.name, fmt::join(tensor.shape, ", "), fmt::join(slot.shape, ", "));
   }
   if (slot.integers) {
     if (tensor.dtype == DType::i64 || tensor.dtype == DType::i32) return {};
-    return failure(ErrorCode::unsupported, "tensor {} is {}; whole numbers can be I64 or I32", slot.name,
+    return failure(ErrorCode::unsupported, "tensor {} is {}, but whole numbers must be I64 or I32", slot.name,
                    tensor.format);
   }
   if (!tensor.usable()) {
     std::vector<std::string_view> blocks;
     for (int i = static_cast<int>(kFirstBlocks); i <= static_cast<int>(kLastBlocks); ++i)
       blocks.push_back(name(static_cast<Encoding>(i)));
-    return failure(ErrorCode::unsupported, "tensor {} is {}; F32, F16, BF16, MXFP4, {} can be loaded",
+    return failure(ErrorCode::unsupported, "tensor {} is {}, but must be F32, F16, BF16, MXFP4 or one of {}",
                    slot.name, tensor.format, fmt::join(blocks, ", "));
   }
   if ((slot.shape.size() == 1 || by_channel) && !tensor.plain()) {
-    return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
-                   tensor.format);
+    return failure(ErrorCode::unsupported, "tensor {} is {}, but a vector must be F32, F16 or BF16",
+                   slot.name, tensor.format);
   }
   return {};
 }
@@ -98,7 +98,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
     if (!known) unused.push_back(t.name);
   }
   if (!unused.empty()) {
-    return failure(ErrorCode::corrupt, "{} tensors are unknown in this architecture: {}", unused.size(),
+    return failure(ErrorCode::corrupt, "{} tensors do not belong to this architecture: {}", unused.size(),
                    some_of(unused));
   }
   return {};

@@ -170,7 +170,7 @@ Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
     if (!here) finite = false;
   });
   if (!finite) {
-    return failure(ErrorCode::corrupt, "tensor {} holds NaN or infinity in {}", tensor.name,
+    return failure(ErrorCode::corrupt, "tensor {} contains NaN or infinity in {}", tensor.name,
                    tensor.plain() ? name(*tensor.dtype) : name(tensor.encoding));
   }
   return {};

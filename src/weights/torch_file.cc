@@ -53,7 +53,8 @@ Result<Storage> read_storage(const PickleValue& value, std::string_view what) {
       !numbers.is(Kind::integer) || numbers.integer < 0)
     return wrong();
   if (id.items.size() > 5 && !id.items[5]->is(Kind::none))
-    return failure(ErrorCode::unsupported, "{}: storage {} is a view of another", what, key.text);
+    return failure(ErrorCode::unsupported,
+                   "{}: storage {} is a view of another storage, which is not supported", what, key.text);
   const auto* format = std::ranges::find(kFormats, type.text, &Format::storage);
   if (format == kFormats.end())
     return failure(ErrorCode::unsupported, "{}: unknown storage {}", what, type.text);
@@ -90,7 +91,7 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
   if (!value.is_call_of("torch._utils._rebuild_tensor_v2") &&
       !value.is_call_of("torch._utils._rebuild_tensor")) {
     return failure(
-        ErrorCode::unsupported, "{}: {} is not a dense tensor but {}", what, name,
+        ErrorCode::unsupported, "{}: {} must be a dense tensor, got {}", what, name,
         value.is(Kind::call) && value.items[0]->is(Kind::global) ? value.items[0]->text : "other data");
   }
   const auto& arguments = value.items[1]->items;
@@ -101,11 +102,12 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
   if (!shape || !strides || shape->size() != strides->size())
     return failure(ErrorCode::corrupt, "{}: tensor {} has no shape or no strides", what, name);
   if (!is_dense(*shape, *strides))
-    return failure(ErrorCode::unsupported, "{}: tensor {} [{}] is not stored row by row: its strides are {}",
-                   what, name, fmt::join(*shape, ", "), fmt::join(*strides, ", "));
+    return failure(ErrorCode::unsupported,
+                   "{}: tensor {} [{}] must be stored row by row, but has the strides {}", what, name,
+                   fmt::join(*shape, ", "), fmt::join(*strides, ", "));
   const auto bytes = storage_of(storage.key);
   if (!bytes)
-    return failure(ErrorCode::corrupt, "{}: tensor {} has its numbers in {}, which is missing", what, name,
+    return failure(ErrorCode::corrupt, "{}: tensor {} needs the file {}, which is missing", what, name,
                    storage.key);
 
   std::uint64_t size = storage.format->bytes, begin = 0;
@@ -113,7 +115,7 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
   for (const std::int64_t extent : *shape)
     fits = fits && !__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size);
   if (!fits || begin > bytes->size() || size > bytes->size() - begin)
-    return failure(ErrorCode::corrupt, "{}: tensor {} [{}] reaches beyond its storage of {} bytes", what,
+    return failure(ErrorCode::corrupt, "{}: tensor {} [{}] is larger than its storage of {} bytes", what,
                    name, fmt::join(*shape, ", "), bytes->size());
   return StoredTensor{.name = std::move(name),
                       .format = storage.format->name,
@@ -127,18 +129,18 @@ Result<std::vector<StoredTensor>> read_dictionary(const PickleValue& top, const 
                                                   std::string_view what) {
   const bool ordered = top.is_call_of("collections.OrderedDict");
   if (!ordered && !top.is(Kind::dict))
-    return failure(ErrorCode::unsupported, "{}: not a dictionary of tensors", what);
+    return failure(ErrorCode::unsupported, "{}: the file must contain a dictionary of tensors", what);
   std::vector<StoredTensor> tensors;
   for (std::size_t i = ordered ? 2 : 0; i + 1 < top.items.size(); i += 2) {
     const PickleValue& key = *top.items[i];
-    if (!key.is(Kind::text)) return failure(ErrorCode::corrupt, "{}: a tensor without a name", what);
+    if (!key.is(Kind::text)) return failure(ErrorCode::corrupt, "{}: a tensor has no name", what);
     TRY(StoredTensor tensor, read_tensor(std::string(key.text), *top.items[i + 1], storage_of, what));
     tensors.push_back(std::move(tensor));
   }
   std::ranges::sort(tensors, {}, &StoredTensor::name);
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
   if (twice != tensors.end())
-    return failure(ErrorCode::corrupt, "{}: tensor {} comes twice", what, twice->name);
+    return failure(ErrorCode::corrupt, "{}: tensor {} occurs twice", what, twice->name);
   return tensors;
 }
 
@@ -151,13 +153,13 @@ Result<std::vector<StoredTensor>> parse_archive(Bytes file, std::string_view wha
   const auto pickle =
       std::ranges::find_if(by_name, [&](const auto& e) { return e.first.ends_with(kPickle); });
   if (pickle == by_name.end())
-    return failure(ErrorCode::corrupt, "{}: a ZIP archive without data.pkl: torch.save did not write it",
-                   what);
+    return failure(ErrorCode::corrupt,
+                   "{}: the file is a ZIP archive without data.pkl, so torch.save did not write it", what);
   const std::string folder(pickle->first.substr(0, pickle->first.size() - kPickle.size()));
   const auto order = by_name.find(folder + "/byteorder");
   if (order != by_name.end() &&
       (order->second.size() != 6 || std::memcmp(order->second.data(), "little", 6) != 0))
-    return failure(ErrorCode::unsupported, "{}: its numbers are not in little-endian order", what);
+    return failure(ErrorCode::unsupported, "{}: the numbers must be in little-endian order", what);
   TRY(const Pickle read, read_pickle(pickle->second, what));
   return read_dictionary(
       *read.top,
@@ -198,7 +200,7 @@ Result<std::vector<StoredTensor>> parse_old_file(Bytes file, std::string_view wh
     if (rest.size() >= sizeof bytes) std::memcpy(&bytes, rest.data(), sizeof bytes);
     if (width == widths.end() || rest.size() < sizeof bytes ||
         __builtin_mul_overflow(bytes, width->second, &bytes) || bytes > rest.size() - sizeof bytes)
-      return failure(ErrorCode::corrupt, "{}: storage {} is not whole", what, key->text);
+      return failure(ErrorCode::corrupt, "{}: storage {} is incomplete", what, key->text);
     storages.emplace(key->text, rest.subspan(sizeof bytes, bytes));
     rest = rest.subspan(sizeof bytes + bytes);
   }
@@ -218,7 +220,7 @@ Result<std::vector<StoredTensor>> parse_torch_file(std::span<const std::byte> fi
   if (is_zip(file)) return parse_archive(file, what);
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (text.starts_with(kOldBegin)) return parse_old_file(file, what);
-  return failure(ErrorCode::corrupt, "{}: torch.save did not write it", what);
+  return failure(ErrorCode::corrupt, "{}: the file was not written by torch.save", what);
 }
 
 }  // namespace octavo

@@ -61,12 +61,12 @@ TEST(TorchFile, WhatIsNoDictionaryOfTensorsIsRefusedByName) {
     return error_of(whole(kRoot + "refused/" + name + ".bin"));
   };
   EXPECT_THAT(refusal("transposed"),
-              HasSubstr("tensor w [3, 2] is not stored row by row: its strides are 1, 3"));
+              HasSubstr("tensor w [3, 2] must be stored row by row, but has the strides 1, 3"));
   EXPECT_THAT(refusal("sparse"),
-              HasSubstr("w is not a dense tensor but torch._utils._rebuild_sparse_tensor"));
-  EXPECT_THAT(refusal("nested"), HasSubstr("epoch is not a dense tensor but other data"));
-  EXPECT_THAT(refusal("tensor"), HasSubstr("not a dictionary of tensors"));
-  EXPECT_THAT(refusal("call"), HasSubstr("w is not a dense tensor but posix.system"));
+              HasSubstr("w must be a dense tensor, got torch._utils._rebuild_sparse_tensor"));
+  EXPECT_THAT(refusal("nested"), HasSubstr("epoch must be a dense tensor, got other data"));
+  EXPECT_THAT(refusal("tensor"), HasSubstr("must contain a dictionary of tensors"));
+  EXPECT_THAT(refusal("call"), HasSubstr("w must be a dense tensor, got posix.system"));
   EXPECT_THAT(refusal("complex"), HasSubstr("unknown storage torch.ComplexFloatStorage"));
 }
 

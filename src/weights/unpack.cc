@@ -29,8 +29,8 @@ Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
       std::int32_t group;
       std::memcpy(&group, m.group_index.bytes.data() + k * sizeof group, sizeof group);
       if (group < 0 || group >= groups)
-        return failure(ErrorCode::corrupt, "tensor {} has group {}, there are {}", m.group_index.name, group,
-                       groups);
+        return failure(ErrorCode::corrupt, "tensor {} has group {}, but only {} groups exist",
+                       m.group_index.name, group, groups);
       if (of_column[k] != group) out.columns = 1;
       of_column[k] = group;
     }
@@ -110,10 +110,10 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
       }
     }
   });
-  if (nan_scale) return failure(ErrorCode::corrupt, "tensor {} holds NaN", m.scales.name);
-  if (nan) return failure(ErrorCode::corrupt, "tensor {} holds NaN in fp8", m.codes.name);
+  if (nan_scale) return failure(ErrorCode::corrupt, "tensor {} contains NaN", m.scales.name);
+  if (nan) return failure(ErrorCode::corrupt, "tensor {} contains NaN in fp8", m.codes.name);
   if (bad_zero != 0)
-    return failure(ErrorCode::corrupt, "tensor {} has a zero point of {}, it must be in [0, 255]",
+    return failure(ErrorCode::corrupt, "tensor {} has a zero point of {}, but it must be in [0, 255]",
                    m.zeros.name, bad_zero.load());
   out.set_part(tensor.encoding, rows, cols);
   return out;

@@ -65,7 +65,8 @@ Result<WeightFiles> read_index(const std::string& path, std::string_view extensi
   WeightFiles files{.names = {}, .torch = extension == kBin, .file_of = {}};
   for (const auto& [tensor, file] : *weight_map) {
     const auto* text = file.if_string();
-    if (text == nullptr) return failure(ErrorCode::corrupt, "{}: weight_map must hold file names", path);
+    if (text == nullptr)
+      return failure(ErrorCode::corrupt, "{}: weight_map must have file names as values", path);
     std::string name(text->data(), text->size());
     if (!is_inside(name) || !name.ends_with(extension))
       return failure(ErrorCode::corrupt, "{}: \"{}\" is not the name of a shard", path, name);
@@ -74,7 +75,8 @@ Result<WeightFiles> read_index(const std::string& path, std::string_view extensi
   }
   sort_names(files.names);
   if (files.names.size() > kShardsMax)
-    return failure(ErrorCode::corrupt, "{}: {} shards, the limit is {}", path, files.names.size(), kShardsMax);
+    return failure(ErrorCode::corrupt, "{}: the index names {} shards, but the limit is {}", path,
+                   files.names.size(), kShardsMax);
   return files;
 }
 
@@ -125,8 +127,8 @@ Result<WeightFiles> other_names(const fs::path& folder) {
   }
   WeightFiles& files = safetensors.names.empty() ? torch : safetensors;
   if (files.names.empty())
-    return failure(ErrorCode::not_found, "there is no {}, no other {} and no {} in {}", kNames.front(), kSafetensors,
-                   kNames.back(), folder.string());
+    return failure(ErrorCode::not_found, "{3} contains neither {0}, nor another {1}, nor {2}", kNames.front(),
+                   kSafetensors, kNames.back(), folder.string());
   sort_names(files.names);
   TRY_VOID(check_shards(files.names, files.torch ? kBin : kSafetensors, folder));
   return std::move(files);

@@ -81,21 +81,21 @@ bool is_zip(std::span<const std::byte> file) {
 
 Result<std::vector<ZipEntry>> parse_zip(std::span<const std::byte> file, std::string_view what) {
   const auto damaged = [&](std::string_view problem) {
-    return failure(ErrorCode::corrupt, "{}: not a whole ZIP archive: {}", what, problem);
+    return failure(ErrorCode::corrupt, "{}: the ZIP archive is incomplete: {}", what, problem);
   };
   const auto directory = find_directory(file);
-  if (!directory) return damaged("it has no directory at its end");
+  if (!directory) return damaged("the archive has no directory at its end");
   const auto records = take(file, directory->offset, directory->bytes);
-  if (!records) return damaged("its directory lies outside of it");
+  if (!records) return damaged("the archive's directory is outside of the file");
   if (directory->entries > kZipEntriesMax)
-    return failure(ErrorCode::corrupt, "{}: {} entries, the limit is {}", what, directory->entries,
-                   kZipEntriesMax);
+    return failure(ErrorCode::corrupt, "{}: the archive has {} entries, but the limit is {}", what,
+                   directory->entries, kZipEntriesMax);
 
   std::vector<ZipEntry> entries;
   Bytes rest = *records;
   for (std::uint64_t i = 0; i < directory->entries; ++i) {
     if (rest.size() < kEntryBytes || number<std::uint32_t>(rest, 0) != kEntry)
-      return damaged("its directory ends early");
+      return damaged("the archive's directory ends early");
     const auto flags = number<std::uint16_t>(rest, 8), method = number<std::uint16_t>(rest, 10);
     std::uint64_t stored = number<std::uint32_t>(rest, 20), size = number<std::uint32_t>(rest, 24);
     std::uint64_t offset = number<std::uint32_t>(rest, 42);
@@ -103,7 +103,7 @@ Result<std::vector<ZipEntry>> parse_zip(std::span<const std::byte> file, std::st
                       extra_bytes = number<std::uint16_t>(rest, 30),
                       comment_bytes = number<std::uint16_t>(rest, 32);
     const auto tail = take(rest, kEntryBytes, name_bytes + extra_bytes + comment_bytes);
-    if (!tail) return damaged("its directory ends early");
+    if (!tail) return damaged("the archive's directory ends early");
     const std::string_view name = text(tail->first(name_bytes));
     std::vector<std::uint64_t*> wide;
     for (std::uint64_t* n : {&size, &stored, &offset})
@@ -111,17 +111,19 @@ Result<std::vector<ZipEntry>> parse_zip(std::span<const std::byte> file, std::st
     if (!read_wide_numbers(tail->subspan(name_bytes, extra_bytes), wide))
       return failure(ErrorCode::corrupt, "{}: entry {} has no sizes", what, name);
     if (method != 0 || stored != size || flags % 2 != 0)
-      return failure(ErrorCode::corrupt, "{}: entry {} is compressed or encrypted; only stored ones are read",
-                     what, name);
+      return failure(ErrorCode::corrupt,
+                     "{}: entry {} is compressed or encrypted, but only stored entries are supported", what,
+                     name);
     const auto header = take(file, offset, kHeaderBytes);
     if (!header || number<std::uint32_t>(*header, 0) != kHeader)
-      return failure(ErrorCode::corrupt, "{}: entry {} is not where the directory has it", what, name);
+      return failure(ErrorCode::corrupt, "{}: entry {} is not at the position that the directory gives", what,
+                     name);
     const std::uint64_t before =
         std::uint64_t{kHeaderBytes} + number<std::uint16_t>(*header, 26) + number<std::uint16_t>(*header, 28);
     const auto bytes = take(file, offset + before, size);
     if (!bytes)
-      return failure(ErrorCode::corrupt, "{}: entry {} of {} bytes ends behind the file's end", what, name,
-                     size);
+      return failure(ErrorCode::corrupt, "{}: entry {} has {} bytes, which is more than the rest of the file",
+                     what, name, size);
     entries.push_back({.name = name, .bytes = *bytes});
     rest = rest.subspan(kEntryBytes + tail->size());
   }

@@ -96,7 +96,7 @@ def test_a_sweep_says_that_no_rate_is_good(server, tmp_path):
         command="sweep",
     )
     assert done.returncode == 0, done.stderr
-    assert "no rate had 99 %" in done.stdout
+    assert "at no rate were 99 %" in done.stdout
     result = json.loads(out.read_text())
     assert result["best_request_rate"] is None and [r["good_share"] for r in result["rounds"]] == [0] * len(result["rounds"])
     assert bench(server, command="sweep").returncode == 2

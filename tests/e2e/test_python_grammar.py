@@ -244,7 +244,7 @@ def test_mistakes_are_named(vocabulary):
         Vocabulary([b"a", "b"], eos=[0])
     with pytest.raises(TypeError, match="a list of texts, not one text"):
         compile_choice("abc", vocabulary)
-    with pytest.raises(TypeError, match="regex: a text, not NoneType"):
+    with pytest.raises(TypeError, match="regex: must be a text, got NoneType"):
         compile_regex(None, vocabulary)
     assert issubclass(LimitReached, GrammarError)
 

@@ -75,15 +75,15 @@ def test_calls_into_a_python_model_are_refused_by_name(llm, name):
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"max_model_length": 10}, "max_model_length: there is no such option; did you mean max_model_len"),
-    ({"distributed_executor_backend": "ray"}, "distributed_executor_backend: ray is not supported, only .*other hosts run octavo serve"),
+    ({"max_model_length": 10}, "max_model_length: is not the name of an option; did you mean max_model_len"),
+    ({"distributed_executor_backend": "ray"}, "distributed_executor_backend: ray is not supported, only .*run octavo serve"),
     ({"enable_prompt_embeds": True, "executor": "simulated"}, "enable_prompt_embeds: is not supported with a simulated executor"),
     ({"logits_processors": ["a.B"]}, "logits_processors: is not supported: the server cannot load Python code"),
     ({"worker_cls": "my.Worker"}, "worker_cls: my.Worker is not supported"),
-    ({"port": 8000}, "port: is for `octavo serve`: this program has no server"),
+    ({"port": 8000}, "port: is an option of `octavo serve`, and this program has no server"),
     ({"hf_overrides": lambda config: config}, "hf_overrides: function is not supported: must be a number, a text"),
     ({"otlp_traces_endpoint": "collector:4317"}, "collector:4317"),
-    ({"node_rank": 1, "nnodes": 2, "tensor_parallel_size": 2}, "node_rank: must be 0, got 1: other hosts run octavo serve --headless"),
+    ({"node_rank": 1, "nnodes": 2, "tensor_parallel_size": 2}, "node_rank: must be 0, got 1: run octavo serve --headless"),
     ({"spec_method": "magic"}, "magic"),
 ])
 def test_options_are_refused_as_on_the_command_line(options, message):
@@ -254,5 +254,5 @@ for _ in range(2):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           env=os.environ | variables | {"PYTHONPATH": str(ROOT / "bindings/python")})
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("variables without effect: VLLM_USE_V1\n") == 1
-    assert done.stderr.count("unknown variables: VLLM_LOGING_LEVEL (did you mean VLLM_LOGGING_LEVEL?)") == 1
+    assert done.stderr.count("environment variables that have no effect: VLLM_USE_V1\n") == 1
+    assert done.stderr.count("unknown environment variables: VLLM_LOGING_LEVEL (did you mean VLLM_LOGGING_LEVEL?)") == 1

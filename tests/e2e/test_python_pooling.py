@@ -65,7 +65,7 @@ def test_scores_of_vectors_are_their_cosine(embedder):
 
 
 def test_mistakes_are_named_and_leave_nothing_behind(embedder):
-    with pytest.raises(ValueError, match="the model reads at most 318"):
+    with pytest.raises(ValueError, match="the model accepts at most 318"):
         embedder.embed(["fine"] * 9 + ["x " * 400])
     assert len(embedder.embed(["x " * 400], pooling_params=PoolingParams(truncate_prompt_tokens=9))[0].prompt_token_ids) == 9
     with pytest.raises(ValueError, match="dimensions"):

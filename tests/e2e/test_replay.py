@@ -126,7 +126,7 @@ def test_a_difference_names_its_token_and_the_known_reason(log, lora, adapter, t
     file.write_text("\n".join(json.dumps(record) for record in changed))
     done = replay(file, *lora)
     assert done.returncode == 1
-    assert re.search(r"^changed.jsonl:2: \S+: answer \d: token 1 is \d+, recorded \d+ \(no reason is known\)$", done.stdout, re.MULTILINE)
+    assert re.search(r"^changed.jsonl:2: \S+: answer \d: token 1 is \d+, but the record has \d+ \(no reason is known\)$", done.stdout, re.MULTILINE)
     assert "2 identical, 1 different, 0 cannot be replayed" in done.stdout
 
     other = tmp_path / "model"
@@ -164,7 +164,7 @@ def test_a_cut_line_is_named(log, tmp_path):
     line = json.dumps(records(log)[0])
     file.write_text(line + "\n" + line[:100])
     done = replay(file, "--enable-lora")
-    assert "cut.jsonl:2: cannot be replayed: is not JSON" in done.stdout
+    assert "cut.jsonl:2: cannot be replayed: must be JSON" in done.stdout
 
 
 def test_parameters_that_no_request_may_have_are_refused(log, tmp_path):

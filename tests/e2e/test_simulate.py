@@ -174,7 +174,7 @@ def shape_of(folder, **fields):
     (["--trace", "/nowhere/trace.jsonl"], "/nowhere/trace.jsonl"),
     (["--trace", "TRACE", "--policy", "nobody"], "--policy"),
     (["--trace", "TRACE", "--device", "/nowhere/device.json"], "/nowhere/device.json"),
-    (["--trace", "TRACE", "--model", "llama-3.1-70b", "-t", "1"], "leave no room"),
+    (["--trace", "TRACE", "--model", "llama-3.1-70b", "-t", "1"], "leave no space"),
     (["--trace", "TRACE", "--goodput", "itl:5"], "goodput"),
     (["--trace", "TRACE", "--trace-block-size", "256"], "hash_ids"),
     (["--trace", "TRACE", "--max-num-batched-tokens", "100"], "max_num_batched_tokens"),

@@ -116,10 +116,10 @@ def test_adapters_take_drafts(tmp_path):
     ({"model": "no/such/draft/model", "num_speculative_tokens": 4}, "no/such/draft/model"),
     ({"model": "models/demo-draft"}, "num_speculative_tokens must be given"),
     ({"method": "lookahead", "num_speculative_tokens": 4}, '"eagle3", "medusa" or "mlp_speculator"'),
-    ({"method": "medusa", "model": "models/demo-draft", "num_speculative_tokens": 4}, "there are no Medusa heads"),
+    ({"method": "medusa", "model": "models/demo-draft", "num_speculative_tokens": 4}, "the checkpoint has no Medusa heads"),
     ({"method": "mlp_speculator", "model": "tests/data/drafters/markov-mlp", "num_speculative_tokens": 3}, "vocabulary of 128 tokens"),
     ({"method": "eagle", "num_speculative_tokens": 4}, "model must be given"),
-    ({"method": "deepseek_mtp", "num_speculative_tokens": 1}, "Qwen3ForCausalLM has no layer of multi-token prediction"),
+    ({"method": "deepseek_mtp", "num_speculative_tokens": 1}, "Qwen3ForCausalLM has no layers for multi-token prediction"),
 ])
 def test_what_cannot_guess_is_refused(config, words):
     assert words in refusal(config)

@@ -104,13 +104,13 @@ def test_errors_are_400_and_name_the_part(base):
     small = encoded(VIDEOS / "frame0.png")
     large = encoded(CASES / "qwen2_vl" / "photo.jpg")
     for part, message in [
-        (video("data:video/jpeg;base64,AAAA"), "frame 0: cannot identify the image"),
-        (video(f"data:video/jpeg;base64,{small},{large}"), "frame 1 has 50 x 70 pixels, but the first has 61 x 45"),
-        (video(f"data:video/jpeg;base64,{small},%%%%"), "not of base64"),
-        (video("data:video/jpeg;base64," + ",".join([small] * 800)), "the video has 800 frames, the limit is 768"),
-        (video("data:video/jpeg;base64," + ",".join([small] * 200)), "the context of 512 leaves no room for it"),
+        (video("data:video/jpeg;base64,AAAA"), "frame 0: the format of the image is unknown"),
+        (video(f"data:video/jpeg;base64,{small},{large}"), "frame 1 has 50 x 70 pixels, but the first frame has 61 x 45"),
+        (video(f"data:video/jpeg;base64,{small},%%%%"), "not a base64 character"),
+        (video("data:video/jpeg;base64," + ",".join([small] * 800)), "the video has 800 frames, but at most 768 are allowed"),
+        (video("data:video/jpeg;base64," + ",".join([small] * 200)), "the context of 512 tokens allows"),
         (video("http://127.0.0.1/x.mp4"), "not fetched"),
-        (video("data:video/mp4;base64,%%%%"), "not of base64"),
+        (video("data:video/mp4;base64,%%%%"), "not a base64 character"),
     ]:
         with pytest.raises(openai.BadRequestError) as error:
             ask(base, text("Look:"), part)

@@ -110,8 +110,8 @@ def test_errors_are_400_and_name_the_part(client):
     broken = image("rgb.png")
     broken["image_url"]["url"] = broken["image_url"]["url"][:3000]
     for part, message in [
-        (broken, "the PNG image is broken"),
-        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%%"}}, "not of base64"),
+        (broken, "the PNG image is damaged"),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%%"}}, "not a base64 character"),
         ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "not fetched"),
         ({"type": "video_url", "video_url": {"url": "data:,"}}, "takes images and no videos"),
         ({"type": "film"}, "text, thinking, image_url, video_url, audio_url"),
@@ -174,8 +174,8 @@ def test_images_at_addresses(tmp_path):
         for url in (at, f"file://{tmp_path}/rgb.png"):
             part = {"type": "image_url", "image_url": {"url": url}}
             assert ask(client, [{"role": "user", "content": [part, text(QUESTION)]}]).choices[0].message.content == expected
-        for url, why in ((at.replace("127.0.0.1", "localhost"), "localhost is not among"), (at + "x", "has answered 404"),
-                         ("file:///etc/hostname", "no such file below"), (f"file://{tmp_path}/../x", "no such file below")):
+        for url, why in ((at.replace("127.0.0.1", "localhost"), "localhost is not among"), (at + "x", "returned status 404"),
+                         ("file:///etc/hostname", "does not contain this file"), (f"file://{tmp_path}/../x", "does not contain this file")):
             with pytest.raises(openai.BadRequestError, match=why):
                 ask(client, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}])
     files.shutdown()

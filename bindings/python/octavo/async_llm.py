@@ -52,7 +52,7 @@ class AsyncLLM:
         """Completes a prompt. sampling_params.output_kind selects the contents of each output. Ending the loop early
         aborts the request. trace_headers has no effect: each request begins a trace."""
         if data_parallel_rank is not None:
-            raise ValueError("data_parallel_rank: is not supported: the least loaded engine takes the request")
+            raise ValueError("data_parallel_rank: is not supported: the request goes to the least loaded engine")
         kind = sampling_params.output_kind
         body, text = request_body(prompt, sampling_params, tokenization_kwargs)
         body.update(await asyncio.to_thread(self._adapters.body, lora_request))
@@ -121,7 +121,7 @@ class AsyncLLM:
     async def check_health(self) -> None:
         """Raises OctavoError if the engine has failed."""
         if not self.stats()["healthy"]:
-            raise OctavoError("the engine has failed; make a new one")
+            raise OctavoError("the engine has failed: create a new AsyncLLM")
 
     async def start_profile(self, profile_prefix: Optional[str] = None, *, delay_iterations: Optional[int] = None,
                             max_iterations: Optional[int] = None) -> None:

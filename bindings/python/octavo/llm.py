@@ -30,7 +30,7 @@ def _saves_blocks(options: dict[str, Any]) -> bool:
 
 def _no_processor(kwargs: Optional[dict]) -> None:
     if kwargs:
-        raise ValueError("mm_processor_kwargs: is an option of LLM(): all requests have one processor")
+        raise ValueError("mm_processor_kwargs: must be given to LLM(), because all requests use the same processor")
 
 
 def _close_if_idle(engine: Engine, lock: threading.Lock) -> None:
@@ -45,7 +45,7 @@ def check_sleep_mode(mode: str) -> None:
 
 def check_wake_tags(tags: Optional[list[str]]) -> None:
     if tags and set(tags) != {"weights", "kv_cache"}:
-        raise ValueError(f"tags: {tags!r}: weights and KV cache wake together")
+        raise ValueError(f"tags: {tags!r}: weights and KV cache always wake together")
 
 
 def profile_session(profile_prefix: Optional[str], delay_iterations: Optional[int],
@@ -79,7 +79,7 @@ def _for_each(name: str, given: Any, count: int) -> list[Any]:
     if not isinstance(given, (list, tuple)):
         return [given] * count
     if len(given) != count:
-        raise ValueError(f"{name}: {len(given)} for {count} prompts; give one, or one for each")
+        raise ValueError(f"{name}: must be one value or a list with one value for each of the {count} prompts, got {len(given)}")
     return list(given)
 
 
@@ -167,7 +167,7 @@ class LLM:
                mm_processor_kwargs: Optional[dict] = None) -> list[Job]:
         _no_processor(mm_processor_kwargs)
         if chat_template_content_format != "auto":
-            raise ValueError("chat_template_content_format: is an option of LLM(): all requests have one format")
+            raise ValueError("chat_template_content_format: must be given to LLM(), because all requests use the same format")
         conversations = [messages] if messages and isinstance(messages[0], dict) else messages
         more: dict[str, Any] = {"add_generation_prompt": add_generation_prompt,
                                 "continue_final_message": continue_final_message, **tokenization(tokenization_kwargs)}
@@ -245,9 +245,9 @@ class LLM:
         if len(first) == 1:
             first *= len(second)
         if len(first) != len(second):
-            raise ValueError(f"data_1: {len(first)} texts for {len(second)} of data_2; give one, or the same number")
+            raise ValueError(f"data_1: must have 1 or {len(second)} texts, as data_2, got {len(first)}")
         if chat_template:
-            raise ValueError("chat_template: is an option of LLM(): all pairs have one template")
+            raise ValueError("chat_template: must be given to LLM(), because all pairs use the same template")
         more = {**tokenization(tokenization_kwargs), **(pooling_params.body() if pooling_params else {})}
         return self._submit_texts("/score", [{"text_1": a, "text_2": b, **more} for a, b in zip(first, second)], scoring,
                                   use_tqdm, lora_request)

@@ -103,7 +103,7 @@ class SamplingParams:
     def __post_init__(self) -> None:
         if self.guided_decoding is not None:
             if self.structured_outputs is not None:
-                raise ValueError("guided_decoding: structured_outputs is set too; set one of them")
+                raise ValueError("guided_decoding: cannot be combined with structured_outputs: set only one of the two")
             self.structured_outputs, self.guided_decoding = self.guided_decoding, None
         if self.top_k == -1:
             self.top_k = 0

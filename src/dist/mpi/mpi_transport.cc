@@ -110,7 +110,7 @@ class MpiTransport final : public Transport {
 
   static Result<> check_size(const Receive& wanted, std::size_t bytes) {
     if (wanted.bytes.size() == bytes) return {};
-    return failure(ErrorCode::internal, "rank {} has sent {} bytes in place of {}", wanted.from, bytes,
+    return failure(ErrorCode::internal, "rank {} sent {} bytes instead of {}", wanted.from, bytes,
                    wanted.bytes.size());
   }
 
@@ -135,11 +135,11 @@ extern "C" __attribute__((visibility("default"))) octavo::Transport* octavo_open
   MPI_Initialized(&begun);
   const char* wrong = nullptr;
   if (begun)
-    wrong = "it has begun already in this process";
+    wrong = "MPI was already started in this process";
   else if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
-    wrong = "it does not begin";
+    wrong = "MPI does not start";
   else if (level < MPI_THREAD_SERIALIZED)
-    wrong = "it takes one thread alone";
+    wrong = "MPI allows only one thread";
   if (wrong != nullptr) {
     std::strncpy(why, wrong, why_size - 1);
     return nullptr;

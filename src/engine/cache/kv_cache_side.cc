@@ -82,7 +82,7 @@ void KvCacheSide::tell_stored(const PrefixHold& hold, std::span<const Hash128> k
 
 void KvCacheSide::fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message) {
   ++stats.failures[static_cast<std::size_t>(reason)];
-  log_warning("request {}: its prompt is computed here, the KV transfer failed ({}): {}",
+  log_warning("request {}: the KV transfer failed ({}), so this engine computes the prompt: {}",
               accepted.request.name, kKvTransferFailureNames[static_cast<std::size_t>(reason)], message);
 }
 

@@ -42,7 +42,7 @@ KvImport::State KvImports::begin(KvImport& import, std::int64_t now_us) {
     source->connector->wait(prompt);
     return KvImport::NoRoom{};
   }
-  side_.fail(accepted, KvTransferFailure::no_blocks, "no free blocks");
+  side_.fail(accepted, KvTransferFailure::no_blocks, "the KV cache has no free blocks");
   return compute(prompt);
 }
 
@@ -186,7 +186,7 @@ void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready
       if (place == imports_.end() || !place->second.is<KvImport::Loading>()) continue;
       KvImport& import = place->second;
       if (!import.cancelled->exchange(true))
-        side_.fail(*import.accepted, KvTransferFailure::lost, "what they are read from does not answer");
+        side_.fail(*import.accepted, KvTransferFailure::lost, "the other engine or the tier does not answer");
       KvImport::Transfer transfer = std::move(*import.transfer());
       import.state = KvImport::GivenUp{std::move(transfer)};
       ready.push_back(id);

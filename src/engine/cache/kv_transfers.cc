@@ -17,12 +17,12 @@ Result<std::unique_ptr<KvTransfers>> KvTransfers::start(const KvTransferOptions&
                                                         KvEventLog* events, std::function<void()> wake) {
   if (!scheduler.options().enable_prefix_caching)
     return invalid(kField,
-                   "needs prefix caching, which is off: this model does not support it, or "
+                   "needs prefix caching, which is off, because this model does not support it or "
                    "--no-enable-prefix-caching is set");
   BlockExchange* exchange = executor.block_exchange();
   if (exchange == nullptr)
     return field_failure(kField, ErrorCode::unsupported,
-                         "is not supported on this device: its KV blocks cannot be transferred");
+                         "is not supported on this device, because its KV blocks cannot be transferred");
   auto format = exchange->block_format();
   if (!format) return field_failure(kField, format.error().code, "{}", format.error().message);
   const int groups = std::max(1, group_count(*format));

@@ -41,9 +41,9 @@ Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Ba
       const std::size_t layer = i + static_cast<std::size_t>(cache.first_layer);
       const CacheLayer& whole = caches.whole.layers[layer];
       if (whole.group != cache.layout.layers[i].group)
-        return field_failure(
-            "kv_transfer_config", ErrorCode::unsupported,
-            "is not supported: with these ranks the layers are grouped differently than with one rank");
+        return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                             "is not supported: with this number of ranks, the groups of layers differ from "
+                             "those with one rank");
       if (whole.group < 0) continue;
       Share share{.cache = cache.layout.layer(backend.ops, memory[rank].data(), blocks, static_cast<int>(i))};
       const int heads = caches.whole.groups[static_cast<std::size_t>(whole.group)].kv.kv_heads;

@@ -46,24 +46,24 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   }
   std::unique_ptr<Model> model = *std::move(loaded);
   if (model->spec.has_cross())
-    return field_failure(
-        kField, ErrorCode::unsupported,
-        "the draft model ({}) has cross attention, but draft tokens are computed without encoder outputs",
-        model->spec.architecture);
+    return field_failure(kField, ErrorCode::unsupported,
+                         "the draft model ({}) has cross attention, but draft tokens are computed without "
+                         "encoder outputs: use another draft model",
+                         model->spec.architecture);
   if (model->spec.vocab != target.vocab)
-    return invalid(
-        kField,
-        "the draft model has a vocabulary of {} tokens, the model has {}: both must have the same vocabulary",
-        model->spec.vocab, target.vocab);
+    return invalid(kField,
+                   "the draft model has a vocabulary of {} tokens, but the model has {}: both must have the "
+                   "same vocabulary",
+                   model->spec.vocab, target.vocab);
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = options.cache.block_size,
                                  .dtype = cache_dtype.value_or(model->activation),
                                  .window_groups = options.cache.sliding_window_groups});
   if (layout.state_floats > 0)
-    return field_failure(
-        kField, ErrorCode::unsupported,
-        "the draft model ({}) has recurrent layers: their states cannot remove rejected draft tokens",
-        model->spec.architecture);
+    return field_failure(kField, ErrorCode::unsupported,
+                         "the draft model ({}) has recurrent layers, whose states cannot remove rejected "
+                         "draft tokens: use another draft model",
+                         model->spec.architecture);
   LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = std::max(kTokensOfPass, 2 * scheduler.max_num_seqs)};
   for (const LayerGroup& group : layout.groups) draft.groups.push_back({group.window});
@@ -127,7 +127,7 @@ Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& opti
   TRY(draft.place_heads, (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend,
                                                                       {.threads = options.device.threads}));
   if (const int tokens = options.speculation->num_speculative_tokens; tokens > draft.place_heads->places())
-    return invalid("num_speculative_tokens", "must be at most {}, the number of heads of {}, got {}",
+    return invalid("num_speculative_tokens", "must be at most {}, which is the number of heads of {}, got {}",
                    draft.place_heads->places(), own.model, tokens);
   return draft;
 }

@@ -385,13 +385,13 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   EXPECT_THAT(error(options), HasSubstr("is not supported with a simulated executor"));
   options = demo();
   options.speculation = SpeculativeOptions{.method = HeadOptions{}};
-  EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
+  EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layers for multi-token prediction"));
   options = demo();
   options.model.dir = std::string(kDrafters) + "llama";
   options.speculation = SpeculativeOptions{
       .method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"}, .num_speculative_tokens = 4};
   EXPECT_THAT(error(options),
-              HasSubstr("num_speculative_tokens: must be at most 3, the number of heads of "));
+              HasSubstr("num_speculative_tokens: must be at most 3, which is the number of heads of "));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
   options.model.dir = "tests/data/models/mistral";
   EXPECT_THAT(error(options),

@@ -108,7 +108,8 @@ Result<> read_model(const Fields& fields, Options& options) {
   int ranks = 1;
   TRY_VOID(fields.number("draft_tensor_parallel_size", ranks));
   if (ranks != 1)
-    return invalid("draft_tensor_parallel_size", "must be 1, got {}: a draft model runs on one rank", ranks);
+    return invalid("draft_tensor_parallel_size", "must be 1, because a draft model runs on one rank, got {}",
+                   ranks);
   return {};
 }
 
@@ -178,7 +179,7 @@ Result<const MethodRow*> find_method(std::string_view name) {
     const bool last = &row == std::end(kMethods) - 1;
     names += fmt::format("{}\"{}\"", names.empty() ? "" : last ? " or " : ", ", row.name);
   }
-  return invalid("method", "must be {} (\"draft_model\" where `model` is given and no method), got {}", names,
+  return invalid("method", "must be {} (default: \"draft_model\" if `model` is given), got {}", names,
                  quoted_text(name));
 }
 
@@ -195,8 +196,8 @@ Result<> check_tree(const Fields& fields, int count) {
   std::erase(tree, ' ');
   if (tree == chain + "]") return {};
   return field_failure(kTree, ErrorCode::unsupported,
-                       "must be a chain of num_speculative_tokens ({}), [(0,), (0, 0), ..], got {}: draft "
-                       "tokens make no trees",
+                       "must be a chain of num_speculative_tokens ({}) draft tokens, [(0,), (0, 0), ..], "
+                       "because trees are not supported, got {}",
                        count, quoted_text(tree));
 }
 

@@ -82,7 +82,8 @@ void ExpertBalancer::plan() {
   const auto layers = static_cast<double>(layers_.size());
   if (moves > 0 || options_.log_balancedness)
     log_info(
-        "EPLB: balancedness {:.2f} over {} steps; {:.2f} is expected after {} of {} slots get another expert",
+        "EPLB: balancedness was {:.2f} over {} steps; {:.2f} is expected after {} of {} slots get another "
+        "expert",
         now / layers, std::min(options_.window_size, options_.step_interval), then / layers, moves,
         layers_.size() * layers_[0]->placement().size());
 }

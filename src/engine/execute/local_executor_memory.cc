@@ -114,8 +114,8 @@ Result<> LocalExecutor::rehearse() {
   recordings_.forget();
   cache_ = {};
   blocks_ = 0;
-  log_info("after the largest steps {} MiB of {} MiB are free; a CUDA graph takes {} KiB", available() >> 20,
-           backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
+  log_info("after the largest steps, {} MiB of {} MiB are free; each CUDA graph needs {} KiB",
+           available() >> 20, backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
   return {};
 }
 
@@ -147,7 +147,7 @@ Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
 Result<BlockFormat> LocalExecutor::block_format() const {
   if (!cache_.exchanges())
     return field_failure("kv_transfer_config", ErrorCode::unsupported,
-                         "is not supported on the device {}: its KV blocks cannot be transferred",
+                         "is not supported on the device {}, because its KV blocks cannot be transferred",
                          backend_.name);
   if (layout_.state_floats > 0 && !backend_.device->shares_host_memory())
     return field_failure("kv_transfer_config", ErrorCode::unsupported,

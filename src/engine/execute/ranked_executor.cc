@@ -67,7 +67,7 @@ std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks
 }
 
 [[noreturn]] void end_for(const Error& error) {
-  log_error("the engine ends: {}", error.message);
+  log_error("the engine stops: {}", error.message);
   std::_Exit(EXIT_FAILURE);
 }
 
@@ -283,7 +283,7 @@ Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
     TRY_VOID(ranks.groups().all->status());
     Unpacker unpacker(message);
     unpacker.get(order);
-    CHECK(unpacker.complete(), "rank 0 sent {} bytes that are no order", message.size());
+    CHECK(unpacker.complete(), "rank 0 sent {} bytes that are not a command", message.size());
     if (std::holds_alternative<order::End>(order)) return own.leave(), Result<>();
     TRY_VOID(std::visit([&](auto& each) { return follower.run(each); }, order));
   }

@@ -106,10 +106,10 @@ Result<> check_ranks(const EngineOptions& options) {
   const RankLayout layout = options.parallel.rank_layout();
   TRY_VOID(check_shared_experts(options));
   if (layout.size() % options.parallel.nodes.count != 0)
-    return invalid("nnodes", "is {}; the number of ranks, {}, must be a multiple of it",
+    return invalid("nnodes", "is {}, but the number of ranks, {}, must be a multiple of it",
                    options.parallel.nodes.count, layout.size());
   if (options.parallel.nodes.rank >= options.parallel.nodes.count)
-    return invalid("node_rank", "must be less than nnodes, {}, got {}", options.parallel.nodes.count,
+    return invalid("node_rank", "must be below nnodes, {}, got {}", options.parallel.nodes.count,
                    options.parallel.nodes.rank);
   if (layout.pipeline > kStagesMax)
     return invalid("pipeline_parallel_size", "must be at most {}, got {}", kStagesMax, layout.pipeline);
@@ -120,9 +120,9 @@ Result<> check_ranks(const EngineOptions& options) {
         "enable_eplb",
         "needs --enable-expert-parallel and --tensor-parallel-size or --data-parallel-size of 2 or "
         "more: {}",
-        options.parallel.enable_expert_parallel ? "both are 1" : "experts are not spread over ranks");
+        options.parallel.enable_expert_parallel ? "both are 1" : "experts are not divided among ranks");
   if (balancing.redundant_experts > 0 && !balancing.enabled)
-    return invalid("eplb_config", "num_redundant_experts is {}, must be 0 without --enable-eplb",
+    return invalid("eplb_config", "num_redundant_experts is {}, but must be 0 without --enable-eplb",
                    balancing.redundant_experts);
   if (layout.size() == 1) return {};
   const bool stages = layout.pipeline > 1;
@@ -131,16 +131,16 @@ Result<> check_ranks(const EngineOptions& options) {
                          "must be 1 {}, got {}", with, stages ? layout.pipeline : layout.tensor);
   };
   if (options.device.type != "cpu")
-    return refuse(fmt::format("on devices other than cpu, this is {}", options.device.type));
+    return refuse(fmt::format("on devices other than cpu, and this device is {}", options.device.type));
   if (options.kv_transfer.enabled && (options.parallel.mpi || options.parallel.nodes.count > 1))
     return refuse("with --kv-transfer-config over several hosts");
   if (stages && reads_early_layers(options))
     return refuse("with the method eagle3, whose head reads layers of several stages");
   if (options.parallel.data_parallel_size > 1 && (options.parallel.mpi || options.parallel.nodes.count > 1))
-    return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 over several hosts, got {}",
+    return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 with several hosts, got {}",
                          options.parallel.data_parallel_size);
   if (const int processors = usable_processors(); processors < options.parallel.ranks_of_host())
-    log_warning("{} ranks on {} processors", options.parallel.ranks_of_host(), processors);
+    log_warning("{} ranks are more than the {} processors", options.parallel.ranks_of_host(), processors);
   return {};
 }
 
@@ -165,7 +165,7 @@ Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
   if (command.empty() && size > 1)
     return field_failure(
         options.parallel.tensor_parallel_size > 1 ? "tensor_parallel_size" : "pipeline_parallel_size",
-        ErrorCode::unsupported, "must be 1 where the engine has no separate process, got {}",
+        ErrorCode::unsupported, "must be 1 for an engine without a separate process, got {}",
         std::max(options.parallel.tensor_parallel_size, options.parallel.pipeline_parallel_size));
   if (options.parallel.mpi || options.parallel.nodes.count > 1) {
     if (!options.parallel.mpi) TRY_VOID(ranks->start_children(options.parallel.ranks_of_host(), command, {}));
@@ -221,9 +221,10 @@ Result<> Ranks::connect(const EngineOptions& options) {
   if (options.parallel.mpi) {
     TRY(transport_, open_mpi_transport());
     if (transport_->size() != layout_.size())
-      return invalid("tensor_parallel_size",
-                     "times pipeline_parallel_size is {}, and mpirun has started {} processes",
-                     layout_.size(), transport_->size());
+      return invalid(
+          "tensor_parallel_size",
+          "times pipeline_parallel_size is {}, but mpirun has started {} processes: both must be equal",
+          layout_.size(), transport_->size());
   } else {
     TRY(std::string identity, hosts_identity(options));
     TRY(transport_, TcpTransport::meet({.rank = rank_,
@@ -261,14 +262,14 @@ Result<> Ranks::check() {
   if (transport_) TRY_VOID(transport_->check());
   if (rank_ > 0) {
     if (on_one_host() && is_gone(remote::kChildSocket))
-      return failure(ErrorCode::unavailable, "rank 0 has gone");
+      return failure(ErrorCode::unavailable, "rank 0 has stopped");
     return {};
   }
   const std::lock_guard lock(children_mutex_);
   for (std::size_t i = 0; i < children_.size(); ++i) {
     if (!is_gone(children_[i].socket.fd())) continue;
     const pid_t pid = children_[i].pid();
-    return failure(ErrorCode::unavailable, "the process of rank {} ({}) has ended: {}", i + 1, pid,
+    return failure(ErrorCode::unavailable, "the process of rank {} ({}) has exited: {}", i + 1, pid,
                    children_[i].kill());
   }
   return {};

@@ -17,7 +17,7 @@ Result<Backend> choose_automatically(const EngineOptions& options, const CheckMo
   if (!gpu) return on_cpu(fmt::format("no GPU can be used: {}", gpu.error().message));
   if (const int ranks = options.parallel.rank_layout().size(); ranks > 1)
     return field_failure("device", ErrorCode::unsupported,
-                         "{} ranks (tensor_parallel_size x pipeline_parallel_size) run only on CPUs, but "
+                         "{} ranks (tensor_parallel_size x pipeline_parallel_size) can run only on CPUs, but "
                          "device auto chooses the GPU here: set --device cpu, or set both sizes to 1",
                          ranks);
   if (const Result<> supported = check(*gpu); !supported) {

@@ -28,7 +28,7 @@ TEST(LoadEngine, UnknownQuantizationsAreRefusedWithTheKnownOnes) {
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().field, "quantization");
   EXPECT_EQ(engine.error().message,
-            "must be int8 or int4 (quantise plain matrices while loading) or none, got int9");
+            "must be int8 or int4 (quantises plain matrices while loading) or none, got int9");
 }
 
 TEST(ChooseDevice, TakesTheOneThatIsNamed) {

@@ -18,15 +18,15 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
   const std::int64_t most = bytes / 2 / state_bytes;
   const int drafts = std::min(s.draft_states, 1);
   if (most < 1 + drafts)
-    return invalid(
-        "kv_cache_memory_bytes",
-        "{} bytes are too few: half of them is for recurrent states, of which one sequence needs {} bytes",
-        bytes, (1 + drafts) * state_bytes);
+    return invalid("kv_cache_memory_bytes",
+                   "{} bytes are too few: half of them is for recurrent states, and one sequence needs {} "
+                   "bytes of states",
+                   bytes, (1 + drafts) * state_bytes);
   s.draft_states = static_cast<int>(
       std::clamp<std::int64_t>(most - s.max_num_seqs, drafts, std::max(s.draft_states, drafts)));
   if (const std::int64_t room = most - s.draft_states; room < s.max_num_seqs) {
-    log_warning("a sequence has {} bytes of states: max_num_seqs lowered from {} to {}", state_bytes,
-                s.max_num_seqs, room);
+    log_warning("one sequence has {} bytes of recurrent states, so max_num_seqs is lowered from {} to {}",
+                state_bytes, s.max_num_seqs, room);
     s.max_num_seqs = static_cast<int>(room);
   }
   bytes -= (s.max_num_seqs + s.draft_states) * state_bytes;
@@ -44,7 +44,7 @@ void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::
   s.saved_states = static_cast<int>(std::min({fitting, passed, std::int64_t{1} << 16}));
   s.enable_prefix_caching = s.saved_states > 0;
   bytes -= s.saved_states * state_bytes;
-  log_info("prefix cache: {} states of {} bytes, one each {} tokens", s.saved_states, state_bytes,
+  log_info("prefix cache: saves {} states of {} bytes, one every {} tokens", s.saved_states, state_bytes,
            s.mamba_block_size);
 }
 
@@ -77,8 +77,9 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
         "raise --kv-cache-memory-bytes or lower --max-model-len",
         s.max_model_len, cached, s.num_blocks, block_bytes, longest);
   if (longest < s.max_model_len)
-    log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}",
-                s.num_blocks, longest, s.max_model_len);
+    log_warning(
+        "the KV cache ({} blocks) can hold {} tokens of a sequence, so max_model_len is lowered from {}",
+        s.num_blocks, longest, s.max_model_len);
   s.max_model_len = longest;
   return {};
 }
@@ -157,8 +158,10 @@ bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, 
   const std::int64_t blocks =
       options.cache.num_blocks ? *options.cache.num_blocks : cache_bytes(unlimited) / model.block_bytes;
   if (blocks > blocks_of_sequence(plan_step(with_answer, options), with_answer.max_model_len)) return true;
-  log_info("prefix caching is off: the KV cache would have {} blocks, too few for a text of {} tokens",
-           blocks, model.max_model_len);
+  log_info(
+      "prefix caching is off, because the KV cache would have {} blocks, which is too few for a text of {} "
+      "tokens",
+      blocks, model.max_model_len);
   return false;
 }
 

@@ -61,7 +61,7 @@ Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions&
     times.note(count, time);
     if (count > kFreeTokensFewest && !is_free(times, count)) break;
   }
-  log_info("a step takes up to {} tokens along with draft tokens; one token takes {} us",
+  log_info("a step may contain up to {} tokens with draft tokens; one token takes {} us",
            free_tokens_of(times), times.of(1) / 1000);
   return times;
 }

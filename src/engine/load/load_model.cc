@@ -22,13 +22,13 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   const int needed =
       tokens + std::min(options.schedule.max_num_seqs, options.schedule.max_num_batched_tokens - 1);
   if (options.schedule.max_num_batched_tokens < needed)
-    return invalid(
-        "max_num_batched_tokens",
-        "must be at least {}: a step must hold the {} tokens of an image beside max_num_seqs = {}; got {}",
-        needed, tokens, options.schedule.max_num_seqs, options.schedule.max_num_batched_tokens);
+    return invalid("max_num_batched_tokens",
+                   "must be at least {}, so that a step can contain the {} tokens of an image and "
+                   "max_num_seqs = {} other tokens; got {}",
+                   needed, tokens, options.schedule.max_num_seqs, options.schedule.max_num_batched_tokens);
   if (const int most = options.schedule.long_prefill_token_threshold; most > 0 && most < tokens)
-    return invalid("long_prefill_token_threshold", "must be 0 or at least {}: an image has {} tokens; got {}",
-                   tokens, tokens, most);
+    return invalid("long_prefill_token_threshold",
+                   "must be 0 or at least {}, because an image has {} tokens; got {}", tokens, tokens, most);
   return {};
 }
 
@@ -36,8 +36,8 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
 Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(
-        field, ErrorCode::unsupported, "{} {}: it is not supported {} yet", model.spec.architecture,
-        model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder", what);
+        field, ErrorCode::unsupported, "{} {}, which is not supported {} yet", model.spec.architecture,
+        model.spec.hears_beside() ? "transcribes sound" : "encodes prompts with an encoder", what);
   };
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
   if (options.speculation) return refuse("speculative_config", "with draft tokens");
@@ -99,9 +99,10 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
   TRY(const std::vector<Stage> stages, divide_layers(spec, layout.pipeline));
   RankCaches caches{.whole = cache_layout(spec, cache)};
   if (caches.whole.state_floats > 0)
-    return field_failure("kv_transfer_config", ErrorCode::unsupported,
-                         "states of {}'s recurrent layers cannot be transferred if they are split over ranks",
-                         spec.architecture);
+    return field_failure(
+        "kv_transfer_config", ErrorCode::unsupported,
+        "the states of {}'s recurrent layers cannot be transferred if they are divided among ranks",
+        spec.architecture);
   for (int rank = 0; rank < layout.size(); ++rank) {
     spec.shard = shard;
     spec.shard.rank = layout.part(rank);
@@ -120,8 +121,8 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   const Weight& output = model.network.ends->output();
   if (output.bytes() < 2 * static_cast<std::size_t>(output.rows() * output.cols())) return {};
   log_info(
-      "the output matrix is not quantised as {}: each step reads {} MB of it; --quantization int8 quantises "
-      "it",
+      "the output matrix is not quantised as {}, so each step reads {} MB of it: --quantization int8 "
+      "quantises it",
       method, output.bytes() / 1'000'000);
   return {};
 }
@@ -165,7 +166,8 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
   if (options.model.prompt_embeds) TRY_VOID(check_prompt_embeds(options, model));
   if (options.speculation && model.spec.head)
     return field_failure("speculative_config", ErrorCode::unsupported,
-                         "{} is not a generative model: draft tokens have no use", model.spec.architecture);
+                         "{} is not a generative model, so draft tokens have no use: remove the flag",
+                         model.spec.architecture);
   return {};
 }
 

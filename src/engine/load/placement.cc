@@ -13,7 +13,8 @@ namespace {
 
 Result<> check_count(std::string_view field, std::size_t given, int processes) {
   if (static_cast<int>(given) == processes) return {};
-  return invalid(field, "{} entries for {} engine processes on this host: give one entry for each process",
+  return invalid(field,
+                 "has {} entries for {} engine processes on this host: give one entry for each process",
                  given, processes);
 }
 

@@ -90,7 +90,7 @@ TEST(Placement, ProcessorsThatAreNotThereAreAnError) {
   options.device.processors = "1023";
   const auto own = placed(options, 0);
   ASSERT_FALSE(own);
-  EXPECT_EQ(own.error().message, "this process may use none of the processors 1023");
+  EXPECT_EQ(own.error().message, "this process may not use any of the processors 1023");
 }
 
 }  // namespace

@@ -29,10 +29,11 @@ AdapterTable::~AdapterTable() {
 }
 
 void AdapterTable::load(AdapterSource source, AdapterDone done) {
-  if (places_.empty()) return done(failure(ErrorCode::unsupported, "this server runs without --enable-lora"));
+  if (places_.empty())
+    return done(failure(ErrorCode::unsupported, "adapters need a server with --enable-lora"));
   if (entries_.size() >= kNamesMax)
     return done(failure(ErrorCode::resource_exhausted,
-                        "{} adapters are loaded, the limit is {}: unload one first", entries_.size(),
+                        "{} adapters are loaded, which is the limit ({}): unload one first", entries_.size(),
                         kNamesMax));
   if (Entry* old = find(source.name)) old->leaving = true;
   Entry& entry = entries_.emplace_back();
@@ -43,7 +44,7 @@ void AdapterTable::load(AdapterSource source, AdapterDone done) {
 
 void AdapterTable::unload(const std::string& name, const AdapterDone& done) {
   Entry* entry = find(name);
-  if (entry == nullptr) return done(failure(ErrorCode::not_found, "there is no adapter of that name"));
+  if (entry == nullptr) return done(failure(ErrorCode::not_found, "no adapter has this name"));
   entry->leaving = true;
   done({});
 }
@@ -55,7 +56,7 @@ Result<std::optional<AdapterTable::Use>> AdapterTable::use(const std::string& na
       return other.state == State::failed && other.source.name == name;
     });
     if (failed != entries_.end()) return std::unexpected(failed->error);
-    return field_failure("model", ErrorCode::not_found, "the adapter of this request is not loaded any more");
+    return field_failure("model", ErrorCode::not_found, "the adapter of this request was unloaded");
   }
   if (entry->state == State::failed) return std::unexpected(entry->error);
   entry->last_used = ++uses_;
@@ -88,7 +89,7 @@ void AdapterTable::fail(Entry& entry, Error error) {
   tell(entry, std::unexpected(error));
   if (!was_there) {  // a request named an adapter that cannot be loaded
     entry.leaving = true;
-    error = {ErrorCode::invalid_argument, "the adapter cannot be loaded: " + error.message, "model"};
+    error = {ErrorCode::invalid_argument, "cannot load the adapter: " + error.message, "model"};
   }
   entry.error = std::move(error);
 }
@@ -196,7 +197,7 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
     if (entry->leaving && entry->state != State::reading && !is_asked &&
         !(in_memory && is_used(entry->place))) {
       leave_place(*entry);
-      tell(*entry, failure(ErrorCode::not_found, "the adapter was unloaded while it was still loading"));
+      tell(*entry, failure(ErrorCode::not_found, "the adapter was unloaded while it was loading"));
       entries_.erase(entry);
     }
     entry = next;

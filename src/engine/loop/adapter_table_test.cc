@@ -127,7 +127,7 @@ TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
   EXPECT_EQ(answer, "done");
   EXPECT_EQ(place("bad"), -2);
   table_.unload("bad", done);
-  EXPECT_EQ(answer, "there is no adapter of that name");
+  EXPECT_EQ(answer, "no adapter has this name");
   settle(0);
   EXPECT_TRUE(slots_.matrices.empty());
 }
@@ -140,7 +140,7 @@ TEST_F(AdapterTableTest, WhoWaitsForOneThatFailsHearsWhy) {
   const auto use = table_.use("bad");
   ASSERT_FALSE(use);
   EXPECT_EQ(use.error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(use.error().message, "the adapter cannot be loaded: broken");
+  EXPECT_EQ(use.error().message, "cannot load the adapter: broken");
   advance();
   EXPECT_EQ(table_.use("bad").error().code, ErrorCode::not_found);
 }

@@ -52,7 +52,7 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
   const bool under_grammar = answer.rule() != nullptr;
   std::optional<Finish> finish = answer.finish.after(output);
   if (!finish && !answer.take(token.id)) {
-    fail(index, {ErrorCode::internal, "the grammar cannot follow the text beyond this token", {}}, now_us);
+    fail(index, {ErrorCode::internal, "the grammar does not allow this token", {}}, now_us);
     return true;
   }
   // This also applies with ignore_eos, because no token may follow the end of the grammar.

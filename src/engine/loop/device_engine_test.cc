@@ -160,7 +160,7 @@ TEST_F(Refused, Sound) {
   EXPECT_TRUE(load_engine(options_));
   EXPECT_THAT(error_on_cuda(),
               testing::HasSubstr(
-                  "cross attention to the rows of an encoder, which device cuda lacks; set --device cpu"));
+                  "cross attention to the rows of an encoder, which device cuda does not support; set --device cpu"));
 }
 
 TEST_F(Refused, WrongOptionsStayErrors) {

@@ -28,7 +28,8 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   if (parts.kv_events.enabled) {
     TRY(events, KvEventPublisher::start(parts.kv_events, scheduler->cache(), info.index));
     scheduler->tell(events->log());
-    log_info("KV cache events: {} {}", events->bound() ? "listens at" : "connects to", events->endpoint());
+    log_info("KV cache events: {} {}", events->bound() ? "listening at" : "connecting to",
+             events->endpoint());
   }
   const KvTransferOptions transfer = parts.kv_transfer;
   const int threads = parts.threads;
@@ -116,7 +117,7 @@ void Engine::drain() {
 
 void Engine::sleep(int level, Done done) {
   if (level != 1)
-    return done(invalid("level", "must be 1, got {}: this engine keeps its weights in memory", level));
+    return done(invalid("level", "must be 1, got {}, because this engine cannot free its weights", level));
   inbox_.sleep(std::move(done));
 }
 
@@ -335,7 +336,7 @@ bool Engine::must_give_way() const {
 // Completes pending sleeps once no request is unfinished and no transfer uses the blocks.
 void Engine::fall_asleep() {
   if (!inbox_.asleep())
-    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it slept"));
+    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
   if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
   scheduler_->reset_prefix_cache();
   const Result<> released = executor_->release_cache();

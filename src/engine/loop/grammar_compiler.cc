@@ -69,7 +69,8 @@ void GrammarCompiler::run(const Task& task) {
 CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
   if (!cache_) {
     if (!make_vocabulary_)
-      return failure(ErrorCode::unsupported, "this engine has no vocabulary: grammars are not supported");
+      return failure(ErrorCode::unsupported,
+                     "this engine has no vocabulary, so it does not support grammars");
     TRY(auto vocabulary, make_vocabulary_());
     const std::lock_guard lock(mutex_);
     cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);

@@ -13,13 +13,15 @@ Result<RequestId> Inbox::submit(Request request, std::shared_ptr<OutputSink> sin
   const std::int64_t now = now_us();
   const std::lock_guard lock(mutex_);
   if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
-  if (asleep_) return failure(ErrorCode::unavailable, "the engine sleeps");
+  if (asleep_) return failure(ErrorCode::unavailable, "the engine is asleep");
   const int answers = request.answers();
   if (answers > places_)
-    return invalid("n", "this engine holds at most {} unfinished answers, got {}", places_, answers);
+    return invalid("n", "this engine can have at most {} unfinished answers, but the request needs {}",
+                   places_, answers);
   if (taken_ + answers > places_)
     return failure(ErrorCode::resource_exhausted,
-                   "{} answers are unfinished, the limit is {} (--max-num-seqs and --max-num-queued-reqs)",
+                   "{} answers are unfinished, and the limit is {} (--max-num-seqs and "
+                   "--max-num-queued-reqs): retry later",
                    taken_, places_);
   taken_ += answers;
   const RequestId id = ++last_id_;

@@ -34,7 +34,7 @@ void Pooling::commit(const StepPlan& plan, std::span<const float> numbers, std::
       continue;
     }
     scheduler_.finish(s.sequence);  // before collect(), which lets other requests share its cached blocks
-    answers_.fail(s.tag, {ErrorCode::internal, "the model's numbers are not finite", {}}, now_us);
+    answers_.fail(s.tag, {ErrorCode::internal, "the model computed numbers that are not finite", {}}, now_us);
   }
   scheduler_.collect(plan.step);
   for (const PlannedSequence& s : plan.sequences) scheduler_.finish(s.sequence);

@@ -74,8 +74,8 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
       if (drafts > 0) break;  // the step after the draft tokens ends the answer
       if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token
       return invalid("",
-                     "no token is left: allowed_token_ids, bad_words, min_tokens and the structured output "
-                     "of this request exclude each other after {} tokens",
+                     "after {} tokens no token is possible: allowed_token_ids, bad_words, min_tokens and the "
+                     "structured output of this request exclude each other",
                      scheduler_.output(s.sequence).size());
     }
     add(s, {s.sequence, s.tag, false, drafts, draft_token}, last_token + drafts, row, rows);

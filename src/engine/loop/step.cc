@@ -241,10 +241,11 @@ bool StepLoop::finish(SequenceId sequence) {
 
 void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
   if (finish(owner.sequence))
-    answers_.fail(
-        owner.answer,
-        {ErrorCode::internal, "no token could be chosen: the logits are not numbers, or all are banned", {}},
-        now_us);
+    answers_.fail(owner.answer,
+                  {ErrorCode::internal,
+                   "no token could be chosen, because the logits are not finite or all tokens are banned",
+                   {}},
+                  now_us);
 }
 
 bool StepLoop::uses_adapter(int slot) const {

@@ -77,8 +77,8 @@ void StepWatch::look_on() {
     const bool running = ended_.load(std::memory_order_relaxed) != step;
     const bool hang =
         progress_.hangs(running ? step : 0, now_us(), processor_us(cpu_clock_), process_waited_us);
-    if (hang && !hangs()) log_error("a step of the engine hangs: its thread waits without progress");
-    if (!hang && hangs()) log_warning("the hanging step continues");
+    if (hang && !hangs()) log_error("a step of the engine makes no progress");
+    if (!hang && hangs()) log_warning("the step without progress continues");
     hangs_.store(hang, std::memory_order_relaxed);
   }
 }

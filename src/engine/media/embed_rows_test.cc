@@ -138,7 +138,7 @@ TEST(PromptEmbedsRefusals, NameTheFieldAndTheReason) {
   EXPECT_THAT(load_error(embeds_options("encoders/bert")), HasSubstr("is a pooling model"));
   EXPECT_THAT(load_error(embeds_options("vision/qwen2_vl")), HasSubstr("--limit-mm-per-prompt"));
   EXPECT_THAT(load_error(embeds_options("sound/whisper")),
-              HasSubstr("reads its prompt or sound with an encoder"));
+              HasSubstr("has an encoder for prompts or sound"));
 }
 
 }  // namespace

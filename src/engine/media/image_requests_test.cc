@@ -38,9 +38,9 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("takes 4 tokens, got 5"));
   EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
   EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
-              HasSubstr("must follow the previous image"));
-  EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("and be in the prompt"));
-  EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }), HasSubstr("must follow the previous image"));
+              HasSubstr("must be after the previous image"));
+  EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("and within the prompt"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }), HasSubstr("must be after the previous image"));
 }
 
 TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
@@ -189,7 +189,7 @@ TEST(ImageModels, HaveStepsThatHoldAnImage) {
   options.schedule.max_num_batched_tokens = 20;
   options.schedule.max_num_seqs = 8;
   EXPECT_THAT(load_engine(options).error().message,
-              HasSubstr("the 16 tokens of an image beside max_num_seqs = 8"));
+              HasSubstr("the 16 tokens of an image and max_num_seqs = 8"));
   options.schedule.max_num_batched_tokens = 24;
   options.schedule.long_prefill_token_threshold = 15;
   EXPECT_THAT(load_engine(options).error().message, HasSubstr("an image has 16 tokens"));

@@ -205,7 +205,7 @@ TEST_P(PromptSound, WhatDoesNotFitIsRefused) {
                 HasSubstr("of 32 tokens cannot have 67 rows"));
   }
   EXPECT_THAT(error([](MediaPart& sound) { sound.bytes.pop_back(); }), HasSubstr("has 64000 bytes"));
-  EXPECT_THAT(error([](MediaPart& sound) { sound.first = 200; }), HasSubstr("and be in the prompt"));
+  EXPECT_THAT(error([](MediaPart& sound) { sound.first = 200; }), HasSubstr("and within the prompt"));
 }
 
 TEST_P(PromptSound, TextAloneNeedsNoEncoder) {

@@ -208,7 +208,7 @@ TEST_P(SourceEngine, WhatItCannotDoYetIsRefused) {
   options.device.type = "cpu";
   options.speculation = SpeculativeOptions{};
   EXPECT_THAT(load_engine(options).error().message,
-              HasSubstr("reads prompts with an encoder: it is not supported with draft tokens yet"));
+              HasSubstr("encodes prompts with an encoder, which is not supported with draft tokens yet"));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ bool OwnedProcess::running() {
 std::string OwnedProcess::fate() const {
   if (WIFSIGNALED(status_))
     return fmt::format("killed by signal {} ({})", WTERMSIG(status_), strsignal(WTERMSIG(status_)));
-  return fmt::format("ended with status {}", WEXITSTATUS(status_));
+  return fmt::format("exited with status {}", WEXITSTATUS(status_));
 }
 
 void OwnedProcess::terminate() {

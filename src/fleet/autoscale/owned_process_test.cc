@@ -27,7 +27,7 @@ TEST(OwnedProcess, SaysHowItEnded) {
   auto none = OwnedProcess::start("/nowhere/program 2>/dev/null").value();
   wait_for(none);
   EXPECT_FALSE(none.succeeded());
-  EXPECT_EQ(none.fate(), "ended with status 127");
+  EXPECT_EQ(none.fate(), "exited with status 127");
   auto told = OwnedProcess::start("sleep 100").value();
   EXPECT_TRUE(told.running());
   told.terminate();

@@ -100,19 +100,21 @@ void Planner::State::reading(std::int64_t now) {
 std::string Planner::State::metrics() {
   const std::lock_guard lock(mutex);
   std::string out;
-  write_gauge(out, "octavo_plan_desired_replicas", "Replicas that there shall be.", seen.replicas);
-  write_gauge(out, "octavo_plan_ready_replicas", "Replicas that answered.", seen.ready);
-  write_gauge(out, "octavo_plan_silent_replicas", "Replicas that did not.", silent);
+  write_gauge(out, "octavo_plan_desired_replicas", "Number of replicas that the planner wants.",
+              seen.replicas);
+  write_gauge(out, "octavo_plan_ready_replicas", "Number of replicas that answered.", seen.ready);
+  write_gauge(out, "octavo_plan_silent_replicas", "Number of replicas that did not answer.", silent);
   write_gauge(out, "octavo_plan_queued_requests", "Requests that wait in the queues of routers.", queued);
-  write_gauge(out, "octavo_plan_needed_replicas", "Replicas that the predicted load needs.", seen.floor);
-  write_gauge(out, "octavo_plan_load_tokens_per_second", "Load of the last window.", seen.load);
-  write_gauge(out, "octavo_plan_predicted_tokens_per_second", "Load that is predicted for this one.",
+  write_gauge(out, "octavo_plan_needed_replicas", "Number of replicas that the predicted load needs.",
+              seen.floor);
+  write_gauge(out, "octavo_plan_load_tokens_per_second", "Load of the previous window.", seen.load);
+  write_gauge(out, "octavo_plan_predicted_tokens_per_second", "Predicted load of the current window.",
               seen.predicted);
   if (seen.ttft_ms >= 0)
-    write_gauge(out, "octavo_plan_ttft_seconds", "Time to the first token, of the latest replica.",
+    write_gauge(out, "octavo_plan_ttft_seconds", "Maximum time to the first token among the replicas.",
                 seen.ttft_ms * 1e-3);
   if (seen.tpot_ms >= 0)
-    write_gauge(out, "octavo_plan_tpot_seconds", "Time of a further token, of the latest replica.",
+    write_gauge(out, "octavo_plan_tpot_seconds", "Maximum time per output token among the replicas.",
                 seen.tpot_ms * 1e-3);
   write_counters(out, "octavo_plan_decisions_total", "Changes of the number of replicas, by cause.", "reason",
                  decisions);
@@ -133,8 +135,9 @@ Result<std::unique_ptr<Planner>> Planner::start(PlannerOptions options, const Ma
           return exchange->respond(
               {.content_type = std::string(kMetricsContentType), .body = state->metrics()});
         if (path == "/health") return exchange->respond({.content_type = "text/plain", .body = "ok\n"});
-        exchange->respond(
-            {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"});
+        exchange->respond({.status = 404,
+                           .content_type = "text/plain",
+                           .body = "the planner serves only /metrics and /health\n"});
       }));
   state->thread = std::thread([state = state.get()] { state->run(); });
   return std::unique_ptr<Planner>(new Planner(std::move(state)));

@@ -37,9 +37,8 @@ void Balancer::check_block_size(const Member& member, std::span<const CacheEvent
         !caches_.other_block_sizes.insert(member.endpoint->name).second)
       continue;
     log_warning(
-        "the KV cache events of {} have blocks of {} tokens, those of other endpoints {}: its cached blocks "
-        "are not "
-        "counted; start all endpoints with the same block size",
+        "the KV cache events of {} have blocks of {} tokens, but those of other endpoints have {}, so its "
+        "cached blocks are not counted: start all endpoints with the same block size",
         member.endpoint->name, other->block_size, indexed);
   }
 }

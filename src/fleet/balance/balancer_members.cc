@@ -109,7 +109,7 @@ void Balancer::set_endpoints(std::vector<Endpoint> endpoints, const std::string&
     if (const auto added = add_locked(std::move(endpoint), source))
       log_info("endpoint added: {}", name);
     else
-      log_warning("{} is left out: {}", name, added.error().message);
+      log_warning("ignored the endpoint {}: {}", name, added.error().message);
   }
 }
 
@@ -169,7 +169,7 @@ void Balancer::set_ranks_locked(EndpointId id, const Endpoint& worker, int ranks
     endpoint.kv_events_endpoint = rank_endpoint(endpoint.kv_events_endpoint, rank);
     endpoint.kv_replay_endpoint = rank_endpoint(endpoint.kv_replay_endpoint, rank);
     if (const auto added = add_locked(std::move(endpoint), std::string(kFromMetrics)); !added)
-      log_warning("rank {} of {} is left out: {}", rank, first->endpoint->url, added.error().message);
+      log_warning("ignored rank {} of {}: {}", rank, first->endpoint->url, added.error().message);
   }
 }
 

@@ -163,15 +163,15 @@ std::string FlowGate::metrics(const std::string& pool) const {
     bytes.add(band, static_cast<std::int64_t>(load.bytes));
   }
   std::string out;
-  requests.write(out, "llm_d_epp_flow_control_queue_size", "Requests that wait for room at the endpoints.",
-                 "gauge");
-  bytes.write(out, "llm_d_epp_flow_control_queue_bytes", "Bytes of their bodies.", "gauge");
+  requests.write(out, "llm_d_epp_flow_control_queue_size",
+                 "Requests that wait because the endpoints are at their limit.", "gauge");
+  bytes.write(out, "llm_d_epp_flow_control_queue_bytes", "Bytes of the bodies of waiting requests.", "gauge");
   constexpr std::string_view kSaturation = "llm_d_epp_flow_control_pool_saturation";
   out += fmt::format(
-      "# HELP {0} Load of the endpoints as a share of their capacity.\n# TYPE {0} gauge\n{0}{1} {2}\n",
+      "# HELP {0} Load of the endpoints as a fraction of their capacity.\n# TYPE {0} gauge\n{0}{1} {2}\n",
       kSaturation, pool.empty() ? "" : "{" + of_pool + "}", taken);
   counts_.waits.write(out, "llm_d_epp_flow_control_request_queue_duration_seconds",
-                      "How long requests waited.");
+                      "Time for which a request waited.");
   write_histogram(out, "llm_d_epp_flow_control_request_enqueue_duration_seconds",
                   "Time to enqueue a request.", counts_.enqueues);
   write_histogram(out, "llm_d_epp_flow_control_dispatch_cycle_duration_seconds",
@@ -179,9 +179,9 @@ std::string FlowGate::metrics(const std::string& pool) const {
   const auto own = [&](std::string_view what) {
     return fmt::format("octavo_{}_flow_control_{}_total", program_, what);
   };
-  write_counter(out, own("evictions"), "Running requests that ended for those that waited.",
+  write_counter(out, own("evictions"), "Running requests that were ended to make room for waiting requests.",
                 counts_.evictions);
-  write_counters(out, own("outcomes"), "Outcomes of requests that waited.", "outcome", counts_.outcomes);
+  write_counters(out, own("outcomes"), "Waiting requests, by outcome.", "outcome", counts_.outcomes);
   return out;
 }
 

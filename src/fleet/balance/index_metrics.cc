@@ -13,9 +13,10 @@ void write_index_metrics(std::string& out, const Balancer& balancer) {
     sources.add(labels + ",source=\"events\"", size.reporting);
     sources.add(labels + ",source=\"estimates\"", endpoints - size.reporting);
   }
-  sizes.write(out, "llm_d_epp_prefix_indexer_size", "Blocks in the index of prefixes.", "gauge");
-  sources.write(out, "octavo_prefix_index_endpoints", "Endpoints by the source of their blocks in the index.",
-                "gauge");
+  sizes.write(out, "llm_d_epp_prefix_indexer_size", "Number of blocks in the index of cached prefixes.",
+              "gauge");
+  sources.write(out, "octavo_prefix_index_endpoints",
+                "Number of endpoints in the index, by source of their blocks.", "gauge");
 }
 
 }  // namespace octavo::fleet

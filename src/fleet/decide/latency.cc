@@ -44,7 +44,7 @@ const LatencyPredictor* find_predictor(Parameters& parameters, Plugins& plugins)
   parameters.read(kField, name);
   plugins.producer(name, parameters, kField);
   const auto* predictor = dynamic_cast<const LatencyPredictor*>(plugins.find(name));
-  if (!predictor) parameters.fail(kField, "names a plugin that predicts no latencies");
+  if (!predictor) parameters.fail(kField, "must name a plugin that predicts latencies");
   return predictor;
 }
 

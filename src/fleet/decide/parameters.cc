@@ -75,7 +75,7 @@ void Parameters::read(std::string_view name, bool& value) {
 void Parameters::read(std::string_view name, std::string& value) {
   const auto* found = get(name);
   if (!found) return;
-  found->is_string() ? void(value = found->get_string()) : fail(name, "must be text");
+  found->is_string() ? void(value = found->get_string()) : fail(name, "must be a string");
 }
 
 void Parameters::read(std::string_view name, std::int64_t& value, std::int64_t min, std::int64_t max) {
@@ -143,7 +143,7 @@ Result<> Parameters::done() const {
   if (!first_error_) return first_error_;
   for (const auto& [name, value] : values_)
     if (std::ranges::find(read_, std::string_view(name)) == read_.end())
-      return invalid(path(name), "unknown field");
+      return invalid(path(name), "is not a known field");
   return {};
 }
 

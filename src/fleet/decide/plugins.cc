@@ -17,7 +17,7 @@ std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view t
   constexpr std::size_t kShown = 3;
   std::vector<std::string_view> known = std::move(others);
   for (const PluginRow& row : plugin_table()) known.push_back(row.type);
-  return invalid(field, "there is no plugin type {}; similar: {}", quoted_text(type),
+  return invalid(field, "the plugin type {} does not exist; similar types: {}", quoted_text(type),
                  fmt::join(nearest_names(type, std::move(known), kShown), ", "));
 }
 
@@ -85,7 +85,7 @@ std::size_t Plugins::producer(std::string_view name, Parameters& parameters, std
   if (!find_or_add(name, parameters, field)) return 0;
   const auto found = std::ranges::find(producer_steps_, name, &StepName::name);
   if (found != producer_steps_.end()) return static_cast<std::size_t>(found - producer_steps_.begin());
-  parameters.fail(field, "names a plugin that is no producer");
+  parameters.fail(field, "must name a producer plugin");
   return 0;
 }
 

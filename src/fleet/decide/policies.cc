@@ -63,22 +63,26 @@ PipelineConfig bucket(const PolicyOptions& o) {
 }
 
 constexpr Policy kPolicies[] = {
-    {"bucket", "by prompt length, with bounds that divide the work equally", bucket},
+    {"bucket",
+     "the replica whose range of prompt lengths contains the prompt; all ranges get the same number of "
+     "tokens",
+     bucket},
     {"cache_aware",
-     "among replicas without overload, the one with the lowest cost, from the text that it received before "
-     "and its unfinished requests",
+     "the replica with the lowest cost, from the text that the replica has received before and its "
+     "unfinished requests; overloaded replicas are skipped",
      cache_aware},
     {"consistent_hashing",
-     "by a hash of a header: X-SMG-Routing-Key, else the client's key, address or cookie; "
-     "X-SMG-Target-Worker names a worker",
+     "the replica that a hash selects: of the header X-SMG-Routing-Key, or else of the API key, address or "
+     "cookie of the client; X-SMG-Target-Worker names a worker directly",
      consistent_hashing},
     {"kv_aware", "the replica with the lowest cost, from cached blocks and work in flight", kv_aware},
     {"least_loaded", "the replica with the fewest unfinished requests", least_loaded},
-    {"manual", "the replica that got this X-SMG-Routing-Key first", manual},
+    {"manual", "the replica that got the first request with this X-SMG-Routing-Key", manual},
     {"power_of_two", "the less loaded of two random replicas", power_of_two},
-    {"prefix_hash", "by a hash of the prompt's first tokens, unless that replica is overloaded", prefix_hash},
+    {"prefix_hash", "the replica that a hash of the prompt's first tokens selects, unless it is overloaded",
+     prefix_hash},
     {"random", "a random replica", random},
-    {"round_robin", "one after the other", round_robin},
+    {"round_robin", "each replica in order", round_robin},
 };
 
 }  // namespace

@@ -18,8 +18,9 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     const StepConfig& step = steps[i];
     const std::string place = fmt::format("{}.plugins[{}]", where, i);
     Plugin* plugin = plugins.find(step.plugin);
-    if (!plugin) return invalid(place + ".pluginRef", "there is no plugin {}", quoted_text(step.plugin));
-    if (!(step.weight >= 0)) return invalid(place + ".weight", "must not be below 0");
+    if (!plugin)
+      return invalid(place + ".pluginRef", "the plugin {} does not exist", quoted_text(step.plugin));
+    if (!(step.weight >= 0)) return invalid(place + ".weight", "must be at least 0");
     auto* filter = dynamic_cast<Filter*>(plugin);
     auto* scorer = dynamic_cast<Scorer*>(plugin);
     auto* picker = dynamic_cast<Picker*>(plugin);
@@ -27,7 +28,7 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     if (filter) profile.filters_.push_back({name, filter, 1});
     if (scorer) profile.scorers_.push_back({name, scorer, step.weight});
     if (picker && profile.picker_.part)
-      return invalid(place + ".pluginRef", "is a second picker: a profile has exactly one");
+      return invalid(place + ".pluginRef", "is a second picker, but a profile must have exactly one");
     if (picker) profile.picker_ = {name, picker, 1};
     if (!filter && !scorer && !picker)
       return invalid(place + ".pluginRef", "{} is not a filter, scorer or picker", quoted_text(step.plugin));

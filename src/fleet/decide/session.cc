@@ -27,10 +27,11 @@ std::vector<SessionSource> read_source(Parameters& fields, Plugins& plugins) {
   fields.read("attribute", attribute);
   std::string producer = attribute == "agent-identity" ? attribute : "session-id-producer";
   fields.read("producer", producer);
-  if (header.empty() == attribute.empty()) fields.fail("header", "must be given, or attribute, and not both");
+  if (header.empty() == attribute.empty())
+    fields.fail("header", "must be given if attribute is not given, and only then");
   if (attribute.empty()) return {{.header = plugins.reads_header(header)}};
   const auto* known = dynamic_cast<const SessionIdProducer*>(plugins.find(producer));
-  if (!known) fields.fail("producer", "must name a session-id-producer, or agent-identity");
+  if (!known) fields.fail("producer", "must name a session-id-producer or agent-identity");
   return known ? known->sources : std::vector<SessionSource>();
 }
 
@@ -60,7 +61,9 @@ SessionAffinity::SessionAffinity(Parameters& parameters, Plugins& plugins) {
   std::string strategy(kEncoded), profile;
   parameters.read("strategy", strategy);
   parameters.read("profileName", profile);
-  if (!profile.empty()) parameters.fail("profileName", "must be empty: a session is with who answers");
+  if (!profile.empty())
+    parameters.fail("profileName",
+                    "must be empty, because a session stays with the endpoint that answered first");
   if (strategy != kEncoded && strategy != kId)
     parameters.fail("strategy", "must be \"encoded_endpoint_header\" or \"session_id\"");
   strategy == kId ? read_ids(parameters, plugins) : read_token(parameters, plugins);

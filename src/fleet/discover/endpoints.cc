@@ -45,13 +45,13 @@ Result<Endpoint> read_endpoint(const json::value& entry, const std::string& wher
   if (const auto* labels = fields.get("labels")) {
     if (!labels->is_object()) return invalid(where + ".labels", "must be an object");
     for (const auto& [key, value] : labels->get_object()) {
-      if (!value.is_string()) return invalid(where + ".labels." + std::string(key), "must be text");
+      if (!value.is_string()) return invalid(where + ".labels." + std::string(key), "must be a string");
       endpoint.labels[key] = value.get_string();
     }
   }
   TRY_VOID(fields.done());
   if (!is_address(AF_INET, address)) return invalid(where + ".address", "must be an IPv4 address");
-  if (!is_port(port)) return invalid(where + ".port", "must be text from \"1\" to \"65535\"");
+  if (!is_port(port)) return invalid(where + ".port", "must be a string from \"1\" to \"65535\"");
   if (!events.empty()) TRY_VOID(read_event_addresses(events, where + ".kvEvents", endpoint));
   endpoint.name = address + ":" + port;
   endpoint.url = "http://" + endpoint.name;
@@ -88,7 +88,7 @@ void number_ranks(std::vector<Endpoint>& endpoints) {
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "endpoints"));
   if (!file.is_object())
-    return invalid("endpoints", "file {} must be an object whose field `endpoints` is a list", path);
+    return invalid("endpoints", "the file {} must contain an object whose field `endpoints` is a list", path);
   Parameters fields(file.get_object(), "");
   const auto* list = fields.get("endpoints");
   TRY_VOID(fields.done());
@@ -98,7 +98,7 @@ Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {
     const std::string where = fmt::format("endpoints[{}]", endpoints.size());
     TRY(Endpoint endpoint, read_endpoint(entry, where));
     if (std::ranges::find(endpoints, endpoint.name, &Endpoint::name) != endpoints.end())
-      return invalid(where, "{} occurs twice", endpoint.name);
+      return invalid(where, "the endpoint {} occurs twice", endpoint.name);
     endpoints.push_back(std::move(endpoint));
   }
   number_ranks(endpoints);

@@ -19,7 +19,7 @@ Result<std::string> etcd_call(http::Client& client, std::string_view path, std::
   constexpr std::size_t kQuotedMax = 200;
   TRY(http::Response answer, client.post_json(path, std::move(body)));
   if (answer.status != 200)
-    return failure(ErrorCode::io, "{} answers HTTP {}: {}", path, answer.status,
+    return failure(ErrorCode::io, "{} returned HTTP status {}: {}", path, answer.status,
                    quoted_text(std::string_view(answer.body).substr(0, kQuotedMax)));
   return std::move(answer.body);
 }

@@ -74,7 +74,7 @@ class EtcdEntry : public ListEntry {
       const json::value* result = answer.if_contains("result");
       if (result != nullptr && result->is_object() && !field_text(result->get_object(), "TTL").empty())
         return {};
-      log_warning("{}: the lease has ended", name());
+      log_warning("{}: the lease has expired", name());
       lease_.clear();
     }
     TRY(const json::object granted, call(client, "/v3/lease/grant", {{"TTL", lease_s_}}));

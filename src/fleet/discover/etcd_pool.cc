@@ -38,8 +38,7 @@ Result<> EtcdPool::once() {
 Result<> EtcdPool::watch(http::Client& client) {
   TRY(const http::Response head,
       client.open("POST", "/v3/watch", mirror_.watch(), {{"Content-Type", "application/json"}}));
-  if (head.status != 200)
-    return failure(ErrorCode::io, "the watch was answered with HTTP status {}", head.status);
+  if (head.status != 200) return failure(ErrorCode::io, "the watch returned HTTP status {}", head.status);
   std::string unread;
   for (std::int64_t heard_us = now_us(); now_us() - heard_us < kSilenceUs;) {
     if (follower_.stopped()) return {};

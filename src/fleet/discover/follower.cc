@@ -39,7 +39,7 @@ void Follower::run() {
     const Result<> done = once_();
     if (!done && !failing)
       log_warning("{}: {}; {}", options_.source, done.error().message, options_.while_failing);
-    if (done && failing) log_info("{}: answers again", options_.source);
+    if (done && failing) log_info("{}: connected again", options_.source);
     pause_ms = std::min(failing ? 2 * pause_ms : kPauseMs, options_.pause_ms_max);
     if (done) pause_ms = options_.turn_ms;
     failing = !done;

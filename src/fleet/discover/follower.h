@@ -17,7 +17,7 @@ struct FollowerOptions {
   int turn_ms = 0;            // pause between two calls, in ms
   int pause_ms_max = 30'000;  // maximum pause after failures, in ms
   // added to the log line about a failure
-  std::string while_failing = "known endpoints stay until it answers";
+  std::string while_failing = "keeping the known endpoints";
 };
 
 class Follower {

@@ -18,7 +18,7 @@ constexpr std::uint64_t kPageBytesMax = 256 << 20;  // maximum size of one answe
 
 Result<std::string> text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return field_failure("kube-api", ErrorCode::not_found, "{} cannot be read", path);
+  if (!file) return field_failure("kube-api", ErrorCode::not_found, "cannot read the file {}", path);
   std::string text(std::istreambuf_iterator<char>(file), {});
   text.erase(text.find_last_not_of(" \r\n") + 1);
   return text;
@@ -36,8 +36,9 @@ Result<KubeApi> kube_api_of_url(std::string_view text) {
 Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& port,
                                     const std::string& folder) {
   if (host.empty() || port.empty())
-    return invalid("kube-api",
-                   "must be given, since this process is not in a pod; example: http://127.0.0.1:8001");
+    return invalid(
+        "kube-api",
+        "must be given, because this process does not run in a pod; example: http://127.0.0.1:8001");
   const bool v6 = host.find(':') != std::string::npos;
   TRY(KubeApi api, kube_api_of_url(v6 ? fmt::format("https://[{}]:{}", host, port)
                                       : fmt::format("https://{}:{}", host, port)));

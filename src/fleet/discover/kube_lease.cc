@@ -97,7 +97,7 @@ void KubeLease::run() {
     failing = !done;
     const bool leads = election_.leads(now_us());
     if (told != leads) {
-      log_info("lease {}: {}", name_, leads ? "ours" : "not ours");
+      log_info("lease {}: {}", name_, leads ? "ours" : "not held by this picker");
       changed_(leads);
       told = leads;
     }

@@ -95,7 +95,7 @@ void KubePool::watch_pool() {
             },
             [this] {
               if (!std::exchange(pool_known_, true) && !selected_)
-                log_warning("there is no InferencePool {} in {} yet", options_.pool, options_.space);
+                log_warning("the InferencePool {} does not exist in {} yet", options_.pool, options_.space);
               tell_endpoints();
             }));
 }
@@ -145,10 +145,10 @@ Result<KubePoolOptions> read_inference_pool(const json::object& object) {
   const json::value* ports = value.find_pointer("/spec/targetPorts", error);
   KubePoolOptions options;
   if (!labels || !labels->is_object() || labels->get_object().empty())
-    return invalid("spec.selector.matchLabels", "must be an object with a label");
+    return invalid("spec.selector.matchLabels", "must be an object with at least one label");
   for (const auto& [key, label] : labels->get_object()) {
     if (!label.is_string())
-      return invalid("spec.selector.matchLabels", "{} must be text", std::string_view(key));
+      return invalid("spec.selector.matchLabels", "{} must be a string", std::string_view(key));
     options.selector[key] = label.get_string();
   }
   if (!ports || !ports->is_array() || ports->get_array().empty() || ports->get_array().size() > kPoolPortsMax)

@@ -20,7 +20,7 @@ struct Registration::Kept {
         follower({.source = entry->name(),
                   .turn_ms = interval_ms,
                   .pause_ms_max = interval_ms,
-                  .while_failing = "this server is not registered there, tries again"},
+                  .while_failing = "this server is not registered there and keeps trying"},
                  [this] { return entry->keep(); }) {}
 
   const std::unique_ptr<ListEntry> entry;
@@ -40,7 +40,7 @@ Registration::~Registration() {
     if (const Result<> removed = kept->entry->remove(); !removed)
       log_warning("{}: cannot remove this server's entry: {}", kept->entry->name(), removed.error().message);
     else
-      log_info("{}: this server's entry is removed", kept->entry->name());
+      log_info("{}: removed this server's entry", kept->entry->name());
   }
 }
 

@@ -124,9 +124,9 @@ TEST(Registration, AnErrorSaysWhatWasTried) {
   ListServer server([](const http::Request&) { return of({{"error", "no space"}}, 503); });
   const RegistrationOptions options{.etcd = EtcdOptions{.url = server.url()}, .host = "10.0.0.1"};
   EXPECT_THAT(etcd_entry(options, kWorker)->keep().error().message,
-              HasSubstr(R"(/v3/lease/grant answers HTTP 503: "{\"error\":\"no space\"}")"));
+              HasSubstr(R"(/v3/lease/grant returned HTTP status 503: "{\"error\":\"no space\"}")"));
   EXPECT_THAT(router_entry(options, server.url(), kWorker)->keep().error().message,
-              HasSubstr("POST /workers answers HTTP 503"));
+              HasSubstr("POST /workers returned HTTP status 503"));
 }
 
 TEST(Registration, ARouterIsToldAgainAndForgetsOnlyThisWorker) {

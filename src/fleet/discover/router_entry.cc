@@ -55,7 +55,7 @@ class RouterEntry : public ListEntry {
     record["worker_type"] = sglang_type(worker.role);
     TRY(const http::Response answer, call("POST", "/workers", json::serialize(record)));
     if (answer.status / 100 != 2 && answer.status != kConflict)
-      return failure(ErrorCode::io, "POST /workers answers HTTP {}: {}", answer.status,
+      return failure(ErrorCode::io, "POST /workers returned HTTP status {}: {}", answer.status,
                      quoted_text(std::string_view(answer.body).substr(0, 200)));
     const std::string id = member_of(answer.body, "worker_id");
     if (id.empty()) return {};
@@ -71,7 +71,7 @@ class RouterEntry : public ListEntry {
     if (!listed) return {};
     TRY(const http::Response removed, call("DELETE", "/workers/" + id_));
     if (removed.status / 100 == 2) return {};
-    return failure(ErrorCode::io, "DELETE /workers/{} answers HTTP {}", id_, removed.status);
+    return failure(ErrorCode::io, "DELETE /workers/{} returned HTTP status {}", id_, removed.status);
   }
 
  private:

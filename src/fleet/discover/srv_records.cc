@@ -155,7 +155,7 @@ Result<std::vector<Endpoint>> workers_of(const std::string& name, const std::str
       workers.push_back(*std::move(worker));
     }
     if (workers.size() > kEndpointsMax)
-      return failure(ErrorCode::resource_exhausted, "more than {} workers", kEndpointsMax);
+      return failure(ErrorCode::resource_exhausted, "the records name more than {} workers", kEndpointsMax);
   }
   return workers;
 }

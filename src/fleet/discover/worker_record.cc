@@ -45,16 +45,16 @@ Result<int> read_count(const json::object& record, std::string_view name, int ma
   const json::value* field = field_of(record, name);
   if (field == nullptr) return 0;
   if (!field->is_int64() || field->get_int64() < 1 || field->get_int64() > max)
-    return invalid(std::string(name), "must be an integer in [1, {}]", max);
+    return invalid(std::string(name), "must be an integer from 1 to {}", max);
   return static_cast<int>(field->get_int64());
 }
 
 Result<std::map<std::string, std::string>> read_labels(const json::value* labels) {
   std::map<std::string, std::string> read;
   if (labels == nullptr) return read;
-  if (!labels->is_object()) return invalid("labels", "must be an object of texts");
+  if (!labels->is_object()) return invalid("labels", "must be an object whose values are strings");
   for (const auto& [name, value] : labels->get_object()) {
-    if (!value.is_string()) return invalid("labels", "must be an object of texts");
+    if (!value.is_string()) return invalid("labels", "must be an object whose values are strings");
     read[name] = value.get_string();
   }
   return read;
@@ -70,14 +70,14 @@ void replace_host(std::string& address, std::string_view host) {
 
 Result<Endpoint> read_worker(const json::object& record) {
   const json::value* url = field_of(record, "url");
-  if (url == nullptr || !url->is_string()) return invalid("url", "must be text like \"http://host:port\"");
+  if (url == nullptr || !url->is_string()) return invalid("url", "must be a URL like \"http://host:port\"");
   TRY(const http::Address address, http::parse_base_url(url->get_string()));
   Endpoint worker{.name = address.text(), .url = address.url()};
   TRY(worker.role, read_role(field_of(record, "role")));
   TRY(worker.models, read_models(field_of(record, "models")));
   TRY(worker.labels, read_labels(field_of(record, "labels")));
   if (const json::value* events = field_of(record, "kv_events")) {
-    if (!events->is_string()) return invalid("kv_events", "must be text like \"tcp://host:5557\"");
+    if (!events->is_string()) return invalid("kv_events", "must be an address like \"tcp://host:5557\"");
     if (events->get_string() != "none")
       TRY_VOID(read_event_addresses(events->get_string(), "kv_events", worker));
   }

@@ -75,7 +75,7 @@ class Source {
     read_replay();
     read_live();
     if (stream_.replaying() && replay_ && now_us() > replay_until_us_) {
-      log_warning("{} does not answer on {}", member_.endpoint->url, member_.endpoint->kv_replay_endpoint);
+      log_warning("{} does not answer at {}", member_.endpoint->url, member_.endpoint->kv_replay_endpoint);
       end_replay();
     }
     if (is_connected_) ask();
@@ -127,11 +127,11 @@ class Source {
     if (unproven_ && step == CacheStream::Step::apply) {
       // the message is the last one before the known position
       if (std::exchange(unproven_, {}) == position) return;
-      log_info("{} has restarted: its index is cleared and filled again", member_.endpoint->url);
+      log_info("{} has restarted; its index is cleared and filled again", member_.endpoint->url);
       return start_over();
     }
     if (step != CacheStream::Step::apply) {
-      log_warning("KV cache events of {} were lost: its index is cleared and filled again",
+      log_warning("KV cache events of {} were lost; its index is cleared and filled again",
                   member_.endpoint->url);
       clear();
     }
@@ -239,7 +239,7 @@ void CacheSubscriber::run() {
       zmq::poll(items, kSubscriberTick);
       for (auto& [name, source] : sources) source.work();
     } catch (const zmq::error_t& error) {
-      log_warning("KV cache events: {}; trying again in 5 s", error.what());
+      log_warning("KV cache events: {}; retrying in 5 s", error.what());
       sources.clear();
       paused_until_us = now_us() + kPauseUs;
     }

@@ -16,7 +16,7 @@ constexpr std::size_t kAtOnce = 64;  // maximum number of concurrent requests, e
 Result<std::string> fetch(const std::string& base, std::string_view path, const std::string& api_key) {
   TRY(http::Response response, ask_server(base, "GET", path, {}, api_key));
   if (response.status == 200) return std::move(response.body);
-  return failure(ErrorCode::io, "GET {} was answered with status {}", path, response.status);
+  return failure(ErrorCode::io, "GET {} returned status {}", path, response.status);
 }
 
 }  // namespace

@@ -74,15 +74,16 @@ std::string write_load_message(const LoadMessage& message) {
 Result<LoadMessage> read_load_message(std::string_view text) {
   const auto corrupt = [](std::string_view what) { return failure(ErrorCode::corrupt, "{}", what); };
   MsgpackReader reader(text);
-  if (reader.array() != 4 || reader.bits() != kVersion) return corrupt("no message of version 1");
+  if (reader.array() != 4 || reader.bits() != kVersion) return corrupt("is not a message of version 1");
   const auto sender = reader.bits();
   const auto all = number_up_to(reader, 1);
   const auto count = reader.array();
-  if (!sender || !all || !count || *count > kEndpointsMax) return corrupt("no sender, or no list of workers");
+  if (!sender || !all || !count || *count > kEndpointsMax)
+    return corrupt("has no sender or no list of workers");
   LoadMessage message{.sender = *sender, .all = *all == 1};
   for (std::uint32_t i = 0; i < *count; ++i) {
     auto worker = read_worker(reader);
-    if (!worker) return corrupt("no load of a worker");
+    if (!worker) return corrupt("has no load for a worker");
     message.workers.push_back(*std::move(worker));
   }
   return message;

@@ -165,7 +165,8 @@ void PeerSync::changed() { state_->bell.ring(); }
 
 Result<> PeerSync::State::begin(const PeerOptions& options) {
   if (options.peers.size() > kAddressesMax)
-    return invalid("router-peers", "at most {}, got {}", kAddressesMax, options.peers.size());
+    return invalid("router-peers", "must have at most {} addresses, got {}", kAddressesMax,
+                   options.peers.size());
   for (const std::string& peer : options.peers) {
     auto name = poll_dns(peer, kResolveMs);
     if (!name) return invalid("router-peers", "must be host:port, got {}", quoted_text(peer));

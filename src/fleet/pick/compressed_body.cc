@@ -23,10 +23,12 @@ std::expected<bool, Refusal> expand_body(http::Request& request, http::BodyShare
     full = !share.grow_to(compressed + size);
     return !full;
   });
-  if (full) return std::unexpected(Refusal{503, "too many bytes of request bodies at a time"});
+  if (full)
+    return std::unexpected(Refusal{503, "the picker holds too many bytes of request bodies: retry later"});
   if (result == http::Inflated::too_large)
     return std::unexpected(Refusal{
-        413, fmt::format("a request body has at most {} bytes, also without its {}", bytes_max, coding)});
+        413,
+        fmt::format("a request body may have at most {} bytes, also without its {}", bytes_max, coding)});
   if (result == http::Inflated::malformed)
     return std::unexpected(Refusal{400, "the body does not match its Content-Encoding"});
   request.body = std::move(body);

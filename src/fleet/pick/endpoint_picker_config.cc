@@ -145,7 +145,8 @@ class Reader {
       const bool known = name == "flowControl" || std::ranges::find(kOldGates, name) != kOldGates.end();
       if (!on || (*on && !known))
         return invalid(fmt::format("featureGates[{}]", i),
-                       "{} is not known: must be flowControl, or off (\"name=false\")", quoted_text(text));
+                       "{} is not known: must be flowControl, or be turned off (\"name=false\")",
+                       quoted_text(text));
       if (name == "flowControl") flow_enabled_ = *on;
     }
     return {};
@@ -216,7 +217,7 @@ class Reader {
     TRY_VOID(fields.done());
     const auto known = std::ranges::find(setups_, name, &Setup::name);
     if (known == setups_.end() || known->kind != kind)
-      return invalid(where + ".pluginRef", "there is no plugin {} of this type", quoted_text(name));
+      return invalid(where + ".pluginRef", "no plugin of this type has the name {}", quoted_text(name));
     return {};
   }
 
@@ -273,11 +274,15 @@ class Reader {
     for (const char* field : {"peerDiscovery", "crossReplicaSyncerPluginRef", "crossReplicaSyncInterval"})
       if (fields.get(field))
         fields.fail(field,
-                    "is not supported: each picker knows what it has sent itself and what metrics say");
+                    "is not supported, because each picker counts the requests that it sent and reads the "
+                    "endpoints' metrics");
     TRY_VOID(fields.done());
     if (sources) TRY_VOID(each(*sources, "dataLayer.sources", &Reader::read_source));
     config_.reads_metrics = inject || names_metrics_;
-    if (!config_.reads_metrics) log_info("no metrics-data-source: the metrics of endpoints are not read");
+    if (!config_.reads_metrics)
+      log_info(
+          "the configuration has no metrics-data-source, so the picker does not read the metrics of "
+          "endpoints");
     if (!discovery) return {};
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
@@ -328,7 +333,7 @@ class Reader {
     const auto* plugins = fields.get("plugins");
     TRY_VOID(fields.done());
     const auto [place, fresh] = profiles_.try_emplace(name);
-    if (!fresh) return invalid(where + ".name", "there is a profile {} already", quoted_text(name));
+    if (!fresh) return invalid(where + ".name", "the profile {} already exists", quoted_text(name));
     profile_ = &place->second;
     return plugins ? each(*plugins, where + ".plugins", &Reader::read_step) : Result<>();
   }

@@ -25,7 +25,7 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
 
   bool message(std::string_view bytes) override {
     if (!message_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      call_->finish(grpc::Status::invalid_argument, "the message is no ProcessingRequest");
+      call_->finish(grpc::Status::invalid_argument, "the message is not a ProcessingRequest");
       return false;
     }
     if (const auto processed = processor_.process(message_, answers_); !processed) {

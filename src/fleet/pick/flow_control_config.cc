@@ -26,7 +26,7 @@ const Value* named(Parameters& fields, std::string_view field, const std::string
                    const std::map<std::string, Value, std::less<>>& plugins) {
   const auto found = plugins.find(name);
   if (found != plugins.end()) return &found->second;
-  fields.fail(field, fmt::format("there is no such plugin {} here", quoted_text(name)));
+  fields.fail(field, fmt::format("no plugin of this type has the name {}", quoted_text(name)));
   return nullptr;
 }
 
@@ -92,7 +92,7 @@ Result<> FlowControlConfig::read_bands(const json::value& bands) {
     BandOptions options;
     TRY_VOID(read_band(band, where, options));
     if (!options_.flow.bands.emplace(number, options).second)
-      return invalid(where + ".priority", "there are two bands of priority {}", number);
+      return invalid(where + ".priority", "two bands have the priority {}", number);
   }
   return {};
 }

@@ -63,7 +63,7 @@ void drop(json::object& fields, std::string_view name, std::string_view plugin) 
 void set_type(json::object& plugin, std::string_view type) {
   const std::string old_type = text_in(plugin, "type");
   if (text_in(plugin, "name").empty()) plugin["name"] = old_type;
-  log_info("plugin type {} is now {}", old_type, type);
+  log_info("the plugin type {} has the new name {}", old_type, type);
   plugin["type"] = type;
 }
 
@@ -203,7 +203,7 @@ void share_index(json::array& plugins) {
   const std::string name =
       text_in(*producer, "name").empty() ? text_in(*producer, "type") : text_in(*producer, "name");
   if (const json::object* own = object_in(*scorer, "parameters"); own && !own->empty())
-    log_warning("the parameters of {} have no effect, since {} is configured", text_in(*scorer, "type"),
+    log_warning("the parameters of {} have no effect, because {} is configured", text_in(*scorer, "type"),
                 name);
   set_type(*scorer, "prefix-cache-scorer");
   (*scorer)["parameters"] = json::object{{"prefixMatchInfoProducerName", name}};

@@ -51,15 +51,17 @@ void write_pool(std::string& out, const FleetView& view, const std::string& pool
   const double share = ready > 0 ? 1 / ready : 0;
   const std::string labels = pool.empty() ? "" : "{" + label_text({{"name", pool}}) + "}";
   for (const auto& [name, help, value] :
-       {std::tuple("ready_endpoints", "Endpoints that may be picked.", ready),
-        {"average_queue_size", "Requests waiting at an endpoint.", waiting * share},
-        {"average_running_requests", "Requests running at an endpoint.", running * share},
-        {"average_kv_cache_utilization", "Share of an endpoint's KV cache in use.", kv_usage * share}})
+       {std::tuple("ready_endpoints", "Number of endpoints that the picker may choose.", ready),
+        {"average_queue_size", "Mean number of requests that wait at an endpoint.", waiting * share},
+        {"average_running_requests", "Mean number of requests that run at an endpoint.", running * share},
+        {"average_kv_cache_utilization", "Mean fraction of an endpoint's KV cache that is in use.",
+         kv_usage * share}})
     fmt::format_to(std::back_inserter(out),
                    "# HELP llm_d_epp_{0} {1}\n# TYPE llm_d_epp_{0} gauge\nllm_d_epp_{0}{2} {3}\n", name, help,
                    labels, value);
-  queues.write(out, "llm_d_epp_per_endpoint_queue_size", "Requests waiting at each endpoint.", "gauge");
-  write_gauge(out, "octavo_pick_adapters", "LoRA adapters that endpoints say they serve, all together.",
+  queues.write(out, "llm_d_epp_per_endpoint_queue_size", "Number of requests that wait at each endpoint.",
+               "gauge");
+  write_gauge(out, "octavo_pick_adapters", "Number of LoRA adapters that all endpoints together report.",
               adapters);
 }
 
@@ -160,35 +162,39 @@ void PickMetrics::count_slo(const PickedRequest& request, const std::string& mod
 
 void PickMetrics::write_requests(std::string& out) const {
   const Requests& r = requests_;
-  r.ended.write(out, "llm_d_epp_request_total", "Requests that ended.");
-  r.errors.write(out, "llm_d_epp_request_error_total", "Requests that did not end with 200.");
-  r.running.write(out, "llm_d_epp_request_running", "Requests that have not ended.", "gauge");
-  r.slo_violations.write(out, "llm_d_epp_request_slo_violation_total",
-                         "Requests slower than their x-llm-d-slo-ttft-ms or x-llm-d-slo-tpot-ms.");
-  r.splits.write(out, "llm_d_epp_disagg_decision_total", "Requests by the endpoints that share their work.");
+  r.ended.write(out, "llm_d_epp_request_total", "Requests that have ended.");
+  r.errors.write(out, "llm_d_epp_request_error_total", "Requests that ended with a status other than 200.");
+  r.running.write(out, "llm_d_epp_request_running", "Requests that have not ended yet.", "gauge");
+  r.slo_violations.write(
+      out, "llm_d_epp_request_slo_violation_total",
+      "Requests that took longer than their header x-llm-d-slo-ttft-ms or x-llm-d-slo-tpot-ms allows.");
+  r.splits.write(out, "llm_d_epp_disagg_decision_total",
+                 "Requests by type of decision: which endpoints share the work of a request.");
   r.duration.write(out, "llm_d_epp_request_duration_seconds",
-                   "From a request's headers to its answer's end.");
+                   "Time from a request's headers to the end of its answer.");
   write_histogram(out, "llm_d_epp_request_ttft_seconds",
-                  "From a request's headers to its answer's first byte.", r.first_byte);
+                  "Time from a request's headers to the first byte of its answer.", r.first_byte);
   write_histogram(out, "llm_d_epp_request_streaming_tpot_seconds",
-                  "Mean time of a streamed token after the first.", r.token_seconds);
-  write_histogram(out, "llm_d_epp_request_input_tokens", "Prompt tokens, as usage says.", r.input_tokens);
-  write_histogram(out, "llm_d_epp_request_output_tokens", "Tokens of answers, as usage says.",
+                  "Mean time per streamed token after the first.", r.token_seconds);
+  write_histogram(out, "llm_d_epp_request_input_tokens", "Prompt tokens per request, from usage.",
+                  r.input_tokens);
+  write_histogram(out, "llm_d_epp_request_output_tokens", "Output tokens per request, from usage.",
                   r.output_tokens);
-  write_histogram(out, "llm_d_epp_request_cached_tokens", "Prompt tokens from a cache, as usage says.",
+  write_histogram(out, "llm_d_epp_request_cached_tokens", "Cached prompt tokens per request, from usage.",
                   r.cached_tokens);
-  write_histogram(out, "llm_d_epp_request_size_bytes", "Size of request bodies.", r.request_bytes);
-  write_histogram(out, "llm_d_epp_response_size_bytes", "Size of answers' bodies.", r.response_bytes);
+  write_histogram(out, "llm_d_epp_request_size_bytes", "Size of the request's body.", r.request_bytes);
+  write_histogram(out, "llm_d_epp_response_size_bytes", "Size of the answer's body.", r.response_bytes);
 }
 
 void PickMetrics::write_decisions(std::string& out) const {
   write_histogram(out, "llm_d_epp_scheduler_e2e_duration_seconds", "Time to pick an endpoint.",
                   decisions_.seconds);
-  decisions_.attempts.write(out, "llm_d_epp_scheduler_attempts_total", "Decisions, by the endpoint picked.");
-  write_histogram(out, "llm_d_epp_prefix_indexer_hit_ratio", "Share of the prompt that the endpoint holds.",
-                  decisions_.hit_ratio);
-  write_histogram(out, "llm_d_epp_prefix_indexer_hit_bytes", "Bytes of the prompt that the endpoint holds.",
-                  decisions_.hit_bytes);
+  decisions_.attempts.write(out, "llm_d_epp_scheduler_attempts_total",
+                            "Number of decisions, by the chosen endpoint.");
+  write_histogram(out, "llm_d_epp_prefix_indexer_hit_ratio",
+                  "Fraction of the prompt that the chosen endpoint has cached.", decisions_.hit_ratio);
+  write_histogram(out, "llm_d_epp_prefix_indexer_hit_bytes",
+                  "Bytes of the prompt that the chosen endpoint has cached.", decisions_.hit_bytes);
   plugin_times_.write(out);
 }
 
@@ -198,11 +204,12 @@ std::string PickMetrics::text(const FleetView& view, const std::string& pool) co
     const std::lock_guard lock(mutex_);
     write_requests(out);
     write_decisions(out);
-    write_counters(out, "octavo_pick_renderings_total", "Prompts sent to a server for tokenisation.",
-                   "outcome", renderings_);
-    write_counter(out, "octavo_pick_cache_events_total", "KV cache events of endpoints.", cache_events_);
-    write_counter(out, "llm_d_epp_extproc_streams_total", "Streams that the gateway opened.", streams_);
-    write_gauge(out, "llm_d_epp_extproc_streams_inflight", "Those that are open.",
+    write_counters(out, "octavo_pick_renderings_total",
+                   "Prompts that the picker sent to a server for tokenisation.", "outcome", renderings_);
+    write_counter(out, "octavo_pick_cache_events_total", "KV cache events that endpoints sent.",
+                  cache_events_);
+    write_counter(out, "llm_d_epp_extproc_streams_total", "Streams that the gateway has opened.", streams_);
+    write_gauge(out, "llm_d_epp_extproc_streams_inflight", "Streams that are open now.",
                 static_cast<double>(open_streams_));
   }
   write_pool(out, view, pool);

@@ -189,7 +189,8 @@ http::Response PickServer::State::answer(const http::Request& request) const {
     return {.content_type = std::string(kMetricsContentType), .body = std::move(page)};
   }
   if (request.path == "/health") return {.content_type = "text/plain", .body = "ok\n"};
-  return {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"};
+  return {
+      .status = 404, .content_type = "text/plain", .body = "this port serves only /metrics and /health\n"};
 }
 
 Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {

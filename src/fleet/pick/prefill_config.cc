@@ -27,7 +27,7 @@ void PrefillConfig::read_handler(Parameters& parameters) {
   std::string order = "decode-first";
   parameters.read("stageOrder", order);
   if (order != "decode-first")
-    parameters.fail("stageOrder", "must be \"decode-first\", there is no other yet");
+    parameters.fail("stageOrder", "must be \"decode-first\", the only supported value");
   parameters.read_object("profiles", [this](Parameters& fields) {
     fields.read("decode", decode_);
     fields.read("prefill", prefill_);
@@ -79,26 +79,27 @@ Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepCo
   if (!handled_) {
     if (profiles.size() != 1)
       return invalid(
-          kField, "must be exactly one unless `plugins` has a profile handler that chooses among profiles");
+          kField,
+          "must have exactly one entry unless `plugins` has a profile handler that chooses among profiles");
     pipeline.steps = std::move(profiles.begin()->second);
     return {};
   }
   const auto profile = [&](const std::string& name) -> Result<std::vector<StepConfig>> {
     const auto found = profiles.find(name);
-    if (found == profiles.end()) return invalid(kField, "there is no profile {}", quoted_text(name));
+    if (found == profiles.end()) return invalid(kField, "the profile {} does not exist", quoted_text(name));
     return found->second;
   };
   TRY(pipeline.steps, profile(decode_));
   if (!encode_decider_.empty()) {
     if (!encode_deciders_.contains(encode_decider_))
-      return invalid("plugins", "there is no encode decider {}", quoted_text(encode_decider_));
+      return invalid("plugins", "the encode decider {} does not exist", quoted_text(encode_decider_));
     TRY(pipeline.encode, profile(encode_));
   }
   if (decider_.empty()) return {};
   TRY(auto prefill, profile(prefill_));
   const auto rule = deciders_.find(decider_);
   if (rule == deciders_.end())
-    return invalid("plugins", "there is no prefill decider {}", quoted_text(decider_));
+    return invalid("plugins", "the prefill decider {} does not exist", quoted_text(decider_));
   pipeline.prefill = rule->second;
   pipeline.prefill->steps = std::move(prefill);
   return {};

@@ -119,7 +119,7 @@ Result<> Processor::process(const ProcessingRequest& message, Answers& answers) 
 }
 
 Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers& answers) {
-  if (progress_.begun) return invalid("request_headers", "came twice in one stream");
+  if (progress_.begun) return invalid("request_headers", "occurred twice in one stream");
   progress_.begun = true;
   const auto mode = [](int sent) {
     if (sent == ext_proc::NONE) return BodyMode::none;
@@ -159,10 +159,11 @@ Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& a
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
   const std::uint64_t bytes = request_.body.size() + piece.body().size();
   if (bytes > context_.options.body_bytes_max) {
-    refuse({413, fmt::format("a request body has at most {} bytes", context_.options.body_bytes_max)},
+    refuse({413, fmt::format("a request body may have at most {} bytes (--max-payload-size)",
+                             context_.options.body_bytes_max)},
            answers);
   } else if (!body_share_.grow_to(bytes)) {
-    refuse({503, "too many bytes of request bodies at a time"}, answers);
+    refuse({503, "the picker holds too many bytes of request bodies: retry later"}, answers);
   } else {
     request_.body += piece.body();
     if (piece.end_of_stream() || request_mode_ == BodyMode::buffered) decide(false, answers);

@@ -36,7 +36,7 @@ void read_page_source(Parameters& parameters, PageSource& source) {
   parameters.read("clientKeyPath", tls.keyfile);
   if (tls.certfile.empty() != tls.keyfile.empty())
     parameters.fail(tls.certfile.empty() ? "clientCertPath" : "clientKeyPath",
-                    "must be given: clientCertPath and clientKeyPath belong together");
+                    "must be given, because clientCertPath and clientKeyPath need each other");
   if (scheme == "https") source.tls = std::move(tls);
   parameters.read("path", source.path);
   if (!source.path.starts_with('/')) parameters.fail("path", "must begin with a slash");
@@ -93,7 +93,7 @@ void read_custom_metrics(Parameters& fields, EngineMetrics& engine) {
       const AttributeKey key{name, kCoreMetrics};
       if (name.empty()) metric.fail("attributeKey", "must be given");
       if (std::ranges::find(engine, key, &EngineMetric::attribute) != engine.end())
-        metric.fail("attributeKey", fmt::format("there is an attribute {} already", quoted_text(name)));
+        metric.fail("attributeKey", fmt::format("the attribute {} already exists", quoted_text(name)));
       const std::size_t before = engine.size();
       read_metric(metric, "metricSpec", {.attribute = key}, engine);
       if (engine.size() == before) metric.fail("metricSpec", "must be given");
@@ -105,9 +105,9 @@ void read_engine(Parameters& fields, EngineKinds& engines, std::vector<std::stri
   std::string name;
   EngineMetrics engine;
   fields.read("name", name);
-  if (name.empty() || name == "default") fields.fail("name", "must be given, and not \"default\"");
+  if (name.empty() || name == "default") fields.fail("name", "must be given and must not be \"default\"");
   if (std::ranges::find(own, name) != own.end())
-    fields.fail("name", fmt::format("there is an engine {} already", quoted_text(name)));
+    fields.fail("name", fmt::format("the engine {} already exists", quoted_text(name)));
   EngineMetric info{.figure = Figure::cache_config};
   fields.read("cacheBlockSizeLabelName", info.block_size_label);
   fields.read("cacheNumBlocksLabelName", info.num_blocks_label);
@@ -156,11 +156,14 @@ void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   parameters.read("prefixMatchInfoProducerName", prefixes);
   parameters.read("syncCrossReplicaState", synced);
   if (synced)
-    parameters.fail("syncCrossReplicaState", "must be false: each picker knows what it has sent itself");
+    parameters.fail("syncCrossReplicaState",
+                    "must be false, because each picker counts the requests that it sent");
   for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"})
     parameters.get(field);  // parameter of estimates
   parameters.read("addEstimatedOutputTokens", estimates);
-  if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
+  if (estimates)
+    parameters.fail("addEstimatedOutputTokens",
+                    "must be false, because the picker counts output tokens when they arrive");
 }
 
 // A server tokenises prompts, or they are estimated as 4 bytes for each token. Prompts that are tokens need
@@ -176,7 +179,8 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
     if (auto address = http::parse_base_url(url))
       source.address = *std::move(address);
     else
-      fields.fail("url", fmt::format("is {}: must be like \"http://localhost:8000\"", quoted_text(url)));
+      fields.fail("url",
+                  fmt::format("must be a URL like \"http://localhost:8000\", got {}", quoted_text(url)));
     for (const auto& [name, ms] :
          {std::pair("timeout", &source.timeout_ms), {"mmTimeout", &source.media_timeout_ms}}) {
       std::int64_t us = std::int64_t{1000} * *ms;
@@ -194,10 +198,10 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
     source.address.reset();
   });
   if (parameters.get("vllm") && parameters.get("udsTokenizerConfig"))
-    parameters.fail("udsTokenizerConfig", "must not be given beside vllm");
+    parameters.fail("udsTokenizerConfig", "cannot be combined with vllm");
   if (parameters.get("vllm") && source.model.empty()) parameters.fail("modelName", "must be given with vllm");
   if (asks && parameters.get("estimate"))
-    parameters.fail("estimate", "must not be given beside modelName and vllm");
+    parameters.fail("estimate", "cannot be combined with modelName and vllm");
   parameters.read_object(
       "estimate", [&](Parameters& fields) { read_media_estimate(fields, target.config.media_tokens); });
   if (asks || !source.address) target.config.tokens = std::move(source);
@@ -216,7 +220,7 @@ void read_expression(Parameters& fields, std::string_view field, std::optional<U
 void read_attribute_reporter(Parameters& parameters, SetupTarget& target) {
   const auto* list = parameters.get("attributes");
   if (!list || !list->is_array() || list->get_array().size() != 1)
-    return parameters.fail("attributes", "must be a list of one attribute");
+    return parameters.fail("attributes", "must be a list with exactly one attribute");
   read_item(list->get_array()[0], parameters, "attributes[0]", [&](Parameters& fields) {
     std::string space = "envoy.lb", name;
     fields.read_object("key", [&](Parameters& key) {

@@ -6,7 +6,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::string_view kOneCluster =
-    "a picker has one pool: run one for each cluster, and let the gateway split traffic between them";
+    "a picker has only one pool: run one picker for each cluster, and let the gateway split the traffic";
 
 constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"decision-tree-filter",

@@ -102,7 +102,7 @@ class ExpressionParser {
   }
 
   Result<Evaluate> choice() {
-    if (++depth_ > kDepthMax) return invalid("expression", "is nested deeper than {}", kDepthMax);
+    if (++depth_ > kDepthMax) return invalid("expression", "is nested more than {} levels deep", kDepthMax);
     TRY(Evaluate condition, binary(0));
     if (take("?")) {
       TRY(Evaluate yes, choice());
@@ -169,7 +169,7 @@ class ExpressionParser {
   }
 
   Result<Evaluate> unary() {
-    if (++depth_ > kDepthMax) return invalid("expression", "is nested deeper than {}", kDepthMax);
+    if (++depth_ > kDepthMax) return invalid("expression", "is nested more than {} levels deep", kDepthMax);
     Evaluate value;
     if (take("!")) {
       TRY(const Evaluate of, unary());

@@ -50,11 +50,11 @@ double highest_load_served(std::vector<Window> windows, double share) {
 Result<std::vector<double>> window_loads(const Trace& trace, std::int64_t window_us) {
   if (trace.closed)
     return invalid("window",
-                   "is not supported for traffic with `users`: each user waits for an answer, so the load "
-                   "depends on the fleet");
+                   "is not supported for traffic with `users`, because each user waits for an answer, so "
+                   "that the load depends on the fleet");
   const std::size_t last = window_of(trace, trace.requests.back(), window_us);
   if (last >= kWindowsMax)
-    return invalid("window", "the trace has {} windows of {} s, the limit is {}: give a longer --window",
+    return invalid("window", "is too short: the trace has {} windows of {} s, but at most {} are allowed",
                    last + 1, window_us / 1'000'000, kWindowsMax);
   std::vector<double> loads(last + 1);
   for (const TraceRequest& request : trace.requests)

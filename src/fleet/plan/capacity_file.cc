@@ -18,7 +18,8 @@ Result<CapacityTable> read_capacity(const std::string& path) {
   const boost::json::value plan = boost::json::parse(*text, wrong);
   const boost::json::value* listed = wrong ? nullptr : plan.find_pointer("/scaling/capacity", wrong);
   if (listed == nullptr || !listed->is_array() || listed->get_array().empty())
-    return invalid("capacity", "{} has no capacities: write it by octavo plan --window --output-json", path);
+    return invalid("capacity",
+                   "{} contains no capacities: write the file with octavo plan --window --output-json", path);
   std::vector<Capacity> rows;
   for (const boost::json::value& entry : listed->get_array()) {
     const boost::json::object* row = entry.if_object();
@@ -35,7 +36,8 @@ Result<CapacityTable> read_capacity(const std::string& path) {
                      path, rows.size());
     rows.push_back({static_cast<int>(replicas), load});
   }
-  if (rows.back().load == 0) return invalid("capacity", "{}: no fleet serves any load", path);
+  if (rows.back().load == 0)
+    return invalid("capacity", "{}: all capacities are 0, so no fleet could serve any load", path);
   return CapacityTable(std::move(rows));
 }
 

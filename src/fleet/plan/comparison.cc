@@ -32,7 +32,8 @@ class Comparison {
     while (enough == 0 || too_many == 0 || too_many > enough * kNearly) {
       TRY(Trial trial, planned(loads, trusted));
       if (!trial.meets_slo && trial.least == scaling().replicas_max)
-        return invalid("slo", "cannot be met with replicas up to {}: {:.2f} % of the requests are within it",
+        return invalid("slo",
+                       "cannot be met with up to {} replicas: {:.2f} % of the requests are within the SLO",
                        scaling().replicas_max, trial.attained * 100);
       (trial.meets_slo ? enough : too_many) = trusted;
       if (trial.meets_slo) best.trial = std::move(trial);

@@ -35,8 +35,8 @@ class Search {
 
   Result<DeviceSearch> result() && {
     if (!std::isfinite(cheapest_))
-      return invalid("slo", "cannot be met with up to {} replicas of any device: {}", rules_.replicas_max,
-                     found_.offers.empty() ? "there is none" : found_.offers.back().why);
+      return invalid("slo", "cannot be met with up to {} replicas of any device; last device tried: {}",
+                     rules_.replicas_max, found_.offers.empty() ? "none" : found_.offers.back().why);
     found_.best = static_cast<std::size_t>(
         std::ranges::min_element(found_.offers, {},
                                  [](const Offer& offer) {
@@ -53,8 +53,10 @@ class Search {
     // Maximum number of replicas of a cheaper fleet.
     const double affordable = std::ceil(cheapest_ / replica_price) - 1;
     const int most = static_cast<int>(std::min<double>(rules_.replicas_max, affordable));
-    offer.why = most < rules_.replicas_max ? fmt::format("more than {} replicas: dearer", std::max(most, 0))
-                                           : fmt::format("{} replicas do not meet the SLO", most);
+    offer.why =
+        most < rules_.replicas_max
+            ? fmt::format("more than {} replicas cost more than the cheapest fleet", std::max(most, 0))
+            : fmt::format("{} replicas do not meet the SLO", most);
     const std::string name = fmt::format("{} x{}, batch {}{}", kind.device, kind.devices, kind.max_num_seqs,
                                          offer.pools ? ", pools" : "");
     const auto show = [&](int, std::size_t done, std::size_t all) { progress_(name, done, all); };

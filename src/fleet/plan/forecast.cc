@@ -29,11 +29,11 @@ std::vector<double> predict_trend(std::span<const double> loads) {
 std::vector<double> predict_truly(std::span<const double> loads) { return {loads.begin(), loads.end()}; }
 
 constexpr Predictor kPredictors[] = {
-    {"constant", "the load of the window before", predict_last},
-    {"trend", "smoothed level and trend (Holt)", predict_trend<50, 20>},
-    {"smooth", "as trend, but slower, for windows of so few requests that chance moves their loads",
+    {"constant", "the load of the previous window", predict_last},
+    {"trend", "a smoothed level and trend (Holt)", predict_trend<50, 20>},
+    {"smooth", "as trend, but slower; for windows with few requests, whose loads vary randomly",
      predict_trend<30, 5>},
-    {"oracle", "the load that comes: the best that a predictor could do", predict_truly, true},
+    {"oracle", "the real load of the next window, as the upper bound of all predictors", predict_truly, true},
 };
 
 }  // namespace

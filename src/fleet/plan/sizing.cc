@@ -69,8 +69,8 @@ Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const S
   if (sizing.replicas > most) {
     const Trial& best = *std::ranges::max_element(sizing.trials, {}, &Trial::attained);
     return invalid("slo",
-                   "cannot be met with replicas up to {}: of the requests {:g} % must be within it, at best "
-                   "{:.2f} % are, with {}",
+                   "cannot be met with up to {} replicas: {:g} % of the requests must be within the SLO, but "
+                   "at most {:.2f} % are, with {}",
                    most, slo.share * 100, best.attained * 100, best.replicas);
   }
   std::ranges::sort(sizing.trials, {}, &Trial::replicas);

@@ -86,7 +86,7 @@ TEST(Sizing, AnSloThatNobodyMeetsIsAnError) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().field, "slo");
   EXPECT_EQ(none.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(none.error().message, HasSubstr("replicas up to 10"));
+  EXPECT_THAT(none.error().message, HasSubstr("up to 10 replicas"));
   EXPECT_THAT(none.error().message, HasSubstr("99 %"));
   EXPECT_FALSE(size(trace, kSlo, 1, 1)) << "one is too few";
 }

@@ -38,7 +38,7 @@ Result<std::string> bootstrap_body(std::string_view body, const json::object& re
   // Refuses these fields: if a field occurs twice, engines use the last one, which would be the client's.
   for (const std::string_view field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"})
     if (request.contains(field))
-      return invalid(std::string(field), "must not be sent by a client: the router sets it");
+      return invalid(std::string(field), "must be absent, because the router sets this field");
   const std::size_t prompts = listed_prompts(request);
   const auto value = [&](auto item) {
     if (prompts == 0) return json::serialize(json::value(item(0)));

@@ -111,7 +111,8 @@ Response one_worker(Balancer& balancer, const Request& request, std::string_view
   EndpointId id = kNoEndpoint;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
   const Member* member = error == std::errc() && end == name.data() + name.size() ? view->find(id) : nullptr;
-  if (!member) return openai::error_response(404, fmt::format("there is no worker {}", quoted_text(name)));
+  if (!member)
+    return openai::error_response(404, fmt::format("the worker {} does not exist", quoted_text(name)));
   if (request.method == "GET") return json_response(describe(balancer, *member));
   if (request.method != "DELETE") {
     Response refusal = openai::error_response(405, fmt::format("{} is not allowed for {}: use GET or DELETE",
@@ -136,7 +137,7 @@ std::optional<Response> older_route(const RouteContext& context, const Request& 
   const auto view = context.balancer.view();
   const Member* member = view->find(endpoint->name);
   if (!member)
-    return openai::error_response(404, fmt::format("there is no worker {}", quoted_text(*url)), "url");
+    return openai::error_response(404, fmt::format("the worker {} does not exist", quoted_text(*url)), "url");
   context.balancer.remove(member->id);
   return json_response({{"worker_id", std::to_string(member->id)}, {"status", "removed"}}, 202);
 }
@@ -152,22 +153,22 @@ Response metrics(const RouteContext& context) {
       fmt::format_to(std::back_inserter(out), "{}{{worker=\"{}\"}} {}\n", name,
                      escaped_label(m.endpoint->label()), value(m));
   };
-  gauge("smg_worker_requests_active", "Requests in flight.",
+  gauge("smg_worker_requests_active", "Requests in flight at the worker.",
         [&](const Member& m) { return balancer.load(m.id).requests; });
-  gauge("octavo_route_worker_peer_requests", "Requests that other routers have in flight there.",
+  gauge("octavo_route_worker_peer_requests", "Requests that other routers have in flight at the worker.",
         [&](const Member& m) { return balancer.load_of_peers(m.id).requests; });
-  gauge("smg_worker_health", "1: requests are sent there.",
+  gauge("smg_worker_health", "1 if the router sends requests to the worker, 0 otherwise.",
         [](const Member& m) { return available(m) ? 1 : 0; });
-  gauge("smg_worker_cb_state", "Circuit breaker: 0 closed, 1 open, 2 half open.",
+  gauge("smg_worker_cb_state", "State of the worker's circuit breaker: 0 closed, 1 open, 2 half open.",
         [&](const Member& m) { return static_cast<int>(balancer.breaker(m.id)); });
-  gauge("octavo_route_worker_waiting", "Requests waiting there, as its metrics say.",
+  gauge("octavo_route_worker_waiting", "Requests that wait at the worker, from its metrics.",
         [](const Member& m) { return m.state.waiting; });
-  gauge("octavo_route_worker_kv_usage", "Share of its KV cache in use.",
+  gauge("octavo_route_worker_kv_usage", "Fraction of the worker's KV cache in use.",
         [](const Member& m) { return m.state.kv_usage; });
-  fmt::format_to(
-      std::back_inserter(out),
-      "# HELP smg_worker_pool_size Workers.\n# TYPE smg_worker_pool_size gauge\nsmg_worker_pool_size {}\n",
-      view->members.size());
+  fmt::format_to(std::back_inserter(out),
+                 "# HELP smg_worker_pool_size Number of workers.\n# TYPE smg_worker_pool_size "
+                 "gauge\nsmg_worker_pool_size {}\n",
+                 view->members.size());
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
@@ -196,11 +197,12 @@ Response kv_index(Balancer& balancer, const Request& request) {
   static std::atomic_flag busy;
   const auto worker = http::query_value(request.query, "worker");
   if (!worker) return openai::error_response(400, "must name a worker, as host:port", "worker");
-  if (busy.test_and_set()) return openai::error_response(429, "another worker's blocks are being read");
+  if (busy.test_and_set())
+    return openai::error_response(429, "another request is reading an index: retry later");
   const auto dump = balancer.held(*worker);
   Response response =
       dump ? Response{.content_type = "application/octet-stream", .body = write_held_dump(*dump)}
-           : openai::error_response(404, "nothing is known of its KV cache", "worker");
+           : openai::error_response(404, "the router has no index of this worker's KV cache", "worker");
   busy.clear();
   return response;
 }

@@ -36,7 +36,8 @@ class BatchHost final : public batches::Host {
     if (admitted->retry_after_s > 0) return exchange->respond(proxy_error(path, 429, admitted->message));
     loop.post([&context = context_, &loop, exchange, tenant, admitted] {
       if (!context.queue && !context.admission.admit())
-        return exchange->respond(proxy_error(exchange->request().path, 429, "the router is full"));
+        return exchange->respond(
+            proxy_error(exchange->request().path, 429, "the router is at its limit of requests"));
       Forwarding::start(context, loop, exchange, std::move(admitted->share),
                         tenant ? tenant->options().name : "");
     });

@@ -113,7 +113,7 @@ void FanOut::look() {
     const Availability state = member ? member->state.availability : Availability::available;
     if (part.ended || (state != Availability::unhealthy && state != Availability::starting)) continue;
     if (const auto call = part.call.lock()) call->cancel();
-    ended(part, failure(ErrorCode::unavailable, "{} fails its health checks", part.worker->url));
+    ended(part, failure(ErrorCode::unavailable, "{} failed its health checks", part.worker->url));
   }
   if (open > 0) loop.after(kLookMs, [self = shared_from_this()] { self->look(); });
 }
@@ -129,8 +129,8 @@ void FanOut::finish() {
   const std::string& path = exchange->request().path;
   if (well && empties_caches(path)) context.balancer.caches_reset();
   if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
-  const std::string message = well ? fmt::format("all {} workers have done it", parts.size())
-                                   : "not all workers have done it: see `workers`";
+  const std::string message = well ? fmt::format("all {} workers returned success", parts.size())
+                                   : "some workers returned an error: see `workers`";
   exchange->respond({.status = worst,
                      .body = json::serialize(json::object{
                          {"success", well}, {"message", message}, {"workers", std::move(workers)}})});
@@ -152,7 +152,8 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
   const auto view = context.balancer.view();
   const auto all = std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(done));
   if (view->members.empty()) {
-    all->exchange->respond(openai::error_response(503, "there are no workers"));
+    all->exchange->respond(
+        openai::error_response(503, "the router has no workers: add one with POST /workers"));
     return all->done();
   }
   const http::Request& request = all->exchange->request();

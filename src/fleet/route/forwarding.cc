@@ -37,7 +37,7 @@ std::string_view text_of(Trouble trouble) {
       return "has restarted";
     case Trouble::forgotten:
     case Trouble::stalled:
-      return "has nothing to do and does not answer";
+      return "reports no running request, but did not answer";
   }
   return "";
 }
@@ -248,7 +248,7 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
     history_.refusal = for_client(attempt, std::move(attempt.answer));
     settle(attempt, Outcome::success);
     if (is<Answering>()) state_ = Sent{};
-    if (under_way().empty() && !send()) give_up("no replica has " + in_.route().stored_id);
+    if (under_way().empty() && !send()) give_up("no replica has the id " + in_.route().stored_id);
     return;
   }
   if (!is<Answering>() && !lead(attempt)) return;
@@ -258,7 +258,8 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
 void Forwarding::on_whole(Attempt& attempt) {
   if (is_event_stream(attempt.answer) && !back_.begun()) start_stream(attempt);
   if (back_.begun()) {
-    if (!back_.end_events()) return on_lost(attempt, {ErrorCode::io, "it says so", ""});
+    if (!back_.end_events())
+      return on_lost(attempt, {ErrorCode::io, "the answer itself reports an error", ""});
     check_usage(attempt);
     settle(attempt, Outcome::success);
     blame_suspects(200);
@@ -373,7 +374,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (!under_way().empty()) return;  // the other attempt continues
   if (late) return refuse_late();
   if (cut) {
-    log_warning("a stream of {} ended early: {}", in_.request().path, error.message);
+    log_warning("the stream of {} ended early: {}", in_.request().path, error.message);
     if (migrate()) return history_.suspects.push_back(worker);
     balancer_.failed(*worker);
     return break_off();
@@ -393,7 +394,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
 // Retry-After, otherwise tries all workers again after a backoff.
 void Forwarding::retry(const std::string& reason) {
   if (history_.tries >= context_.options.retry.attempts_max) return give_up(reason);
-  log_info("trying again after {}: {}", history_.tries, reason);
+  log_info("retrying after a failure of {}: {}", history_.tries, reason);
   if (send()) return context_.metrics.retried();
   if (history_.refusal && retry_after_s(*history_.refusal).value_or(0) > 0) return give_up(reason);
   retry_later(reason);
@@ -417,7 +418,7 @@ void Forwarding::give_up(const std::string& reason) {
   if (history_.tries > 1) context_.metrics.retries_exhausted();
   if (back_.begun()) return break_off();
   if (history_.refusal) return answer(*std::move(history_.refusal));
-  const std::string message = fmt::format("no replica could answer: {}", reason);
+  const std::string message = fmt::format("no replica could answer the request; last reason: {}", reason);
   history_.tries >= context_.options.retry.attempts_max ? refuse(502, message) : refuse_for_now(503, message);
 }
 

@@ -91,12 +91,14 @@ void Forwarding::refuse_for_now(int status, const std::string& message) {
 
 void Forwarding::break_off() {
   if (in_.past_own_deadline()) return refuse_late();
-  refuse(502, "the replica failed in the middle of its answer, and no other one can continue it");
+  refuse(502,
+         "the replica failed in the middle of its answer, and no other replica can continue the answer: send "
+         "the request again");
 }
 
 void Forwarding::refuse_late() {
   if (!in_.past_own_deadline()) return refuse(504, "the request took longer than --request-timeout-secs");
-  refuse(503, fmt::format("timeout: its {} s are over", in_.route().timeout_s), "timeout");
+  refuse(503, fmt::format("timeout: the time limit of {} s is over", in_.route().timeout_s), "timeout");
 }
 
 void Forwarding::finish() {

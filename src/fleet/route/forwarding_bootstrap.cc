@@ -48,7 +48,7 @@ bool Forwarding::send_prefill_half() {
 
 void Forwarding::begin_halves() {
   const auto request = json_object(in_.request().body);
-  if (!request) return refuse(400, "the body is no JSON object, or has too many values");
+  if (!request) return refuse(400, "the body is not a JSON object, or has too many values");
   if (const auto checked = bootstrap_body(in_.request().body, *request, {}); !checked)
     return answer(proxy_error(in_.request().path, checked.error()));
   in_halves_ = true;

@@ -35,7 +35,7 @@ std::shared_ptr<const std::string> Forwarding::prefill_request() {
 // Sends the prompt to the best prefill worker that was not tried yet.
 void Forwarding::prefill(std::shared_ptr<const std::string> body) {
   auto choice = choose_prefill();
-  if (!choice) return spill("no prefill worker is left");
+  if (!choice) return spill("no other prefill worker is available");
   state_ = Prefilling{.body = body, .attempt = nullptr};
   std::get<Prefilling>(state_).attempt = open(
       *std::move(choice), std::move(body), std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));

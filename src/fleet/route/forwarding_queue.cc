@@ -111,14 +111,14 @@ void Forwarding::refuse_waiting(FlowOutcome outcome) {
     return answer(*std::move(history_.refusal));
   const QueueOptions& queue = context_.options.queue;
   const bool any = context_.queue->has_workers();
-  const std::string_view why = any ? "no replica has room" : "no replica is available";
+  const std::string_view why = any ? "all replicas are at their limit" : "no replica is available";
   if (outcome == FlowOutcome::rejected_capacity)
-    return refuse_for_now(429, fmt::format("{}, and --queue-size {} requests wait", why, queue.size));
+    return refuse_for_now(429, fmt::format("{}, and the queue is full (--queue-size {})", why, queue.size));
   if (outcome == FlowOutcome::evicted_ttl)
     return refuse_for_now(
         any ? 408 : 503,
-        fmt::format("{} within --queue-timeout-secs {}",
-                    any ? "no replica had room" : "no replica was available", queue.timeout_s));
+        fmt::format("{} for --queue-timeout-secs {}",
+                    any ? "all replicas were at their limit" : "no replica was available", queue.timeout_s));
   refuse_for_now(503, "no replica is available");
 }
 

@@ -34,7 +34,7 @@ TEST_F(QueueTest, RequestsWaitUntilAWorkerIsBack) {
   const http::Response refused = post("{}");
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.headers.find("Retry-After"), "1");
-  EXPECT_NE(refused.body.find("no replica is available, and --queue-size 1 requests wait"), std::string::npos)
+  EXPECT_NE(refused.body.find("no replica is available, and the queue is full (--queue-size 1)"), std::string::npos)
       << refused.body;
   a.start(a.port());
   EXPECT_EQ(answer.get().status, 200);
@@ -62,7 +62,7 @@ TEST_F(QueueTest, RequestsAreRefusedIfNoWorkerIsBackInTime) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.find("Retry-After"), "1");
   EXPECT_NE(refused.body.find("--queue-timeout-secs 1"), std::string::npos) << refused.body;
-  EXPECT_NE(post(R"({"timeout": 0.05})").body.find("timeout: its 0.05 s are over"), std::string::npos);
+  EXPECT_NE(post(R"({"timeout": 0.05})").body.find("timeout: the time limit of 0.05 s is over"), std::string::npos);
 }
 
 // The deadline is longer than the time between two looks at it.

@@ -118,7 +118,7 @@ void Monitor::probe(const Member& member) {
 // Logs a reason only when it changes, since some persist, such as an untrusted certificate.
 void Monitor::note_failure(const Member& member, Known& known, std::string failure) {
   if (!failure.empty() && failure != known.failure)
-    log_warning("{}: the health check fails: {}", member.endpoint->label(), failure);
+    log_warning("{}: the health check failed: {}", member.endpoint->label(), failure);
   known.failure = std::move(failure);
 }
 

@@ -43,9 +43,9 @@ bool PromptTokens::compare(std::size_t tokens, std::int64_t reported) const {
   }
   if (++*mismatches_ == kMismatchesMax)
     log_warning(
-        "--tokenizer-path is not the tokenizer of the replicas: it has {} tokens for a prompt of {}, and "
-        "differs "
-        "for {} prompts in a row; prompts are estimated from now on",
+        "--tokenizer-path does not match the tokenizer of the replicas: it counts {} tokens in a prompt for "
+        "which a replica reports {}, and {} prompts in a row differ. From now on, the router estimates which "
+        "blocks are cached",
         tokens, reported, kMismatchesMax);
   return false;
 }

@@ -107,32 +107,36 @@ std::string RouteMetrics::text() const {
   write_counters(out, "octavo_route_kv_events_total", "KV cache events received from each worker.", "worker",
                  cache_events_);
   write_counters(out, "octavo_route_restored_blocks_total",
-                 "Blocks of each worker that were known from another router at the start.", "worker",
-                 restored_);
+                 "Cached blocks of each worker that this router copied from another router at its start.",
+                 "worker", restored_);
   write_counters(
       out, "octavo_route_prefills_total",
-      "Prompts of requests: computed by a prefill worker (handed_over); by the decode worker since "
-      "it has little to compute (local), since all prefill workers are busy (busy), or since they "
-      "failed (failed); refused with --enforce-disagg.",
+      "Prompts by the place where they were computed: on a prefill worker (handed_over), or on the decode "
+      "worker because few tokens were uncached (local), all prefill workers were busy (busy) or the prefill "
+      "workers failed (failed). refused: --enforce-disagg did not allow the decode worker.",
       "outcome", prefills_);
   write_counters(out, "octavo_route_migrations_total",
-                 "Streams whose worker failed: continued at another one, or ended with an error.", "outcome",
-                 migrations_);
+                 "Streams whose worker failed, by outcome: another worker continued the stream, or it ended "
+                 "with an error.",
+                 "outcome", migrations_);
   write_counters(out, "octavo_route_hedges_total",
-                 "Requests that a second worker got, too: its answer counts, or the first one's.", "outcome",
-                 hedges_);
-  write_gauge(out, "octavo_route_peers", "Other routers that report their requests in flight.", peers_);
+                 "Requests that a second worker also got, by the worker whose answer the client got.",
+                 "outcome", hedges_);
+  write_gauge(out, "octavo_route_peers", "Number of other routers that report their requests in flight.",
+              peers_);
   write_counters(out, "octavo_route_peer_messages_total",
-                 "Messages from other routers: applied, or malformed and ignored.", "outcome",
-                 peer_messages_);
-  write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
+                 "Messages from other routers, by outcome: applied, or ignored because they were malformed.",
+                 "outcome", peer_messages_);
+  write_counter(out, "smg_worker_retries_total", "Requests that were sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);
   write_counter(out, "octavo_route_predicted_cached_tokens_total",
-                "Tokens of prompts that the chosen replica was expected to hold, in answers with usage.",
+                "Prompt tokens that the router expected in the cache of the chosen replica; only answers "
+                "with usage count.",
                 predicted_cached_);
   write_counter(out, "octavo_route_reported_cached_tokens_total",
-                "cached_tokens of the same prompts, as the replicas report them.", reported_cached_);
+                "Prompt tokens that the replicas reported as cached (cached_tokens), for the same requests.",
+                reported_cached_);
   write_counter(out, "octavo_route_prompt_length_mismatches_total",
                 "Prompts that a replica counts otherwise than --tokenizer-path.", mismatches_);
   write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", seconds_.decision);

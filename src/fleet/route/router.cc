@@ -37,8 +37,8 @@ namespace {
 
 Result<> check_pools(const RouterOptions& options) {
   if (!options.pd.enabled) {
-    if (!options.pd.prefill_urls.empty()) return invalid("prefill", "needs pd-disaggregation");
-    if (!options.pd.decode_urls.empty()) return invalid("decode", "needs pd-disaggregation");
+    if (!options.pd.prefill_urls.empty()) return invalid("prefill", "needs --pd-disaggregation");
+    if (!options.pd.decode_urls.empty()) return invalid("decode", "needs --pd-disaggregation");
     return {};
   }
   if (!options.workers.urls.empty())
@@ -50,9 +50,9 @@ Result<> check_pools(const RouterOptions& options) {
     });
   };
   if (options.pd.prefill_urls.empty() && !discovered(Role::prefill))
-    return invalid("prefill", "at least one is needed with pd-disaggregation");
+    return invalid("prefill", "must be given at least once with --pd-disaggregation");
   if (options.pd.decode_urls.empty() && !discovered(Role::decode))
-    return invalid("decode", "at least one is needed with pd-disaggregation");
+    return invalid("decode", "must be given at least once with --pd-disaggregation");
   return {};
 }
 
@@ -90,7 +90,7 @@ http::Response limited(const Tenant::Answer& answer, std::string_view path) {
 
 http::Response no_websocket() {
   http::Response response = openai::error_response(
-      426, "octavo route passes on no WebSocket connections: use HTTP, or connect to a worker itself");
+      426, "octavo route does not forward WebSocket connections: use HTTP, or connect to a worker directly");
   response.headers.add("Upgrade", "HTTP/1.1");
   return response;
 }
@@ -104,7 +104,7 @@ Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, Ro
   const auto add = [&](Role part, std::string_view field, const std::string& own) -> Result<> {
     const std::string& name = own.empty() ? options.policy : own;
     const Policy* policy = find_policy(name);
-    if (!policy) return invalid(field, "there is no policy {}", quoted_text(name));
+    if (!policy) return invalid(field, "the policy {} does not exist", quoted_text(name));
     balancer.pools.push_back({part, name, policy->pipeline(options.policy_options)});
     return {};
   };
@@ -120,7 +120,7 @@ Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, Ro
 Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
   const std::size_t workers = options.workers.urls.size();
   if (!options.workers.kv_events.empty() && options.workers.kv_events.size() != workers)
-    return invalid("kv-events", "must be one for each of the {} worker-urls, got {}", workers,
+    return invalid("kv-events", "must have one entry for each of the {} worker-urls, got {}", workers,
                    options.workers.kv_events.size());
   for (const auto& [role, field, urls] : {std::tuple(Role::prefill, "prefill", &options.pd.prefill_urls),
                                           std::tuple(Role::decode, "decode", &options.pd.decode_urls),
@@ -245,7 +245,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (asks_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(authorization_of(request));
   if (tenant && !is_public(request) && !is_for_tenants(request))
-    return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
+    return exchange->respond(openai::error_response(
+        403, "only the operator of the router may use this route: send a key of --api-key"));
   if (auto answer = admin_answer(context, request)) {
     if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
     return exchange->respond(*std::move(answer));
@@ -258,7 +259,9 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
     return exchange->respond(proxy_error(
-        request.path, 429, fmt::format("at most {} requests at a time", options.max_concurrent_requests)));
+        request.path, 429,
+        fmt::format("the router may run at most {} requests (--max-concurrent-requests): retry later",
+                    options.max_concurrent_requests)));
   }
   http::ClientLoop& loop = client->loop_of(*exchange);
   if (to_all) return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });

@@ -30,13 +30,14 @@ Result<TenantOptions> read_tenant(const json::value& entry, const std::string& w
   fields.read("maxConcurrentRequests", tenant.concurrent_max, 1, 1'000'000);
   const json::value* list = fields.get("keys");
   TRY_VOID(fields.done());
-  if (tenant.name.empty()) return invalid(where + ".name", "must be text");
+  if (tenant.name.empty()) return invalid(where + ".name", "must be a string");
   if (!list || !list->is_array() || list->get_array().empty())
-    return invalid(where + ".keys", "must be a list with a key");
+    return invalid(where + ".keys", "must be a list with at least one key");
   for (const json::value& key : list->get_array()) {
-    if (!key.is_string() || key.get_string().empty()) return invalid(where + ".keys", "must be text");
+    if (!key.is_string() || key.get_string().empty()) return invalid(where + ".keys", "must be a string");
     tenant.keys.emplace_back(key.get_string());
-    if (!keys.insert(tenant.keys.back()).second) return invalid(where + ".keys", "a key occurs twice");
+    if (!keys.insert(tenant.keys.back()).second)
+      return invalid(where + ".keys", "contains the same key twice");
   }
   return tenant;
 }
@@ -46,18 +47,19 @@ Result<TenantOptions> read_tenant(const json::value& entry, const std::string& w
 Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "tenants"));
   if (!file.is_object())
-    return invalid("tenants", "file {} must be an object whose field `tenants` is a list", path);
+    return invalid("tenants", "the file {} must contain an object whose field `tenants` is a list", path);
   Parameters fields(file.get_object(), "");
   const json::value* list = fields.get("tenants");
   TRY_VOID(fields.done());
   if (!list || !list->is_array() || list->get_array().size() > kTenantsMax)
-    return invalid("tenants", "must be a list, of at most {}", kTenantsMax);
+    return invalid("tenants", "must be a list with at most {} entries", kTenantsMax);
   std::vector<TenantOptions> tenants;
   std::set<std::string> names, keys;
   for (const json::value& entry : list->get_array()) {
     const std::string where = fmt::format("tenants[{}]", tenants.size());
     TRY(TenantOptions tenant, read_tenant(entry, where, keys));
-    if (!names.insert(tenant.name).second) return invalid(where + ".name", "{} occurs twice", tenant.name);
+    if (!names.insert(tenant.name).second)
+      return invalid(where + ".name", "the name {} occurs twice", tenant.name);
     tenants.push_back(std::move(tenant));
   }
   return tenants;
@@ -97,13 +99,14 @@ Tenant::Answer Tenant::admit(std::int64_t now, Kind kind) {
   if (is_full(kind)) {
     ++concurrency_limited_;
     return {.retry_after_s = 1,
-            .message = fmt::format("at most {} requests at a time", options_.concurrent_max)};
+            .message = fmt::format("the tenant may have at most {} requests in flight: retry later",
+                                   options_.concurrent_max)};
   }
   const double rate = options_.requests_per_second;
   if (const double missing = tokens_missing(now, kind); missing > 0) {
     ++rate_limited_;
     return {.retry_after_s = std::max<std::int64_t>(1, std::llround(std::ceil(missing / rate))),
-            .message = fmt::format("at most {} requests per second", rate)};
+            .message = fmt::format("the tenant may send at most {} requests per second: retry later", rate)};
   }
   if (rate > 0) --tokens_;
   ++admitted_;
@@ -137,12 +140,11 @@ Tenant* Tenants::find(std::string_view authorization) {
 std::string Tenants::metrics() const {
   if (all_.empty()) return "";
   std::string requests =
-      "# HELP octavo_route_tenant_requests_total Requests of a tenant, by what became of them at its "
-      "limits.\n"
-      "# TYPE octavo_route_tenant_requests_total counter\n";
+      "# HELP octavo_route_tenant_requests_total Requests of a tenant, by outcome at its limits.\n# TYPE "
+      "octavo_route_tenant_requests_total counter\n";
   std::string active =
-      "# HELP octavo_route_tenant_requests_active Requests of a tenant in flight.\n"
-      "# TYPE octavo_route_tenant_requests_active gauge\n";
+      "# HELP octavo_route_tenant_requests_active Requests of a tenant that are in flight.\n# TYPE "
+      "octavo_route_tenant_requests_active gauge\n";
   for (const auto& tenant : all_) {
     const std::lock_guard lock(tenant->mutex_);
     const std::string name = escaped_label(tenant->options_.name);

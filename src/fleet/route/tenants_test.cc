@@ -64,7 +64,7 @@ TEST(Tenant, LinesLeaveAQuarterToRequests) {
     EXPECT_EQ(running.back().retry_after_s, 0);
   }
   EXPECT_FALSE(concurrent.has_room_for_line(0));
-  EXPECT_THAT(concurrent.admit(0, Tenant::Kind::line).message, HasSubstr("4 requests at a time"));
+  EXPECT_THAT(concurrent.admit(0, Tenant::Kind::line).message, HasSubstr("4 requests in flight"));
   running.push_back(concurrent.admit(0));
   EXPECT_EQ(running.back().retry_after_s, 0);
   running.clear();

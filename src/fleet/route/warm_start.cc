@@ -17,14 +17,14 @@ CachePosition WarmStart::operator()(const Member& member) {
   if (!peer_ || !asked_.insert(worker).second) return {};
   const auto dump = ask(worker);
   if (!dump) {
-    log_warning("the warm start from {} failed: {}", http::host_header(peer_->host, peer_->port, peer_->tls),
-                dump.error().message);
+    log_warning("cannot copy the cache index from {}: {}",
+                http::host_header(peer_->host, peer_->port, peer_->tls), dump.error().message);
     peer_.reset();
     return {};
   }
   if (!*dump || !balancer_.restore(member, **dump)) return {};
   metrics_.restored(member.endpoint->label(), (*dump)->blocks.size());
-  log_info("{} is known to hold {} blocks", member.endpoint->label(), (*dump)->blocks.size());
+  log_info("copied the cache index of {}: {} blocks", member.endpoint->label(), (*dump)->blocks.size());
   return (*dump)->position;
 }
 
@@ -41,7 +41,7 @@ Result<std::optional<HeldDump>> WarmStart::ask(const std::string& worker) const 
   const std::string target = "/kv_index?worker=" + http::percent_encoded(worker);
   TRY(const http::Response answer, client.request("GET", target, {}, std::move(headers)));
   if (answer.status == 404) return std::nullopt;
-  if (answer.status != 200) return failure(ErrorCode::io, "it answered with status {}", answer.status);
+  if (answer.status != 200) return failure(ErrorCode::io, "the router returned status {}", answer.status);
   return read_held_dump(answer.body);
 }
 

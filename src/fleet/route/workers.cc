@@ -13,7 +13,7 @@ std::vector<Endpoint> with_roles(std::vector<Endpoint> workers, std::optional<Ro
   }
   std::erase_if(workers, [&](const Endpoint& worker) {
     const bool unclear = disaggregated && worker.role == Role::both;
-    if (unclear) log_warning("{} is left out: its role is neither prefill nor decode", worker.name);
+    if (unclear) log_warning("ignored the worker {}: its role is neither prefill nor decode", worker.name);
     return unclear;
   });
   return workers;

@@ -6,13 +6,17 @@ namespace octavo::fleet {
 namespace {
 
 constexpr Connector kConnectors[] = {
-    {"nixlv2", "the prompt first, then the answer with the kv_transfer_params of the prompt's reply",
+    {"nixlv2", "sends the prompt first, then the request with the kv_transfer_params of the prompt's reply",
      run_nixl},
-    {"shared-storage", "the prompt first, unless the engine beside has enough of it in its cache",
+    {"shared-storage", "sends the prompt first, unless the decode engine has most of it in its cache",
      run_shared_storage},
-    {"sglang", "both at once, with SGLang's bootstrap fields", run_sglang},
-    {"mooncake", "both at once, with vLLM's MooncakeConnector's transfer_id", run_mooncake},
-    {"offloading", "both at once, the answer fetches blocks from the prefiller's --p2p-connector-port",
+    {"sglang", "sends prompt and request at the same time, with SGLang's bootstrap fields", run_sglang},
+    {"mooncake",
+     "sends prompt and request at the same time, with the transfer_id of vLLM's MooncakeConnector",
+     run_mooncake},
+    {"offloading",
+     "sends prompt and request at the same time; the decode engine fetches blocks from the prefill engine's "
+     "--p2p-connector-port",
      run_offloading},
 };
 

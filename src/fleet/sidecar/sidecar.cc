@@ -85,7 +85,7 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (!with) return exchange->respond(openai::error_response(with.error()));
   if (*with && options.only_allowed && std::ranges::find(allowed, (*with)->text()) == allowed.end())
     return exchange->respond(
-        openai::error_response(403, fmt::format("{} may not be asked to prefill", (*with)->text())));
+        openai::error_response(403, fmt::format("{} is not in --allowed-prefillers", (*with)->text())));
   const bool alone = !*with || request.method != "POST";
   http::ClientLoop& loop = client->loop_of(*exchange);
   const auto legs_of = [this, &loop, with = *std::move(with), draw](std::shared_ptr<http::Exchange> from) {
@@ -103,8 +103,8 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
       return {};
     });
     if (!begun)
-      exchange->respond(
-          proxy_error(exchange->request().path, 503, "the sidecar has not enough memory for this request"));
+      exchange->respond(proxy_error(exchange->request().path, 503,
+                                    "the sidecar does not have enough memory for this request"));
   });
 }
 
@@ -119,11 +119,11 @@ void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs
 
 Result<std::unique_ptr<Sidecar>> Sidecar::start(SidecarOptions options) {
   if (!find_connector(options.connector))
-    return invalid("kv-connector", "there is no connector {}", quoted_text(options.connector));
+    return invalid("kv-connector", "the connector {} does not exist", quoted_text(options.connector));
   if (const auto decoder = http::parse_base_url(options.decoder_url); !decoder)
     return invalid("decoder-url", "{}", decoder.error().message);
   if (!options.allowed_prefillers.empty() && !options.only_allowed)
-    return invalid("allowed-prefillers", "needs enable-ssrf-protection");
+    return invalid("allowed-prefillers", "needs --enable-ssrf-protection");
   auto state = std::make_unique<State>(std::move(options));
   for (const std::string& host_port : state->options.allowed_prefillers) {
     const auto address = address_of(host_port);

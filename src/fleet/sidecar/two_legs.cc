@@ -136,13 +136,13 @@ void TwoLegs::judge(const std::shared_ptr<Prefill>& leg, Look look) {
     leg->idle_since_us = 0;
   else if (leg->idle_since_us == 0)
     leg->idle_since_us = now;
-  if (leg->unreachable == kUnreachableMax) return give_up(leg, "it does not answer", false);
+  if (leg->unreachable == kUnreachableMax) return give_up(leg, "the engine does not answer", false);
   if (look == Look::blind &&
       ms_since(leg->sent_us) >= blind_wait_ms(options_.blind_wait_ms, leg->body->size()))
-    return give_up(leg, "it reports no load and does not answer", false);
+    return give_up(leg, "the engine reports no load and does not answer", false);
   if (look == Look::idle &&
       ms_since(leg->idle_since_us) >= blind_wait_ms(kIdleMs - kLookMs, leg->body->size()))
-    give_up(leg, "it has nothing to do and does not answer", true);
+    give_up(leg, "the engine reports no running request, but did not answer", true);
 }
 
 void TwoLegs::give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason, bool may_retry) {
@@ -267,7 +267,7 @@ void TwoLegs::on_end(const Result<>& result) {
   trace_.end(decode_span_, "decode", options_.decoder_url, result ? status_ : 0);
   if (!result) {
     if (!streaming_) return refuse(502, fmt::format("the engine did not answer: {}", result.error().message));
-    log_warning("a stream of {} ended early: {}", path(), result.error().message);
+    log_warning("the stream of {} ended early: {}", path(), result.error().message);
     if (event_stream_)
       exchange_->write(proxy_error_event(path(), 502, "the engine failed in the middle of its answer"));
     over_ = true;  // the connection closes, so that the client notices the incomplete stream

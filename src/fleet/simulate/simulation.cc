@@ -14,7 +14,7 @@ namespace {
 Result<PoolOptions> make_policy(const SimulationOptions& options, Role part, const std::string& name) {
   if (options.pipeline) return PoolOptions{part, name, *options.pipeline};
   const Policy* policy = find_policy(name);
-  if (!policy) return invalid("policy", "there is no policy {}", quoted_text(name));
+  if (!policy) return invalid("policy", "the policy {} does not exist", quoted_text(name));
   PolicyOptions policy_options = options.policy_options;
   policy_options.max_tree_size = std::max<std::int64_t>(1, policy_options.max_tree_size / kTextScale);
   return PoolOptions{part, name, policy->pipeline(policy_options)};

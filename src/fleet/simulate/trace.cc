@@ -84,7 +84,7 @@ Result<Trace> parse_mooncake_trace(std::string_view text, int block_tokens) {
     TRY(const std::int64_t output, reader.number("output_length", kTokensMax));
     if (input == 0) return invalid("input_length", "line {}: input_length must be 1 or more", number);
     if (trace.requests.size() == kRequestsMax)
-      return failure(ErrorCode::invalid_argument, "more than {} requests", kRequestsMax);
+      return failure(ErrorCode::invalid_argument, "the trace has more than {} requests", kRequestsMax);
     trace.requests.push_back({.arrival_us = arrival_ms * 1000,
                               .input_tokens = static_cast<int>(input),
                               .output_tokens = static_cast<int>(std::max<std::int64_t>(output, 1)),
@@ -92,7 +92,7 @@ Result<Trace> parse_mooncake_trace(std::string_view text, int block_tokens) {
     TRY_VOID(
         reader.blocks(static_cast<std::size_t>((input + block_tokens - 1) / block_tokens), trace.blocks));
   }
-  if (trace.requests.empty()) return failure(ErrorCode::invalid_argument, "there are no requests");
+  if (trace.requests.empty()) return failure(ErrorCode::invalid_argument, "the trace contains no requests");
   if (!trace.blocks.empty()) trace.block_limit = std::ranges::max(trace.blocks) + 1;
   std::ranges::stable_sort(trace.requests, {}, &TraceRequest::arrival_us);
   return trace;
@@ -103,10 +103,11 @@ Result<Trace> read_mooncake_trace(const std::string& path, int block_tokens) {
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (error) return failure(ErrorCode::not_found, "{}: {}", path, error.message());
   if (bytes > kFileBytesMax)
-    return failure(ErrorCode::invalid_argument, "{}: longer than {} GiB", path, kFileBytesMax >> 30);
+    return failure(ErrorCode::invalid_argument, "{}: the file is longer than {} GiB", path,
+                   kFileBytesMax >> 30);
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return failure(ErrorCode::io, "{}: cannot be read", path);
+  if (!file) return failure(ErrorCode::io, "{}: the file cannot be read", path);
   auto trace = parse_mooncake_trace(text, block_tokens);
   if (!trace) trace.error().message = fmt::format("{}: {}", path, trace.error().message);
   return trace;
@@ -118,10 +119,10 @@ Result<> change_trace(Trace& trace, const TraceChanges& changes) {
     requests.resize(changes.requests_max);
   const auto copies = static_cast<std::uint32_t>(changes.copies);
   if (trace.closed && copies > 1)
-    return invalid("copies", "must be 1 for traffic with `users`: give more users instead");
+    return invalid("copies", "must be 1 for traffic with `users`: increase the number of users instead");
   if (requests.size() > kRequestsMax / copies)
-    return invalid("copies", "{} copies of {} requests are more than {}", copies, requests.size(),
-                   kRequestsMax);
+    return invalid("copies", "{} copies of {} requests are more than the limit of {}", copies,
+                   requests.size(), kRequestsMax);
   const std::size_t once = requests.size();
   requests.reserve(once * copies);
   for (std::uint32_t copy = 1; copy < copies; ++copy) {

@@ -96,7 +96,7 @@ TEST(Trace, ErrorsNameLineAndField) {
                         R"({{"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": {}}})", ids))
                   .field,
               "hash_ids");
-  EXPECT_FALSE(parse_mooncake_trace("\n\n", 512)) << "there are no requests";
+  EXPECT_FALSE(parse_mooncake_trace("\n\n", 512)) << "the trace contains no requests";
 }
 
 TEST(Trace, IsReadFromAFile) {

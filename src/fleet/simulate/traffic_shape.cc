@@ -93,8 +93,8 @@ class Generator {
     const auto blocks =
         static_cast<std::uint32_t>((talk.tokens + trace_.block_tokens - 1) / trace_.block_tokens);
     if (trace_.requests.size() == kRequestsMax || trace_.blocks.size() + blocks > kBlocksMax)
-      return invalid("session_rate", "more than {} requests or {} blocks of prompts", kRequestsMax,
-                     kBlocksMax);
+      return invalid("session_rate", "the traffic has more than {} requests or {} blocks of prompts",
+                     kRequestsMax, kBlocksMax);
     trace_.requests.push_back({.arrival_us = arrival_us,
                                .input_tokens = talk.tokens,
                                .output_tokens = output,
@@ -151,8 +151,8 @@ Result<Trace> generate_traffic(const TrafficShape& shape, int block_tokens, std:
       shape.users > 0 ? shape.users * shape.user_sessions : shape.seconds * shape.session_rate;
   const double expected = sessions * shape.turns;
   if (expected > static_cast<double>(kRequestsMax))
-    return invalid(shape.users > 0 ? "users" : "session_rate", "{:.0f} requests are more than {}", expected,
-                   kRequestsMax);
+    return invalid(shape.users > 0 ? "users" : "session_rate",
+                   "the traffic has {:.0f} requests, but at most {} are allowed", expected, kRequestsMax);
   return Generator(shape, block_tokens, seed).run();
 }
 

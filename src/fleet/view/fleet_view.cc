@@ -37,11 +37,11 @@ void Fleet::publish(FleetView next) {
 Result<EndpointId> Fleet::add(Endpoint endpoint) {
   const std::lock_guard lock(writers_);
   FleetView next = *view();
-  if (next.find(endpoint.name)) return invalid("url", "{} occurs twice", endpoint.name);
+  if (next.find(endpoint.name)) return invalid("url", "the endpoint {} occurs twice", endpoint.name);
   const auto free = std::ranges::find(taken_, false);
   const auto id = static_cast<EndpointId>(free - taken_.begin());
   if (id == kEndpointsMax)
-    return failure(ErrorCode::resource_exhausted, "a fleet has at most {} endpoints", kEndpointsMax);
+    return failure(ErrorCode::resource_exhausted, "a fleet may have at most {} endpoints", kEndpointsMax);
   if (free == taken_.end()) taken_.push_back(false);
   taken_[id] = true;
   const EndpointState state{.block_size = endpoint.block_size};

@@ -100,7 +100,8 @@ class Input {
     // avformat_open_input frees the context if it fails
     const int opened = avformat_open_input(&context, nullptr, nullptr, &options);
     av_dict_free(&options);
-    if (opened < 0) fail("cannot identify the video: supported are MP4, MOV, Matroska, WebM, AVI, MPEG-TS, Ogg and GIF");
+    if (opened < 0)
+      fail("the format of the video is unknown: send MP4, MOV, Matroska, WebM, AVI, MPEG-TS, Ogg or GIF");
     format_.reset(context);
     std::vector<AVDictionary*> limits(context->nb_streams, nullptr);
     for (AVDictionary*& limit : limits) av_dict_set_int(&limit, "max_pixels", kFramePixelsMax, 0);
@@ -109,7 +110,7 @@ class Input {
     check(known, "its streams");
     const AVCodec* decoder = nullptr;
     const int best = av_find_best_stream(context, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0);
-    if (best < 0) fail("the file has no video that can be decoded");
+    if (best < 0) fail("the file has no video that FFmpeg can decode");
     stream_ = context->streams[best];
     decoder_ = decoder;
   }
@@ -158,11 +159,13 @@ VideoHead head_of(std::span<const std::byte> file) {
   const AVStream& stream = input.stream();
   VideoHead head{.width = stream.codecpar->width, .height = stream.codecpar->height};
   if (head.width < 1 || head.height < 1 || head.width > kFramePixelsMax / head.height)
-    fail(fmt::format("the video has {} x {} pixels, the limit is {}", head.width, head.height, kFramePixelsMax));
+    fail(fmt::format("the video has {} x {} pixels, but the limit is {}", head.width, head.height,
+                     kFramePixelsMax));
   std::int64_t frames = 0;
   const Packet packet(av_packet_alloc());
   while (frames <= kFramesMax && input.next(*packet)) frames += shown(*packet, stream.codecpar->codec_id) ? 1 : 0;
-  if (frames == 0 || frames > kFramesMax) fail(fmt::format("the video has {} frames, the limit is {}", frames, kFramesMax));
+  if (frames == 0 || frames > kFramesMax)
+    fail(fmt::format("the video has {} frames, but the limit is {}", frames, kFramesMax));
   head.frames = static_cast<int>(frames);
   head.fps = av_q2d(stream.avg_frame_rate.num > 0 && stream.avg_frame_rate.den > 0 ? stream.avg_frame_rate : AVRational{0, 1});
   if (!(head.fps > 0)) head.fps = input.seconds() > 0 ? head.frames / input.seconds() : 25;
@@ -223,7 +226,8 @@ class Reader {
   Image image_of(const AVFrame& frame) {
     const bool upright = quarters_ % 2 == 0;
     const int width = upright ? head_.width : head_.height, height = upright ? head_.height : head_.width;
-    if (frame.width != width || frame.height != height) fail("the video changes its size, which is not supported");
+    if (frame.width != width || frame.height != height)
+      fail("the size of the video's frames changes, which is not supported");
     SwsContext* const scaler =
         sws_getCachedContext(scaler_.release(), width, height, static_cast<AVPixelFormat>(frame.format), width, height,
                              AV_PIX_FMT_RGB24, SWS_BICUBIC, nullptr, nullptr, nullptr);

@@ -33,7 +33,9 @@ ExpertExchange::ExpertExchange(ProcessGroup& group, const Shard& shard, DType ac
       first_rows_(engines_) {}
 
 Result<> ExpertExchange::begin(std::int64_t n) {
-  if (left_) return failure(ErrorCode::unavailable, "another engine that shares the experts has left");
+  if (left_)
+    return failure(ErrorCode::unavailable,
+                   "another engine that shares the experts has stopped: restart all engines");
   const StepHead own{.tokens = static_cast<std::int32_t>(n)};
   std::vector<StepHead> all(engines_ * ranks_of_engine_);
   group_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
@@ -48,7 +50,8 @@ Result<> ExpertExchange::begin(std::int64_t n) {
   if (!left_) return {};
   std::ranges::fill(first_token_, 0);  // no tokens: no rank computes in this step
   if (n == 0) return {};
-  return failure(ErrorCode::unavailable, "another engine that shares the experts has left");
+  return failure(ErrorCode::unavailable,
+                 "another engine that shares the experts has stopped: restart all engines");
 }
 
 void ExpertExchange::leave() {

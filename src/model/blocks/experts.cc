@@ -203,11 +203,12 @@ class ExpertsBlock final : public Block {
     const std::string_view field = shard.engines > 1 ? "data_parallel_size" : "tensor_parallel_size";
     if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");
     if (spec_.count < shard.expert_ranks())
-      return invalid(field, "{} {}, the model has {} experts",
+      return invalid(field, "{} {}, but the model has {} experts",
                      shard.engines > 1 ? "times tensor_parallel_size is" : "is", shard.expert_ranks(),
                      spec_.count);
     if (const int most = spec_.count * (shard.expert_ranks() - 1); shard.redundant_experts > most)
-      return invalid("eplb_config", "num_redundant_experts is {}, {} experts on {} ranks can have {}",
+      return invalid("eplb_config",
+                     "num_redundant_experts is {}, but {} experts on {} ranks allow at most {}",
                      shard.redundant_experts, spec_.count, shard.expert_ranks(), most);
     return {};
   }

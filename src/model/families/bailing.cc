@@ -69,9 +69,9 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   TRY(lightning.head_dim, config.integer("head_dim", {2, kMaxStateDim}, spec.dim / lightning.heads));
   TRY(lightning.norm_groups, config.integer("group_norm_size", {1, lightning.heads}, 1));
   if (lightning.heads % lightning.norm_groups != 0 || lightning.inner() > kMaxGateDim)
-    return invalid("group_norm_size", "{}: {} heads of {} elements cannot be normalised in {} groups",
-                   config.where("group_norm_size"), lightning.heads, lightning.head_dim,
-                   lightning.norm_groups);
+    return invalid(
+        "group_norm_size", "{}: {} heads of {} elements cannot be divided into {} groups for the norm",
+        config.where("group_norm_size"), lightning.heads, lightning.head_dim, lightning.norm_groups);
   lightning.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(lightning.head_dim)));
   TRY(lightning.silu, config.boolean("linear_silu", false));
   TRY(lightning.silu, config.boolean("use_linear_silu", lightning.silu));

@@ -68,7 +68,7 @@ static Result<ModelSpec> describe_falcon_h1(const Config& config) {
   if (out_bias != mamba.bias || (attention.biases.qkv && attention_in != 1) || (mamba.bias && in != 1))
     return field_failure(
         "projectors_bias", ErrorCode::unsupported,
-        "{}: biases of projections that have multipliers, or of some of them, are not supported",
+        "{}: projections with multipliers cannot have biases here, and either all or no projections can",
         config.where("projectors_bias"));
   for (LayerSpec& layer : spec.layers) {
     // Rotation and products are linear, so factors of their inputs are applied to their outputs.

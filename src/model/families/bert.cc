@@ -37,8 +37,8 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
   TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
   if (kind != "absolute")
     return field_failure("position_embedding_type", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported is absolute", config.where("position_embedding_type"),
-                         kind);
+                         "{} is \"{}\", which is not supported: must be absolute",
+                         config.where("position_embedding_type"), kind);
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
                                               .head_dim = "",
                                               .eps = "layer_norm_eps",
@@ -67,7 +67,7 @@ Result<> shift_positions(ModelSpec& spec, const Config& config) {
   spec.embedding.first_position = padding + 1;
   spec.max_positions -= spec.embedding.first_position;
   if (spec.max_positions > 0) return {};
-  return invalid("max_position_embeddings", "{} is {}, positions begin at {}",
+  return invalid("max_position_embeddings", "{} is {}, but must be above {}, the first position",
                  config.where("max_position_embeddings"), spec.embedding.learned_positions,
                  spec.embedding.first_position);
 }

@@ -43,7 +43,7 @@ static Result<ModelSpec> describe_cohere2_moe(const Config& config) {
   TRY(const std::string scores, config.text("expert_selection_fn", "softmax"));
   if (scores != "softmax" && scores != "sigmoid")
     return field_failure("expert_selection_fn", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are softmax and sigmoid",
+                         "{} is \"{}\", which is not supported: must be softmax or sigmoid",
                          config.where("expert_selection_fn"), scores);
   experts.router.renormalise = true;  // the softmax covers only the selected experts
   if (scores == "sigmoid") {
@@ -54,7 +54,7 @@ static Result<ModelSpec> describe_cohere2_moe(const Config& config) {
   TRY(const std::string joined, config.text("shared_expert_combination_strategy", "average"));
   if (joined != "average" && joined != "sum")
     return field_failure("shared_expert_combination_strategy", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are average and sum",
+                         "{} is \"{}\", which is not supported: must be average or sum",
                          config.where("shared_expert_combination_strategy"), joined);
   if (shared > 0) {
     experts.shared = experts.expert;

@@ -27,9 +27,10 @@ Result<Activation> read_activation(const Config& config, const Dialect& dialect)
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
   if (name == "relu2") return Activation::relu_squared;
-  return field_failure(dialect.activation, ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu and relu2",
-                       config.where(dialect.activation), name);
+  return field_failure(
+      dialect.activation, ErrorCode::unsupported,
+      "{} is \"{}\", which is not supported: must be silu, gelu, gelu_new, gelu_pytorch_tanh, relu or relu2",
+      config.where(dialect.activation), name);
 }
 
 Result<Attention> read_heads(const Config& config, const Dialect& dialect, int dim) {
@@ -37,12 +38,12 @@ Result<Attention> read_heads(const Config& config, const Dialect& dialect, int d
   TRY(a.q_heads, config.integer(dialect.heads, kHeads));
   TRY(a.kv_heads, config.integer(dialect.kv_heads, kHeads, a.q_heads));
   if (a.q_heads % a.kv_heads != 0) {
-    return invalid("num_key_value_heads", "{} {} is not a multiple of num_key_value_heads {}",
+    return invalid("num_key_value_heads", "{} {} must be a multiple of num_key_value_heads {}",
                    config.where(dialect.heads), a.q_heads, a.kv_heads);
   }
   const bool own_size = !dialect.head_dim.empty() && config.has(dialect.head_dim);
   if (!own_size && dim % a.q_heads != 0) {
-    return invalid(dialect.heads, "{} {} does not divide {} {}", config.where(dialect.heads), a.q_heads,
+    return invalid(dialect.heads, "{} {} must divide {} {}", config.where(dialect.heads), a.q_heads,
                    dialect.dim, dim);
   }
   a.head_dim = dim / a.q_heads;
@@ -87,7 +88,7 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
     TRY(s.low_freq_factor, rope.number("low_freq_factor", kFactor));
     TRY(s.high_freq_factor, rope.number("high_freq_factor", kFactor));
     if (s.low_freq_factor > s.high_freq_factor) {
-      return invalid("low_freq_factor", "{} {} must not be above high_freq_factor {}",
+      return invalid("low_freq_factor", "{} {} must be at most high_freq_factor {}",
                      rope.where("low_freq_factor"), s.low_freq_factor, s.high_freq_factor);
     }
   } else if (kind == "yarn") {
@@ -112,8 +113,8 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
     TRY(s.share, rope.number("partial_rotary_factor", {0, 1}, 1.0));
   } else {
     return field_failure("rope_type", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are default, linear, dynamic, llama3, yarn, longrope, ntk "
-                         "and proportional",
+                         "{} is \"{}\", which is not supported: must be default, linear, dynamic, llama3, "
+                         "yarn, longrope, ntk or proportional",
                          rope.where("rope_type"), kind);
   }
   return s;
@@ -158,7 +159,7 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
   if (spec.rotary_dim < 2 || spec.rotary_dim % 2 != 0) {
     const std::string_view named = config.has(field) ? field : "head_dim";
     return invalid(named,
-                   "{}: RoPE rotates {} of {} elements of a head; the number must be even and at least 2",
+                   "{}: RoPE rotates {} of {} elements of a head, but the number must be even and at least 2",
                    config.where(named), spec.rotary_dim, head_dim);
   }
   if (rope) {
@@ -223,8 +224,10 @@ Result<> set_window_of_all(ModelSpec& spec, const Config& config) {
   for (const std::string& type : types)
     if (config.has("sliding_window") && type != "sliding_attention")
       return field_failure("layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; with sliding_window all layers of {} have sliding_attention: leave out one of both",
-                           config.where("layer_types"), type, config.text("model_type", "this model").value_or(""));
+                           "{} has \"{}\", but with sliding_window all layers of {} have sliding_attention: "
+                           "remove one of the two fields",
+                           config.where("layer_types"), type,
+                           config.text("model_type", "this model").value_or(""));
   return set_window(spec, config);
 }
 
@@ -245,15 +248,16 @@ Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers
   TRY(const int step, each ? 1 : config.integer(kEach, {1, 1024}, 1));
   TRY(const std::vector<std::string> types, config.texts("mlp_layer_types"));
   if (each && marks.size() != layers)
-    return invalid(kEach, "{} has {} entries, there are {} layers", config.where(kEach), marks.size(), layers);
+    return invalid(kEach, "{} has {} entries, but the model has {} layers", config.where(kEach), marks.size(),
+                   layers);
   if (!types.empty() && types.size() != layers)
-    return invalid("mlp_layer_types", "{} has {} entries, there are {} layers",
+    return invalid("mlp_layer_types", "{} has {} entries, but the model has {} layers",
                    config.where("mlp_layer_types"), types.size(), layers);
   for (const std::string& type : types)
     if (type != "dense" && type != "sparse")
       return field_failure("mlp_layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; supported are dense and sparse", config.where("mlp_layer_types"),
-                           type);
+                           "{} has \"{}\", which is not supported: must be dense or sparse",
+                           config.where("mlp_layer_types"), type);
   std::vector<bool> sparse;
   for (int i = 0; std::cmp_less(i, layers); ++i)
     sparse.push_back(!types.empty() ? types[static_cast<std::size_t>(i)] == "sparse"
@@ -281,9 +285,10 @@ Result<Head> read_classifier(const Config& config) {
   } else if (function.empty()) {
     head.label_activation = LabelActivation::softmax;
   } else {
-    return field_failure("activation_fn", ErrorCode::unsupported,
-                         "config.json: activation_fn is \"{}\"; supported are Identity and Sigmoid",
-                         function);
+    return field_failure(
+        "activation_fn", ErrorCode::unsupported,
+        "config.json: activation_fn is \"{}\", which is not supported: must be Identity or Sigmoid",
+        function);
   }
   return head;
 }
@@ -294,14 +299,15 @@ Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<
   if (!config.has("sliding_window") && !any_slides) return {};
   TRY(const int window, config.integer("sliding_window", kPositions));
   if (!types.empty() && types.size() != spec.layers.size()) {
-    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
-                   types.size(), spec.layers.size());
+    return invalid("layer_types", "{} has {} entries, but the model has {} layers",
+                   config.where("layer_types"), types.size(), spec.layers.size());
   }
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     if (!types.empty() && types[i] != "sliding_attention" && types[i] != "full_attention") {
-      return field_failure("layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; supported are full_attention and sliding_attention",
-                           config.where("layer_types"), types[i]);
+      return field_failure(
+          "layer_types", ErrorCode::unsupported,
+          "{} has \"{}\", which is not supported: must be full_attention or sliding_attention",
+          config.where("layer_types"), types[i]);
     }
     const bool slides = types.empty() ? sliding(static_cast<int>(i)) : types[i] == "sliding_attention";
     spec.layers[i].attention().mask.window = slides ? window : 0;
@@ -334,8 +340,8 @@ Result<> set_rope_layers(ModelSpec& spec, const Config& config) {
   TRY(const std::vector<int> listed, config.integers("no_rope_layers", {0, 1}));
   TRY(const int interval, config.integer("no_rope_layer_interval", {1, 1024}, 4));
   if (!listed.empty() && listed.size() < spec.layers.size())
-    return invalid("no_rope_layers", "{} has {} entries, there are {} layers", config.where("no_rope_layers"),
-                   listed.size(), spec.layers.size());
+    return invalid("no_rope_layers", "{} has {} entries, but the model has {} layers",
+                   config.where("no_rope_layers"), listed.size(), spec.layers.size());
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const bool turns = listed.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : listed[i] != 0;
     if (!turns) spec.layers[i].attention().rope = -1;
@@ -348,10 +354,12 @@ Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim) {
   RopeSpec& rope = spec.ropes[0];
   TRY(const int rotary_dim, config.integer("rotary_dim", {2, head_dim}));
   if (rotary_dim % 2 != 0)
-    return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"), rotary_dim);
+    return invalid("rotary_dim", "{} is {}, but must be even", config.where("rotary_dim"), rotary_dim);
   if (rope.scaling.kind == RopeScalingKind::longrope && rotary_dim != rope.rotary_dim)
-    return invalid("rotary_dim", "{} is {}; the factors of longrope need {}, as partial_rotary_factor gives",
-                   config.where("rotary_dim"), rotary_dim, rope.rotary_dim);
+    return invalid(
+        "rotary_dim",
+        "{} is {}, but the factors of longrope need {}, which is the number from partial_rotary_factor",
+        config.where("rotary_dim"), rotary_dim, rope.rotary_dim);
   rope.rotary_dim = rotary_dim;
   return {};
 }
@@ -378,15 +386,15 @@ std::vector<float> alibi_slopes(int heads, double most) {
 Result<> refuse(const Config& config, std::string_view field, bool unsupported) {
   TRY(const bool value, config.boolean(field, !unsupported));
   if (value != unsupported) return {};
-  return field_failure(field, ErrorCode::unsupported, "{} is {}; this is not supported", config.where(field),
+  return field_failure(field, ErrorCode::unsupported, "{} is {}, which is not supported", config.where(field),
                        value);
 }
 
 Result<> support(const Config& config, std::string_view field, std::string_view only) {
   TRY(const std::string value, config.text(field, std::string(only)));
   if (value == only) return {};
-  return field_failure(field, ErrorCode::unsupported, "{} is \"{}\"; supported here is {}", config.where(field),
-                       value, only);
+  return field_failure(field, ErrorCode::unsupported, "{} is \"{}\", which is not supported here: must be {}",
+                       config.where(field), value, only);
 }
 
 Result<float> multiplier(const Config& config, std::string_view field) {

@@ -19,9 +19,10 @@ Result<Experts> read_dbrx_experts(const Config& file) {
   TRY(const std::optional<Config> activation, config.object("ffn_act_fn"));
   TRY(const std::string name, activation ? activation->text("name", "silu") : std::string("silu"));
   if (power != 1 || name != "silu")
-    return field_failure("ffn_config", ErrorCode::unsupported,
-                         "{}: supported are silu and expert weights with a sum of 1, not {} and a norm of {}",
-                         file.where("ffn_config"), name, power);
+    return field_failure(
+        "ffn_config", ErrorCode::unsupported,
+        "{}: only silu and expert weights with the sum 1 are supported, not {} and a norm of {}",
+        file.where("ffn_config"), name, power);
   return experts;
 }
 
@@ -48,7 +49,7 @@ static Result<ModelSpec> describe_dbrx(const Config& config) {
     TRY(spec.ropes[0].theta, nested->number("rope_theta", {1, 1e12}, spec.ropes[0].theta));
   }
   if (attention.q_heads % attention.kv_heads != 0)
-    return invalid("kv_n_heads", "{}: kv_n_heads {} does not divide n_heads {}", config.where("attn_config"),
+    return invalid("kv_n_heads", "{}: kv_n_heads {} must divide n_heads {}", config.where("attn_config"),
                    attention.kv_heads, attention.q_heads);
   for (LayerSpec& layer : spec.layers) {
     layer.mixer = attention;

@@ -20,8 +20,8 @@ Result<int> read_head_rows(const Config& config, std::string_view field, int mos
                            std::optional<int> fallback = {}) {
   TRY(const int size, config.integer(field, {1, most}, fallback));
   if (size % kHeadRows != 0)
-    return field_failure(field, ErrorCode::unsupported, "{} is {}, not a multiple of {}", config.where(field),
-                         size, kHeadRows);
+    return field_failure(field, ErrorCode::unsupported, "{} is {}, but must be a multiple of {}",
+                         config.where(field), size, kHeadRows);
   return size;
 }
 
@@ -51,13 +51,15 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
   TRY(const int step, config.integer("index_topk_freq", {1, 1024}, 1));
   TRY(const int offset, config.integer("index_skip_topk_offset", {1, 1024}, 2));
   if (!types.empty() && types.size() != layers)
-    return invalid(field, "{} has {} entries, there are {} layers", config.where(field), types.size(), layers);
+    return invalid(field, "{} has {} entries, but the model has {} layers", config.where(field), types.size(),
+                   layers);
   std::vector<bool> indexed;
   for (int i = 0; std::cmp_less(i, layers); ++i) {
     const std::string type = types.empty() ? "" : types[static_cast<std::size_t>(i)];
     const bool own = types.empty() ? std::max(i - offset + 1, 0) % step == 0 : type == "full" || type == "F";
     if (!types.empty() && !own && type != "shared" && type != "S")
-      return field_failure(field, ErrorCode::unsupported, "{} has \"{}\"; supported are full and shared",
+      return field_failure(field, ErrorCode::unsupported,
+                           "{} has \"{}\", which is not supported: must be full or shared",
                            config.where(field), type);
     if (i == 0 && !own)
       return invalid(field, "{}: layer 0 is \"shared\", but no earlier layer is \"full\"",
@@ -76,7 +78,7 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(indexer.head_dim, config.integer("index_head_dim", {turning, kMaxLatentDim}));
   TRY(indexer.chosen, config.integer("index_topk", {1, 1 << 20}));
   if (indexer.head_dim % 8 != 0)
-    return field_failure("index_head_dim", ErrorCode::unsupported, "{} is {}, not a multiple of 8",
+    return field_failure("index_head_dim", ErrorCode::unsupported, "{} is {}, but must be a multiple of 8",
                          config.where("index_head_dim"), indexer.head_dim);
   spec.ropes.push_back(spec.ropes[0]);
   TRY(spec.ropes[1].interleaved, config.boolean("indexer_rope_interleave", interleaved));
@@ -84,8 +86,7 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   for (std::size_t i = 0; i < indexed.size(); ++i) {
     auto& attention = std::get<LatentAttention>(spec.layers[i].mixer);
     if (attention.q_rank == 0)
-      return invalid("q_lora_rank", "{} is missing; an indexer reads the queries' latent",
-                     config.where("q_lora_rank"));
+      return invalid("q_lora_rank", "{} is missing, but an indexer needs it", config.where("q_lora_rank"));
     attention.indexer = indexer;
     if (indexed[i]) {
       if (spec.predictor) spec.predictor->like = i;  // layer i has an indexer
@@ -135,10 +136,11 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
   TRY(rule.groups, config.integer("n_group", {1, experts.count}, 1));
   TRY(rule.groups_kept, config.integer("topk_group", {1, rule.groups}, rule.groups));
   if (experts.count % rule.groups != 0)
-    return invalid("n_group", "{} {} does not divide n_routed_experts {}", config.where("n_group"),
-                   rule.groups, experts.count);
+    return invalid("n_group", "{} {} must divide n_routed_experts {}", config.where("n_group"), rule.groups,
+                   experts.count);
   if (rule.chosen > rule.groups_kept * (experts.count / rule.groups))
-    return invalid("topk_group", "{}: {} groups of {} experts have fewer experts than num_experts_per_tok {}",
+    return invalid("topk_group",
+                   "{} is too small: {} groups of {} experts have fewer experts than num_experts_per_tok {}",
                    config.where("topk_group"), rule.groups_kept, experts.count / rule.groups, rule.chosen);
   if (scores == RouterScores::sigmoid) {
     rule.group_best = 2;
@@ -179,13 +181,14 @@ Result<ModelSpec> describe_deepseek_v2(const Config& config) {
   TRY(ModelSpec spec, describe_latent(config));
   TRY(const bool bias, config.boolean("mlp_bias", false));
   if (bias)
-    return field_failure("mlp_bias", ErrorCode::unsupported, "{} is true; MLPs have no biases here",
+    return field_failure("mlp_bias", ErrorCode::unsupported,
+                         "{} is true, but biases of MLPs are not supported for this model",
                          config.where("mlp_bias"));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::softmax));
   TRY(const std::string method, config.text("topk_method", "greedy"));
   if (method != "greedy" && method != "group_limited_greedy")
     return field_failure("topk_method", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported here are greedy and group_limited_greedy",
+                         "{} is \"{}\", which is not supported here: must be greedy or group_limited_greedy",
                          config.where("topk_method"), method);
   for (LayerSpec& layer : spec.layers)
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && method == "greedy")

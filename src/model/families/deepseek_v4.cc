@@ -33,8 +33,8 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
     if (type != "sliding_attention" && type != "compressed_sparse_attention" &&
         type != "heavily_compressed_attention")
       return field_failure("layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; supported are sliding_attention, compressed_sparse_attention and "
-                           "heavily_compressed_attention",
+                           "{} has \"{}\", which is not supported: must be sliding_attention, "
+                           "compressed_sparse_attention or heavily_compressed_attention",
                            config.where("layer_types"), type);
     rates.layers.push_back(type == "sliding_attention"             ? 0
                            : type == "compressed_sparse_attention" ? rates.chosen
@@ -49,7 +49,8 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
                    config.where("layer_types"), rates.layers.size(), layers);
   for (const int rate : rates.layers)
     if (rate != 0 && rate != rates.chosen && rate != all)
-      return field_failure("compress_ratios", ErrorCode::unsupported, "{} has {}; supported are 0, {} and {}",
+      return field_failure("compress_ratios", ErrorCode::unsupported,
+                           "{} has {}, which is not supported: must be 0, {} or {}",
                            config.where("compress_ratios"), rate, rates.chosen, all);
   return rates;
 }
@@ -76,8 +77,8 @@ Result<Experts> read_hashed_experts(const Config& config, const Mlp& like) {
   TRY(const std::string function, config.text("scoring_func", "sqrtsoftplus"));
   if (function != "sqrtsoftplus")
     return field_failure("scoring_func", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported here is sqrtsoftplus", config.where("scoring_func"),
-                         function);
+                         "{} is \"{}\", which is not supported here: must be sqrtsoftplus",
+                         config.where("scoring_func"), function);
   TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));
   TRY(experts.router.chosen, config.integer("num_experts_per_tok", {1, experts.count}));
   TRY(experts.router.scale, multiplier(config, "routed_scaling_factor"));
@@ -130,7 +131,7 @@ static Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   TRY(a.out_groups, config.integer("o_groups", {1, a.heads}));
   TRY(a.out_rank, config.integer("o_lora_rank", kDim));
   if (a.heads % a.out_groups != 0)
-    return invalid("o_groups", "{} {} does not divide num_attention_heads {}", config.where("o_groups"),
+    return invalid("o_groups", "{} {} must divide num_attention_heads {}", config.where("o_groups"),
                    a.out_groups, a.heads);
   TRY(const double turning, config.number("partial_rotary_factor", {0, 1}, 0.125));
   TRY(const int rotary_dim, config.integer("qk_rope_head_dim", {2, a.head_dim},

@@ -17,7 +17,8 @@ Result<> set_merge(const Config& config, ImageInput& image) {
   const int side = static_cast<int>(std::lround(std::sqrt(tokens)));
   const int patches = image.image_size / image.patch_size;
   if (side * side != tokens || patches % side != 0)
-    return invalid("mm_tokens_per_image", "{} is {}; {} x {} patches cannot be averaged to this number",
+    return invalid("mm_tokens_per_image",
+                   "{} is {}, but {} x {} patches cannot be averaged to this number of tokens",
                    config.where("mm_tokens_per_image"), tokens, patches, patches);
   image.merge = patches / side;
   return {};

@@ -20,8 +20,9 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
   const int window = spec.layers[static_cast<std::size_t>(layer)].attention().mask.window;
   for (int i = first - 1; i >= 0; --i)
     if (spec.layers[static_cast<std::size_t>(i)].attention().mask.window == window) return i;
-  return invalid("num_kv_shared_layers", "config.json: no layer before {} has the attention of layer {}",
-                 first, layer);
+  return invalid("num_kv_shared_layers",
+                 "config.json: layer {1} needs a layer before {0} with the same type of attention", first,
+                 layer);
 }
 
 // Layers with full attention have other head sizes, given by separate fields or, in transformers' form, layer
@@ -173,7 +174,7 @@ Result<> set_widths(ModelSpec& spec, const Config& config) {
   if (config.is_list("intermediate_size")) {
     TRY(widths, config.integers("intermediate_size", kDim));
     if (widths.size() != layers)
-      return invalid("intermediate_size", "{} has {} entries, there are {} layers",
+      return invalid("intermediate_size", "{} has {} entries, but the model has {} layers",
                      config.where("intermediate_size"), widths.size(), layers);
   } else {
     TRY(const int width, config.integer("intermediate_size", kDim));
@@ -192,7 +193,7 @@ Result<> set_streams(ModelSpec& spec, const Config& config) {
   TRY(const int count, config.integer("altup_num_inputs", {2, kMaxStreams}));
   TRY(const int active, config.integer("altup_active_idx", {0, count - 1}));
   if (active != 0)
-    return field_failure("altup_active_idx", ErrorCode::unsupported, "{} is {}; only 0 is supported",
+    return field_failure("altup_active_idx", ErrorCode::unsupported, "{} is {}, but only 0 is supported",
                          config.where("altup_active_idx"), active);
   TRY(const bool scales, config.boolean("altup_correct_scale"));
   spec.residual.streams = {.count = count, .norm = spec.final_norm, .scales_input = scales};
@@ -232,7 +233,7 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
   TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));
   if (both_ways == "all")
     return field_failure("use_bidirectional_attention", ErrorCode::unsupported,
-                         "{} is \"all\"; only causal attention is supported",
+                         "{} is \"all\", but only causal attention is supported",
                          config.where("use_bidirectional_attention"));
   TRY_VOID(set_attention(spec, config));
   TRY_VOID(set_sources(spec, config));

@@ -27,7 +27,7 @@ constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
 // Reads the rotary embedding: each half of a head is rotated separately, the first half by the column.
 Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
-    return invalid("head_dim", "{} is {}; it must be a multiple of 4", config.where("head_dim"), head_dim);
+    return invalid("head_dim", "{} is {}, but must be a multiple of 4", config.where("head_dim"), head_dim);
   RopeSpec rope{.rotary_dim = head_dim, .theta = 100, .axis_frequencies = AxisFrequencies::anew};
   TRY(const std::optional<Config> given, config.object("rope_parameters"));
   if (given) {

@@ -25,7 +25,7 @@ static Result<ModelSpec> describe_gptj(const Config& config) {
   const int head_dim = spec.layers[0].attention().head_dim;
   TRY(spec.ropes[0].rotary_dim, config.integer("rotary_dim", {2, head_dim}));
   if (spec.ropes[0].rotary_dim % 2 != 0)
-    return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"),
+    return invalid("rotary_dim", "{} is {}, but must be even", config.where("rotary_dim"),
                    spec.ropes[0].rotary_dim);
   spec.ropes[0].interleaved = true;
   spec.logits.bias = true;

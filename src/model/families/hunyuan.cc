@@ -16,7 +16,8 @@ Result<int> read_uniform(const Config& config, std::string_view field, Config::R
   if (!config.is_list(field)) return config.integer(field, range);
   TRY(const std::vector<int> list, config.integers(field, range));
   if (!list.empty() && std::ranges::count(list, list[0]) == std::ssize(list)) return list[0];
-  return field_failure(field, ErrorCode::unsupported, "{} differs between layers", config.where(field));
+  return field_failure(field, ErrorCode::unsupported, "{} must be the same for all layers",
+                       config.where(field));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Result<int> side_of(const Config& config, std::string_view field, Config::Range 
   if (!config.is_list(field)) return config.integer(field, range, absent);
   TRY(const std::vector<int> both, config.integers(field, range));
   if (both.size() != 2 || both[0] != both[1])
-    return invalid(field, "{} must be a number, or two that are equal", config.where(field));
+    return invalid(field, "{} must be a number or two equal numbers", config.where(field));
   return both[0];
 }
 
@@ -44,8 +44,8 @@ Result<NormSpec> read_norm(const Config& config) {
     return NormSpec{.kind = NormKind::layer, .eps = static_cast<float>(eps), .bias = true};
   if (kind == "rms_norm") return NormSpec{.kind = NormKind::rms, .eps = static_cast<float>(eps)};
   return field_failure("norm_type", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are layer_norm and rms_norm", config.where("norm_type"),
-                       kind);
+                       "{} is \"{}\", which is not supported: must be layer_norm or rms_norm",
+                       config.where("norm_type"), kind);
 }
 
 Result<> set_internvl_layers(ModelSpec& spec, const Config& config) {
@@ -72,7 +72,7 @@ Result<> set_input(ModelSpec& spec, const Config& config) {
   TRY(const bool placed, config.boolean("use_absolute_position_embeddings"));
   if (!placed)
     return field_failure("use_absolute_position_embeddings", ErrorCode::unsupported,
-                         "{} is false; only true is supported",
+                         "{} is false, but only true is supported",
                          config.where("use_absolute_position_embeddings"));
   const int side = image.image_size / image.patch_size;
   spec.embedding.learned_positions = spec.max_positions = side * side + 1;
@@ -133,11 +133,10 @@ Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (strategy != "default" || activation != "gelu")
-    return field_failure(
-        "vision_feature_select_strategy", ErrorCode::unsupported,
-        "config.json: vision_feature_select_strategy is \"{}\", projector_hidden_act \"{}\"; supported are "
-        "default and gelu",
-        strategy, activation);
+    return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
+                         "config.json: vision_feature_select_strategy \"{}\" with projector_hidden_act "
+                         "\"{}\" is not supported: must be default and gelu",
+                         strategy, activation);
   TRY(const double ratio, config.number("downsample_ratio", {1.0 / 64, 1}, 0.5));
   tower.inputs.image->merge = static_cast<int>(std::lround(1 / ratio));
   tower.inputs.image->out_dim = out_dim;

@@ -51,7 +51,7 @@ static Result<ModelSpec> describe_lfm2(const Config& config) {
              multiple;
   }
   if (hidden < kDim.least || hidden > kDim.most)
-    return invalid("block_ffn_dim_multiplier", "{} makes MLPs of {} units; it must be {} to {}",
+    return invalid("block_ffn_dim_multiplier", "{} makes MLPs of {} units, but an MLP must have {} to {}",
                    config.where("block_ffn_dim_multiplier"), hidden, kDim.least, kDim.most);
   for (LayerSpec& layer : spec.layers) layer.mlp().hidden = static_cast<int>(hidden);
   return spec;

@@ -83,7 +83,7 @@ static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
                                               .rotary = turns}));
   if (constexpr int kBaichuan2 = 125696; spec.vocab == kBaichuan2)
     return field_failure("vocab_size", ErrorCode::unsupported,
-                         "{} is {}: Baichuan 2, whose output matrix is normalised, is not supported",
+                         "{} is {}, but Baichuan 2 is not supported, because its output matrix is normalised",
                          config.where("vocab_size"), spec.vocab);
   for (LayerSpec& layer : spec.layers)
     if (!turns) layer.attention().scores.slopes = alibi_slopes(layer.attention().q_heads, 8);

@@ -42,8 +42,8 @@ Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
   if (strategy != whole)
     return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
-                         "{} is \"{}\"; only {} is supported", config.where("vision_feature_select_strategy"),
-                         strategy, whole);
+                         "{} is \"{}\", but only {} is supported",
+                         config.where("vision_feature_select_strategy"), strategy, whole);
   TRY(const int layer, config.integer("vision_feature_layer", {-static_cast<int>(tower.layers.size()), -1}, absent));
   return cut_tower(tower, layer, config.where("vision_feature_layer"));
 }
@@ -68,7 +68,7 @@ Result<> add_projector(const Config& config, const ModelSpec& text, ModelSpec& t
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (activation != "gelu")
     return field_failure("projector_hidden_act", ErrorCode::unsupported,
-                         "{} is \"{}\"; only gelu is supported", config.where("projector_hidden_act"),
+                         "{} is \"{}\", but only gelu is supported", config.where("projector_hidden_act"),
                          activation);
   tower.inputs.image->out_dim = text.dim;
   tower.inputs.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
@@ -85,9 +85,10 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
   TRY(const std::string kind, given.text("model_type", "clip_vision_model"));
   if (kind == "pixtral") return describe_pixtral_tower(config, text);
   if (kind != "clip_vision_model")
-    return field_failure(
-        "vision_config.model_type", ErrorCode::unsupported,
-        "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and pixtral", kind);
+    return field_failure("vision_config.model_type", ErrorCode::unsupported,
+                         "config.json: vision_config.model_type is \"{}\", which is not supported: must be "
+                         "clip_vision_model or pixtral",
+                         kind);
   TRY(ModelSpec tower, describe_clip(given, kLlavaVision));
   TRY_VOID(choose_layer(config, -2, tower));
   TRY_VOID(add_projector(config, text, tower));
@@ -101,11 +102,10 @@ Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& te
   const Config given = vision.value_or(Config());
   TRY(const std::string kind, given.text("model_type", std::string(own)));
   if (kind != "clip_vision_model" && kind != "siglip_vision_model")
-    return field_failure(
-        "vision_config.model_type", ErrorCode::unsupported,
-        "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and "
-        "siglip_vision_model",
-        kind);
+    return field_failure("vision_config.model_type", ErrorCode::unsupported,
+                         "config.json: vision_config.model_type is \"{}\", which is not supported: must be "
+                         "clip_vision_model or siglip_vision_model",
+                         kind);
   TRY(ModelSpec tower,
       kind == "clip_vision_model" ? describe_clip(given, kLlavaVision) : describe_siglip(given, kSiglipVision));
   TRY_VOID(choose_layer(config, siglip ? -1 : -2, tower));

@@ -13,7 +13,7 @@ static Result<ModelSpec> describe_longcat(const Config& file) {
       file.with_names({{"num_hidden_layers", "num_layers"}, {"intermediate_size", "ffn_hidden_size"}});
   TRY(ModelSpec spec, describe_latent(config));
   if (spec.layers.size() > 512)
-    return invalid("num_layers", "{} is {}, it must be in [1, 512]", config.where("num_hidden_layers"),
+    return invalid("num_layers", "{} is {}, but must be in [1, 512]", config.where("num_hidden_layers"),
                    spec.layers.size());
   LayerSpec layer = spec.layers[0];
   auto& attention = std::get<LatentAttention>(layer.mixer);

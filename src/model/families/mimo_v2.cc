@@ -14,7 +14,8 @@ Result<std::vector<bool>> window_layers(const Config& config, std::size_t layers
   const std::string_view field = kinds.empty() ? "hybrid_layer_pattern" : "layer_types";
   if (const std::size_t listed = kinds.empty() ? numbers.size() : kinds.size();
       listed > 0 && listed != layers)
-    return invalid(field, "{} has {} entries, there are {} layers", config.where(field), listed, layers);
+    return invalid(field, "{} has {} entries, but the model has {} layers", config.where(field), listed,
+                   layers);
   std::vector<bool> windows;
   for (std::size_t i = 0; i < layers; ++i)
     windows.push_back(!kinds.empty()     ? kinds[i] == "sliding_attention"
@@ -36,7 +37,7 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
   Attention local = full;
   TRY(local.kv_heads, config.integer("swa_num_key_value_heads", {1, full.q_heads}, 2 * full.kv_heads));
   if (full.q_heads % local.kv_heads != 0)
-    return invalid("swa_num_key_value_heads", "{} {} does not divide num_attention_heads {}",
+    return invalid("swa_num_key_value_heads", "{} {} must divide num_attention_heads {}",
                    config.where("swa_num_key_value_heads"), local.kv_heads, full.q_heads);
   TRY(local.mask.window, config.integer("sliding_window", {1, 1 << 27}));
   if (config.has("sliding_window_size")) {  // a query sees sliding_window_size tokens before it

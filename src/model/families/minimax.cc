@@ -17,8 +17,8 @@ Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t lay
   TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));
   TRY(const std::vector<int> numbers, config.integers("attn_type_list", {0, 1}));
   if (kinds.empty() && !numbers.empty() && numbers.size() != layers)
-    return invalid("attn_type_list", "{} has {} entries, there are {} layers", config.where("attn_type_list"),
-                   numbers.size(), layers);
+    return invalid("attn_type_list", "{} has {} entries, but the model has {} layers",
+                   config.where("attn_type_list"), numbers.size(), layers);
   std::vector<bool> lightning;
   for (std::size_t i = 0; i < layers; ++i)
     lightning.push_back(!kinds.empty()    ? kinds[i] == kKinds[0]
@@ -67,16 +67,16 @@ static Result<ModelSpec> describe_minimax(const Config& file) {
   TRY(const int shared, config.integer("shared_intermediate_size", {0, 1 << 20}, 0));
   if (shared > 0)
     return field_failure("shared_intermediate_size", ErrorCode::unsupported,
-                         "{} is {}; shared experts are not supported",
+                         "{} is {}, but shared experts are not supported for this model",
                          config.where("shared_intermediate_size"), shared);
   if (lightning.head_dim > kMaxStateDim || lightning.inner() > kMaxGateDim)
     return field_failure("head_dim", ErrorCode::unsupported,
-                         "{}: {} heads of {} elements; lightning attention supports heads of at most {} "
-                         "elements and {} elements in total",
+                         "{}: {} heads of {} elements are too large: lightning attention supports at most {} "
+                         "elements per head and {} elements in total",
                          config.where("head_dim"), lightning.heads, lightning.head_dim, kMaxStateDim,
                          kMaxGateDim);
   if (std::get<Experts>(spec.layers[0].feed_forward).expert.activation != Activation::silu)
-    return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
+    return field_failure("hidden_act", ErrorCode::unsupported, "{} must be silu for this model",
                          config.where("hidden_act"));
   TRY(const Factors full, read_factors(config, "full_attn"));
   TRY(const Factors linear, read_factors(config, "linear_attn"));

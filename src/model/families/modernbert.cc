@@ -30,8 +30,8 @@ Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
   TRY(const bool mlp_bias, config.boolean("mlp_bias"));
   TRY(const std::vector<std::string> types, config.texts("layer_types"));
   if (!types.empty() && types.size() != spec.layers.size())
-    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
-                   types.size(), spec.layers.size());
+    return invalid("layer_types", "{} has {} entries, but the model has {} layers",
+                   config.where("layer_types"), types.size(), spec.layers.size());
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     Attention& attention = spec.layers[i].attention();
     const bool local =
@@ -97,7 +97,7 @@ static Result<ModelSpec> describe_modernbert_token_classifier(const Config& conf
   TRY(const std::string activation, config.text("classifier_activation"));
   if (activation != "gelu")
     return field_failure("classifier_activation", ErrorCode::unsupported,
-                         "{} is \"{}\"; only gelu is supported", config.where("classifier_activation"),
+                         "{} is \"{}\", but only gelu is supported", config.where("classifier_activation"),
                          activation);
   HeadLayer dense{.name = "head.dense",
                   .outputs = spec.dim,
@@ -117,8 +117,8 @@ static Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
   TRY(const std::string pooling, config.text("classifier_pooling"));
   if (pooling != "cls" && pooling != "mean")
     return field_failure("classifier_pooling", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are cls and mean", config.where("classifier_pooling"),
-                         pooling);
+                         "{} is \"{}\", which is not supported: must be cls or mean",
+                         config.where("classifier_pooling"), pooling);
   spec.head->pool = pooling == "cls" ? Pool::first : Pool::mean;
   return spec;
 }

@@ -21,8 +21,9 @@ Result<std::vector<std::string>> list_kinds(const Config& config) {
   for (const char letter : pattern) {
     const std::size_t kind = kLetters.find(letter);
     if (kind == std::string_view::npos)
-      return field_failure(kField, ErrorCode::unsupported, "{} has '{}'; supported are {}",
-                           config.where(kField), letter, kLetters);
+      return field_failure(kField, ErrorCode::unsupported,
+                           "{} has '{}', which is not supported: must be one of {}", config.where(kField),
+                           letter, kLetters);
     kinds.emplace_back(kKinds[kind]);
   }
   return kinds;
@@ -31,7 +32,7 @@ Result<std::vector<std::string>> list_kinds(const Config& config) {
 Result<std::vector<std::string>> read_kinds(const Config& config) {
   TRY(std::vector<std::string> kinds, list_kinds(config));
   if (kinds.empty() || kinds.size() > kLayersMax)
-    return invalid("hybrid_override_pattern", "{}: there are {} layers, it must be 1 to {}",
+    return invalid("hybrid_override_pattern", "{}: the pattern has {} layers, but must have 1 to {}",
                    config.where("hybrid_override_pattern"), kinds.size(), kLayersMax);
   return kinds;
 }

@@ -27,7 +27,7 @@ Result<> set_attention(LayerSpec& layer, const Config& config) {
   Attention& attention = layer.attention();
   TRY(const int group, config.integer("n_heads_in_group", {1, attention.q_heads}));
   if (attention.q_heads % group != 0)
-    return invalid("n_heads_in_group", "{} {} does not divide num_attention_heads {}",
+    return invalid("n_heads_in_group", "{} {} must divide num_attention_heads {}",
                    config.where("n_heads_in_group"), group, attention.q_heads);
   attention.kv_heads = attention.q_heads / group;
   return {};
@@ -56,13 +56,13 @@ static Result<ModelSpec> describe_nemotron_nas(const Config& config) {
   TRY(const std::vector<Config> blocks, config.list(kField));
   TRY(ModelSpec spec, describe_llama(config));
   if (blocks.size() != spec.layers.size())
-    return invalid(kField, "{} has {} entries, there are {} layers", config.where(kField), blocks.size(),
-                   spec.layers.size());
+    return invalid(kField, "{} has {} entries, but the model has {} layers", config.where(kField),
+                   blocks.size(), spec.layers.size());
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     TRY(const std::optional<Config> attention, blocks[i].object("attention"));
     TRY(const std::optional<Config> mlp, blocks[i].object("ffn"));
     if (!attention || !mlp)
-      return invalid(kField, "{}: entry {} needs attention and ffn", config.where(kField), i);
+      return invalid(kField, "{}: entry {} must have attention and ffn", config.where(kField), i);
     TRY_VOID(set_attention(spec.layers[i], *attention));
     TRY_VOID(set_mlp(spec.layers[i], *mlp, spec.dim));
   }

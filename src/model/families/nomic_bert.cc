@@ -42,7 +42,7 @@ Result<> read_first_activation(const Config& config, Mlp& mlp) {
   mlp.activation = name == "swiglu" ? Activation::silu : Activation::gelu;
   if (name == "swiglu" || name == "geglu" || name == "gelu") return {};
   return field_failure("activation_function", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are swiglu, geglu and gelu",
+                       "{} is \"{}\", which is not supported: must be swiglu, geglu or gelu",
                        config.where("activation_function"), name);
 }
 

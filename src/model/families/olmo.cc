@@ -18,7 +18,8 @@ namespace {
 // OLMoE clips after the norms of queries and keys, which is not supported.
 Result<> refuse_clipping(const Config& config) {
   if (!config.has("clip_qkv")) return {};
-  return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; normed queries and keys are not clipped",
+  return field_failure("clip_qkv", ErrorCode::unsupported,
+                       "{} is set, but clipping is not supported for normalised queries and keys",
                        config.where("clip_qkv"));
 }
 
@@ -63,8 +64,8 @@ Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   TRY(const std::vector<int> windows, config.integers(kWindows, {0, 1 << 27}));
   TRY(const std::vector<std::string> types, config.texts("layer_types"));
   if (!windows.empty() && (windows.size() != layers || types.size() != layers))
-    return invalid(kWindows, "{} has {} entries and layer_types {}, there are {} layers", config.where(kWindows),
-                   windows.size(), types.size(), layers);
+    return invalid(kWindows, "{} has {} entries and layer_types has {}, but the model has {} layers",
+                   config.where(kWindows), windows.size(), types.size(), layers);
   const bool slides = std::ranges::count(types, "sliding_attention") > 0;
   for (std::size_t i = 0; i < windows.size(); ++i) {
     Attention& attention = spec.layers[i].attention();

@@ -20,9 +20,10 @@ static Result<ModelSpec> describe_opt(const Config& config) {
                       .rotary = false}));
   TRY(const int projected, config.integer("word_embed_proj_dim", {1, 1 << 20}, spec.dim));
   if (projected != spec.dim)
-    return field_failure("word_embed_proj_dim", ErrorCode::unsupported,
-                         "{} is {}, other than hidden_size {}; embeddings are not projected",
-                         config.where("word_embed_proj_dim"), projected, spec.dim);
+    return field_failure(
+        "word_embed_proj_dim", ErrorCode::unsupported,
+        "{} is {}, but must be equal to hidden_size {}, because projections of embeddings are not supported",
+        config.where("word_embed_proj_dim"), projected, spec.dim);
   for (LayerSpec& layer : spec.layers) {
     layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().gated = false;

@@ -52,7 +52,7 @@ static Result<ModelSpec> describe_phimoe(const Config& config) {
   TRY(const double in_short, rope->number("short_mscale", {1e-3, 1e3}));
   TRY(const double in_long, rope->number("long_mscale", {1e-3, 1e3}));
   if (in_short != in_long)
-    return field_failure("rope_scaling", ErrorCode::unsupported, "{} {} and long_mscale {} are not equal",
+    return field_failure("rope_scaling", ErrorCode::unsupported, "{} {} and long_mscale {} must be equal",
                          rope->where("short_mscale"), in_short, in_long);
   spec.ropes[0].scaling.attention_factor = in_short;
   return spec;

@@ -25,7 +25,8 @@ constexpr float kPixtralEps = 1e-5F;
 
 Result<RopeSpec> read_pixtral_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
-    return invalid("num_attention_heads", "{}: heads have {} elements; it must be a multiple of 4",
+    return invalid("num_attention_heads",
+                   "{}: heads have {} elements, but the number must be a multiple of 4",
                    config.where("num_attention_heads"), head_dim);
   RopeSpec rope{.rotary_dim = head_dim, .axis_frequencies = AxisFrequencies::alternating};
   TRY(rope.theta, config.number("rope_theta", {1, 1e12}));
@@ -61,7 +62,7 @@ Names tower_names(const std::string& prefix) {
 Result<> require(const Config& config, std::string_view field, std::string_view only) {
   TRY(const std::string value, config.text(field, std::string(only)));
   if (value == only) return {};
-  return field_failure(field, ErrorCode::unsupported, "{} is \"{}\"; only {} is supported",
+  return field_failure(field, ErrorCode::unsupported, "{} is \"{}\", but only {} is supported",
                        config.where(field), value, only);
 }
 

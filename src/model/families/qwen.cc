@@ -62,7 +62,7 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
                                               .norm = {.kind = NormKind::rms, .weight_offset = 1},
                                               .rotary_fraction = "partial_rotary_factor"}));
   if (spec.layers[0].mlp().activation != Activation::silu)
-    return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
+    return field_failure("hidden_act", ErrorCode::unsupported, "{} must be silu for this model",
                          config.where("hidden_act"));
   TRY_VOID(refuse(config, "attn_output_gate", false));
   TRY(const bool bias, config.boolean("attention_bias", false));

@@ -38,7 +38,7 @@ Result<> set_positions(ModelSpec& spec, const Config& config) {
   int& side = spec.inputs.image->position_side;
   while ((side + 1) * (side + 1) <= spec.embedding.learned_positions) ++side;
   if (side * side != spec.embedding.learned_positions)
-    return invalid("num_position_embeddings", "{} is {}; it must be a square",
+    return invalid("num_position_embeddings", "{} is {}, but must be a square",
                    config.where("num_position_embeddings"), spec.embedding.learned_positions);
   return {};
 }
@@ -52,7 +52,7 @@ Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   }
   if (std::ranges::adjacent_find(image.deep_layers, std::greater_equal()) != image.deep_layers.end() ||
       (!image.deep_layers.empty() && image.deep_layers.back() >= std::ssize(spec.layers)))
-    return invalid("deepstack_visual_indexes", "{} must ascend and be below depth {}",
+    return invalid("deepstack_visual_indexes", "{} must be in ascending order and below depth {}",
                    config.where("deepstack_visual_indexes"), spec.layers.size());
   image.deep_projector = image.projector;
   image.deep_projector.norm = kNorm;
@@ -97,7 +97,7 @@ Result<ModelSpec> with_deep_eyes(ModelSpec spec, const Config& config) {
   TRY(spec, with_qwen_tower(std::move(spec), config, describe_deep_tower, "out_hidden_size"));
   if (spec.media.tower->inputs.image->deep_layers.size() > spec.layers.size())
     return invalid("deepstack_visual_indexes",
-                   "config.json: deepstack_visual_indexes has {} layers, the language model only {}",
+                   "config.json: deepstack_visual_indexes has {} layers, but the language model has only {}",
                    spec.media.tower->inputs.image->deep_layers.size(), spec.layers.size());
   return spec;
 }

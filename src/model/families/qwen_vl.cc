@@ -117,7 +117,7 @@ Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by)
   }
   const int pairs = rope.rotary_dim / 2;
   if (sections.size() != 3 || std::accumulate(sections.begin(), sections.end(), 0) != pairs)
-    return invalid("mrope_section", "config.json: mrope_section must be 3 numbers, {} together", pairs);
+    return invalid("mrope_section", "config.json: mrope_section must be 3 numbers with the sum {}", pairs);
   if (by.interleaved) {
     for (int pair = 0; pair < pairs; ++pair)
       rope.axes.push_back(pair < 3 * sections[static_cast<std::size_t>(pair % 3)] ? pair % 3 : 0);
@@ -132,7 +132,7 @@ Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by)
 Result<> make_qwen_tower(ModelSpec& spec, const Config& config) {
   const int head_dim = spec.layers[0].attention().head_dim;
   if (head_dim % 4 != 0)
-    return invalid("num_heads", "{}: heads have {} elements; it must be a multiple of 4",
+    return invalid("num_heads", "{}: heads have {} elements, but the number must be a multiple of 4",
                    config.where("num_heads"), head_dim);
   RopeSpec rope{.rotary_dim = head_dim, .axis_frequencies = AxisFrequencies::anew};
   for (int pair = 0; pair < head_dim / 2; ++pair) rope.axes.push_back(pair < head_dim / 4 ? 0 : 1);

@@ -25,12 +25,13 @@ Result<Head> read_word_classifier(const Config& config, const ModelSpec& spec) {
   TRY(const std::string method,
       config.text("method", reranker ? "from_2_way_softmax" : "no_post_processing"));
   if (method != "from_2_way_softmax" && method != "no_post_processing")
-    return field_failure("method", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are from_2_way_softmax and no_post_processing",
-                         config.where("method"), method);
+    return field_failure(
+        "method", ErrorCode::unsupported,
+        "{} is \"{}\", which is not supported: must be from_2_way_softmax or no_post_processing",
+        config.where("method"), method);
   const bool difference = method == "from_2_way_softmax";
   if (difference && ids.size() != 2)
-    return invalid("classifier_from_token", "{} names {} tokens, {} needs 2",
+    return invalid("classifier_from_token", "{} names {} tokens, but {} needs 2",
                    config.where("classifier_from_token"), ids.size(), method);
   Head head{.labels = std::vector<std::string>(difference ? 1 : ids.size())};
   for (std::size_t i = 0; i < head.labels.size(); ++i) head.labels[i] = fmt::format("LABEL_{}", i);
@@ -98,7 +99,8 @@ Result<Pool> read_pooling(const Config& config) {
   TRY(const std::string pooling, config.text("pooling"));
   const auto* found = std::ranges::find(kPools, pooling, &std::pair<std::string_view, Pool>::first);
   if (found == std::end(kPools))
-    return field_failure("pooling", ErrorCode::unsupported, "{} is \"{}\"; supported are avg, cls and last",
+    return field_failure("pooling", ErrorCode::unsupported,
+                         "{} is \"{}\", which is not supported: must be avg, cls or last",
                          config.where("pooling"), pooling);
   return found->second;
 }

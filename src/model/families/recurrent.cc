@@ -34,14 +34,14 @@ Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
   }
   if (m.head_dim < 1 || m.head_dim > kMaxStateDim || (inner && m.inner() != *inner))
     return invalid(fields.heads,
-                   "{} {}: {} heads of {} elements do not make {} elements (a head has at most {})",
+                   "{} {}: {} heads of {} elements must have {} elements together, and a head at most {}",
                    config.where(fields.heads), m.heads, m.heads, m.head_dim, inner.value_or(0), kMaxStateDim);
   if (m.heads % m.groups != 0)
-    return invalid(fields.groups, "{} {} does not divide {} {}", config.where(fields.groups), m.groups,
+    return invalid(fields.groups, "{} {} must divide {} {}", config.where(fields.groups), m.groups,
                    fields.heads, m.heads);
   if (norm.kind != NormKind::none && m.inner() / m.groups > kMaxGateDim)
     return field_failure(fields.groups, ErrorCode::unsupported,
-                         "{} {}: a group has {} elements; groups of at most {} can be normalised",
+                         "{} {}: a group has {} elements, but only groups of at most {} can be normalised",
                          config.where(fields.groups), m.groups, m.inner() / m.groups, kMaxGateDim);
   if (config.has("time_step_limit")) {
     TRY(const std::vector<double> limits, config.numbers("time_step_limit", 2, kSteps));
@@ -61,14 +61,15 @@ Result<std::vector<std::string>> read_layer_kinds(const Config& config, std::str
                                                   std::optional<std::size_t> layers) {
   TRY(std::vector<std::string> list, config.texts(field));
   if (layers && !list.empty() && list.size() != *layers)
-    return invalid(field, "{} has {} entries, there are {} layers", config.where(field), list.size(),
+    return invalid(field, "{} has {} entries, but the model has {} layers", config.where(field), list.size(),
                    *layers);
   for (std::string& kind : list) {
     if (kind == "mamba") kind = "linear_attention";
     if (kind == "attention") kind = "full_attention";
     if (std::ranges::count(kinds, kind) == 0)
-      return field_failure(field, ErrorCode::unsupported, "{} has \"{}\"; supported are {}",
-                           config.where(field), kind, fmt::join(kinds, ", "));
+      return field_failure(field, ErrorCode::unsupported,
+                           "{} has \"{}\", which is not supported: must be one of {}", config.where(field),
+                           kind, fmt::join(kinds, ", "));
   }
   return list;
 }
@@ -83,7 +84,7 @@ Result<ModelSpec> describe_attention_free(
   TRY(const double eps, config.number("layer_norm_epsilon", {0, 1}));
   TRY(const std::string activation, config.text("hidden_act"));
   if (activation != "silu")
-    return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
+    return field_failure("hidden_act", ErrorCode::unsupported, "{} must be silu for this model",
                          config.where("hidden_act"));
   spec.max_positions = 1 << 20;  // no part of the network depends on the length
   spec.final_norm = {.kind = NormKind::rms, .eps = static_cast<float>(eps)};
@@ -107,7 +108,7 @@ Result<DeltaNet> read_delta_net(const Config& config, float eps, const DeltaNet&
   TRY(net.value_dim, config.integer("linear_value_head_dim", {1, kMaxStateDim}, or_usual(usual.value_dim)));
   TRY(net.conv_width, config.integer("linear_conv_kernel_dim", {2, kMaxConvWidth}));
   if (net.value_heads % net.key_heads != 0)
-    return invalid("linear_num_value_heads", "{} {} is not a multiple of linear_num_key_heads {}",
+    return invalid("linear_num_value_heads", "{} {} must be a multiple of linear_num_key_heads {}",
                    config.where("linear_num_value_heads"), net.value_heads, net.key_heads);
   return net;
 }
@@ -116,13 +117,14 @@ Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& n
   TRY(const std::vector<std::string> types, config.texts("layer_types"));
   TRY(const int interval, config.integer("full_attention_interval", {1, 1024}, 4));
   if (!types.empty() && types.size() != spec.layers.size())
-    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
-                   types.size(), spec.layers.size());
+    return invalid("layer_types", "{} has {} entries, but the model has {} layers",
+                   config.where("layer_types"), types.size(), spec.layers.size());
   for (const std::string& type : types)
     if (type != "linear_attention" && type != "full_attention")
-      return field_failure("layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; supported are full_attention and linear_attention",
-                           config.where("layer_types"), type);
+      return field_failure(
+          "layer_types", ErrorCode::unsupported,
+          "{} has \"{}\", which is not supported: must be full_attention or linear_attention",
+          config.where("layer_types"), type);
   std::size_t full = 0;
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const bool linear =
@@ -132,7 +134,7 @@ Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& n
   }
   if (full == 0)
     return field_failure("layer_types", ErrorCode::unsupported,
-                         "{}: no layer has full_attention; at least one must", config.where("layer_types"));
+                         "{}: at least one layer must have full_attention", config.where("layer_types"));
   return {};
 }
 

@@ -11,8 +11,9 @@ Result<> check_fields(const Config& config, int dim) {
                          config.where("attn"));
   TRY(const std::string activation, config.text("hidden_act"));
   if (activation != "sqrelu")
-    return field_failure("hidden_act", ErrorCode::unsupported, "{} is \"{}\"; supported is sqrelu",
-                         config.where("hidden_act"), activation);
+    return field_failure("hidden_act", ErrorCode::unsupported,
+                         "{} is \"{}\", which is not supported: must be sqrelu", config.where("hidden_act"),
+                         activation);
   std::vector<int> widths;
   if (config.is_list("value_dim")) {
     TRY(widths, config.integers("value_dim", kDim));
@@ -22,7 +23,8 @@ Result<> check_fields(const Config& config, int dim) {
   }
   for (const int width : widths)
     if (width != dim)
-      return field_failure("value_dim", ErrorCode::unsupported, "{} is {}; supported is hidden_size, {}",
+      return field_failure("value_dim", ErrorCode::unsupported,
+                           "{} is {}, which is not supported: must be hidden_size, {}",
                            config.where("value_dim"), width, dim);
   return {};
 }
@@ -48,7 +50,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   TimeMix mix{.unit_eps = fused ? 1e-6F : 1e-24F, .norm = {.kind = NormKind::layer, .bias = true}};
   TRY(mix.head_dim, config.integer("head_dim", {1, kMaxStateDim}));
   if (spec.dim % mix.head_dim != 0)
-    return invalid("head_dim", "{} {} does not divide hidden_size {}", config.where("head_dim"), mix.head_dim,
+    return invalid("head_dim", "{} {} must divide hidden_size {}", config.where("head_dim"), mix.head_dim,
                    spec.dim);
   mix.heads = spec.dim / mix.head_dim;
   mix.norm.eps = static_cast<float>(mix.head_dim * eps);

@@ -27,7 +27,7 @@ static Result<ModelSpec> describe_solar(const Config& config) {
       LayerSpec& spec_of = spec.layers[static_cast<std::size_t>(layer)];
       if (source < 0 || spec_of.blend)
         return field_failure(mixed, ErrorCode::unsupported,
-                             "{}: layer {} has {} earlier residual; it must have exactly one",
+                             "{}: layer {} has {} earlier residual, but must have exactly one",
                              config.where(mixed), layer, source < 0 ? "no" : "more than one");
       spec_of.blend = Blend{.layer = source, .share = static_cast<float>(shares[1])};
     }

@@ -27,8 +27,8 @@ Result<std::vector<int>> expert_layers(const Config& config, int layers) {
     int number = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size() || number < 0 || number >= layers)
-      return invalid(kLayersField, "{} has \"{}\"; it lists layers from 0 to {}", config.where(kLayersField),
-                     text, layers - 1);
+      return invalid(kLayersField, "{} has \"{}\", but must list layers from 0 to {}",
+                     config.where(kLayersField), text, layers - 1);
     numbers.push_back(number);
   }
   return numbers;
@@ -58,8 +58,9 @@ static Result<ModelSpec> describe_step3(const Config& config) {
       describe_dense(config, {.kv_heads = "num_attention_groups", .positions = "max_position_embedding"}));
   Attention& attention = spec.layers[0].attention();
   if (attention.kv_heads != 1)
-    return field_failure("num_attention_groups", ErrorCode::unsupported, "{} is {}; supported is 1",
-                         config.where("num_attention_groups"), attention.kv_heads);
+    return field_failure("num_attention_groups", ErrorCode::unsupported,
+                         "{} is {}, which is not supported: must be 1", config.where("num_attention_groups"),
+                         attention.kv_heads);
   TRY(attention.q_rank, config.integer("share_q_dim", {1, 1 << 20}, attention.head_dim));
   attention.q_latent_norm = spec.final_norm;
   const Mlp mlp = spec.layers[0].mlp();

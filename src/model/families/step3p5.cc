@@ -42,8 +42,8 @@ void set_limit(Mlp& mlp, double limit) {
 Result<> set_heads(ModelSpec& spec, const Config& config) {
   TRY(std::vector<std::string> kinds, config.texts("layer_types"));
   if (kinds.size() < spec.layers.size())
-    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
-                   kinds.size(), spec.layers.size());
+    return invalid("layer_types", "{} has {} entries, but the model has {} layers",
+                   config.where("layer_types"), kinds.size(), spec.layers.size());
   Attention full = spec.layers[0].attention();
   full.rope = 0;
   TRY(full.biases.qkv, config.boolean("attention_bias", false));
@@ -78,11 +78,11 @@ Result<> set_ropes(ModelSpec& spec, const Config& config) {
   constexpr std::string_view kStretched = "yarn_only_types";
   TRY(const std::vector<std::string> stretched, config.texts(kStretched));
   if (config.has("rope_scaling") && stretched != std::vector<std::string>{"full_attention"})
-    return field_failure(kStretched, ErrorCode::unsupported, "{}: with rope_scaling, supported is [\"full_attention\"]",
-                         config.where(kStretched));
+    return field_failure(kStretched, ErrorCode::unsupported,
+                         "{} must be [\"full_attention\"] with rope_scaling", config.where(kStretched));
   if (const auto listed = config.texts("use_rope_layers"); !listed || !listed->empty())
     return field_failure("use_rope_layers", ErrorCode::unsupported,
-                         "{} is set; only models with RoPE in all layers are supported",
+                         "{} must be absent: only models with RoPE in all layers are supported",
                          config.where("use_rope_layers"));
   TRY(const std::vector<double> bases, layer_numbers(config, "rope_theta", layers, {1, 1e12}));
   TRY(const std::vector<double> shares, layer_numbers(config, "partial_rotary_factors", layers, {0, 1}));

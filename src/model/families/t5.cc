@@ -52,8 +52,8 @@ Result<> set_mlp(const Config& config, Mlp& mlp) {
     mlp.activation = Activation::silu;
   } else {
     return field_failure("feed_forward_proj", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are relu, gelu_new and silu, with gated- before them or not, and "
-                         "gated-gelu",
+                         "{} is \"{}\", which is not supported: must be relu, gelu_new, silu, one of these "
+                         "after gated-, or gated-gelu",
                          config.where("feed_forward_proj"), kind);
   }
   return {};
@@ -74,7 +74,8 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, b
   TRY(bias.buckets, config.integer("relative_attention_num_buckets", kBuckets));
   TRY(bias.furthest, config.integer("relative_attention_max_distance", kFurthest));
   if (bias.buckets % 4 != 0 || bias.furthest <= bias.buckets / 2)
-    return invalid("relative_attention_num_buckets", "{} is {}; it must be a multiple of 4, and its half below {}",
+    return invalid("relative_attention_num_buckets",
+                   "{} is {}, but must be a multiple of 4, and half of it must be below {}",
                    config.where("relative_attention_num_buckets"), bias.buckets, bias.furthest);
   Mlp mlp = spec.layers[0].mlp();
   TRY_VOID(set_mlp(config, mlp));

@@ -110,7 +110,7 @@ Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   for (const RopeSpec& rope : spec.ropes) {
     const std::vector<float> frequencies = rope_frequencies(rope, spec.max_positions);
     if (std::ranges::all_of(frequencies, [](float f) { return f >= 0 && f < 1e6F; })) continue;
-    return invalid("rope_scaling", "{} and rope_theta give frequencies beyond [0, 1e6)",
+    return invalid("rope_scaling", "{} and rope_theta give frequencies that are not in [0, 1e6)",
                    config.where("rope_scaling"));
   }
   return {};
@@ -142,15 +142,15 @@ Result<std::vector<std::string>> architectures_of(const Config& config) {
 Result<ModelSpec> describe(const Config& config) {
   TRY(const std::vector<std::string> names, architectures_of(config));
   if (names.empty()) {
-    return invalid("architectures", "{} is missing; it must name the architecture",
+    return invalid("architectures", "{} is missing, but must name the architecture",
                    config.where("architectures"));
   }
   const auto found = std::ranges::lower_bound(families(), names[0], {}, &Family::architecture);
   if (found == families().end() || found->architecture != names[0]) {
-    return field_failure("architectures", ErrorCode::unsupported,
-                         "{}: \"{}\" is not supported; of the {} that are, the nearest by name are {}",
-                         config.where("architectures"), names[0], families().size(),
-                         fmt::join(nearest(names[0]), ", "));
+    return field_failure(
+        "architectures", ErrorCode::unsupported,
+        "{}: \"{}\" is not supported; of the {} supported architectures, the most similar names are {}",
+        config.where("architectures"), names[0], families().size(), fmt::join(nearest(names[0]), ", "));
   }
   Config complete = config;
   complete.set_defaults(field_defaults(names[0]));

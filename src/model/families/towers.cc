@@ -38,10 +38,9 @@ Result<Mlp> activation_of(const Config& config) {
   if (name == "quick_gelu") return Mlp{.activation = Activation::sigmoid, .gate_scale = 1.702F};
   if (name == "gelu") return Mlp{.activation = Activation::gelu};
   if (name == "gelu_pytorch_tanh") return Mlp{.activation = Activation::gelu_tanh};
-  return field_failure(
-      "hidden_act", ErrorCode::unsupported,
-      "{} is \"{}\"; supported in encoders of images are quick_gelu, gelu and gelu_pytorch_tanh",
-      config.where("hidden_act"), name);
+  return field_failure("hidden_act", ErrorCode::unsupported,
+                       "{} is \"{}\", which is not supported: must be quick_gelu, gelu or gelu_pytorch_tanh",
+                       config.where("hidden_act"), name);
 }
 
 Result<ModelSpec> describe_text(const Config& config) {
@@ -51,7 +50,7 @@ Result<ModelSpec> describe_text(const Config& config) {
   if (kind == "qwen2" || kind == "internvl") return describe_qwen2(config);
   if (kind == "qwen3") return describe_qwen3(config);
   return field_failure("model_type", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are llama, mistral, qwen2 and qwen3",
+                       "{} is \"{}\", which is not supported: must be llama, mistral, qwen2 or qwen3",
                        config.where("model_type"), kind);
 }
 
@@ -151,7 +150,7 @@ Result<ModelSpec> describe_siglip(Config config, std::string_view defaults) {
 
 Result<> cut_tower(ModelSpec& tower, int layer, const std::string& where) {
   const int layers = static_cast<int>(tower.layers.size()), left = layers + 1 + layer;
-  if (left < 1) return invalid("vision_config", "{} is {}: no layer is left", where, layer);
+  if (left < 1) return invalid("vision_config", "{} is {}, which leaves no layer", where, layer);
   tower.layers.resize(static_cast<std::size_t>(left));
   for (int i = left; i < layers; ++i) tower.names.ignorable.push_back(fmt::format("encoder.layers.{}.*", i));
   tower.final_norm = {};

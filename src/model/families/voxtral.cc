@@ -35,8 +35,8 @@ Result<ModelSpec> describe_voxtral_tower(Config config, int out_dim) {
   sound.joined = wide / tower.dim;
   if (wide % tower.dim != 0 || sound.rows % sound.joined != 0)
     return invalid("audio_config",
-                   "{}: intermediate_size {} must be a multiple of hidden_size {}, and the ratio must divide "
-                   "max_source_positions {}",
+                   "{}: intermediate_size {} must be a multiple of hidden_size {}, and their ratio must "
+                   "divide max_source_positions {}",
                    config.where("intermediate_size"), wide, tower.dim, sound.rows);
   sound.whole = true;
   sound.out_dim = out_dim;
@@ -52,7 +52,8 @@ static Result<ModelSpec> describe_voxtral(const Config& config) {
   TRY(spec.media.token, config.integer("audio_token_id", {0, kMaxVocab}, 24));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (activation != "gelu")
-    return field_failure("projector_hidden_act", ErrorCode::unsupported, "{} is \"{}\"; supported is gelu",
+    return field_failure("projector_hidden_act", ErrorCode::unsupported,
+                         "{} is \"{}\", which is not supported: must be gelu",
                          config.where("projector_hidden_act"), activation);
   TRY(const std::optional<Config> audio, config.object("audio_config"));
   TRY(ModelSpec tower, describe_voxtral_tower(audio.value_or(Config()), spec.dim));

@@ -83,8 +83,8 @@ static Result<ModelSpec> describe_whisper(const Config& config) {
   if (scaled) spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
   if (tower.max_positions < spec.max_positions)
     return field_failure("max_source_positions", ErrorCode::unsupported,
-                         "{} is {}, fewer than max_target_positions {}", config.where("max_source_positions"),
-                         tower.max_positions, spec.max_positions);
+                         "{} is {}, but must be at least max_target_positions {}",
+                         config.where("max_source_positions"), tower.max_positions, spec.max_positions);
   for (LayerSpec& layer : spec.layers) {
     const Attention& own = layer.attention();
     layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scores.scale};

@@ -16,8 +16,8 @@ Result<SharedTransformer> read_shared(const Config& config, const Dialect& diale
   SharedTransformer shared{.heads = dense.attention().q_heads, .mlp = dense.mlp(), .norm = dense.pre_norm};
   if (dense.attention().kv_heads != shared.heads)
     return field_failure("num_key_value_heads", ErrorCode::unsupported,
-                         "{} is {}, not num_attention_heads {}", config.where("num_key_value_heads"),
-                         dense.attention().kv_heads, shared.heads);
+                         "{} is {}, but must be equal to num_attention_heads {}",
+                         config.where("num_key_value_heads"), dense.attention().kv_heads, shared.heads);
   shared.head_dim = 2 * spec.dim / shared.heads;  // the input has twice the network's width
   shared.scale = static_cast<float>(1 / std::sqrt(shared.head_dim / 2.0));
   TRY(shared.mlp.up_bias, config.boolean("add_bias_linear"));

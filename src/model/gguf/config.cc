@@ -110,7 +110,7 @@ Result<> add_experts(GgufFields& fields) {
 Result<> add_vocabulary(GgufFields& fields) {
   const StoredTensor* embedding = fields.gguf().find("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2)
-    return failure(ErrorCode::corrupt, "{}: token_embd.weight is not there, or no matrix", fields.what());
+    return failure(ErrorCode::corrupt, "{}: token_embd.weight is missing or is not a matrix", fields.what());
   fields.set_from("vocab_size", static_cast<double>(embedding->shape[0]), "the rows of token_embd.weight");
   if (const StoredTensor* types = fields.gguf().find("token_types.weight");
       types != nullptr && types->shape.size() == 2)

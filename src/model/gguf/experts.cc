@@ -95,8 +95,8 @@ Result<> translate_llama4(GgufFields& fields) {
   TRY(const auto chunk, fields.stored("attention.sliding_window"));
   if (chunk == 0)
     return field_failure("attention.sliding_window", ErrorCode::unsupported,
-                         "{}: {} is 0; attention without chunks is not supported here", fields.what(),
-                         fields.key("attention.sliding_window"));
+                         "{}: {} is 0, but attention without chunks is not supported for this model",
+                         fields.what(), fields.key("attention.sliding_window"));
   return {};
 }
 

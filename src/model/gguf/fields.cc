@@ -25,7 +25,7 @@ Result<std::vector<double>> GgufFields::layer_numbers(std::string_view key_name)
   TRY(std::vector<double> items, gguf_.metadata.numbers(name));
   if (items.empty() || items.size() > kGgufLayersMax)
     return field_failure(name, ErrorCode::corrupt,
-                         "{}: {} has {} items, must have one for each of 1 to {} layers", what(), name,
+                         "{}: {} has {} items, but must have one for each of 1 to {} layers", what(), name,
                          items.size(), kGgufLayersMax);
   return items;
 }

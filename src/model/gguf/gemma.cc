@@ -46,8 +46,8 @@ Result<> add_gemma4_rotation(GgufFields& fields) {
         ++turning;
       else if (one < kHuge)
         return failure(ErrorCode::unsupported,
-                       "{}: rope_freqs.weight divides the angle of pair {} by {}; it must be 1 for the first "
-                       "pairs and at least 1e20 for the others",
+                       "{}: rope_freqs.weight divides the angle of pair {} by {}, but must be 1 for the "
+                       "first pairs and at least 1e20 for the others",
                        fields.what(), i, one);
     }
     turns["partial_rotary_factor"] = turning / static_cast<double>(by.size());
@@ -104,7 +104,7 @@ Result<> translate_gemma4(GgufFields& fields) {
   const std::size_t full = first_layer(slides, false);
   if (turning && turning != dim)
     return field_failure("rope.dimension_count_swa", ErrorCode::unsupported,
-                         "{}: {} is {}; in layers with windows RoPE must rotate the whole head",
+                         "{}: {} is {}, but in layers with windows RoPE must rotate the whole head",
                          fields.what(), fields.key("rope.dimension_count_swa"), *turning);
   json::object own;
   if (full_dim) own["head_dim"] = *full_dim;

@@ -21,11 +21,13 @@ Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architec
   for (const char* needed : {"cls.output.weight", "cls.weight"}) {
     const StoredTensor* tensor = gguf.find(needed);
     if (tensor == nullptr && (tensor == scores || encoder || modern))
-      return failure(ErrorCode::unsupported, "{}: {}.pooling_type is 4 (scores) and there is no {}",
-                     gguf.metadata.what(), architecture, needed);
+      return failure(ErrorCode::unsupported,
+                     "{}: {}.pooling_type is 4 (scores), but the tensor {} is missing", gguf.metadata.what(),
+                     architecture, needed);
   }
   if (scores->shape.size() != 2 || scores->shape[0] > kLabelsMax)
-    return failure(ErrorCode::corrupt, "{}: cls.output.weight must have a row for each of 1 to {} labels",
+    return failure(ErrorCode::corrupt,
+                   "{}: cls.output.weight must be a matrix with one row per label, 1 to {} rows",
                    gguf.metadata.what(), kLabelsMax);
   Head head{.pool = modern ? Pool::mean : encoder ? Pool::first : Pool::last};
   if (gguf.find("cls.weight") != nullptr) {
@@ -75,10 +77,10 @@ Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view archi
   if (stored.value_or(0) != 0) {
     const auto* found = std::ranges::find(kPools, *stored, &std::pair<double, Pool>::first);
     if (found == std::end(kPools))
-      return field_failure(
-          "pooling_type", ErrorCode::unsupported,
-          "{}: {} is {}; supported are 1 (mean), 2 (the first token's), 3 (the last one's) and 4 (scores)",
-          gguf.metadata.what(), key, *stored);
+      return field_failure("pooling_type", ErrorCode::unsupported,
+                           "{}: {} is {}, which is not supported: must be 1 (mean), 2 (the first token's), 3 "
+                           "(the last one's) or 4 (scores)",
+                           gguf.metadata.what(), key, *stored);
     if (!spec.head) spec.head = Head{.normalise = true};
     spec.head->pool = found->second;
   }

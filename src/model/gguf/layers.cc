@@ -24,8 +24,9 @@ Result<> add_windows(GgufFields& fields) {
   if (!metadata.is_list(pattern)) return fields.copy({{kPattern, "sliding_window_pattern"}});
   TRY(const std::vector<double> sliding, metadata.numbers(pattern));
   if (sliding.size() > kGgufLayersMax)
-    return field_failure(pattern, ErrorCode::corrupt, "{}: {} has {} items, a network has at most {} layers",
-                         fields.what(), pattern, sliding.size(), kGgufLayersMax);
+    return field_failure(pattern, ErrorCode::corrupt,
+                         "{}: {} has {} items, but a network may have at most {} layers", fields.what(),
+                         pattern, sliding.size(), kGgufLayersMax);
   // number of layers without multi-token prediction layers
   const double own = fields.number("num_hidden_layers").value_or(0);
   json::array types;

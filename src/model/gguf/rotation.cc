@@ -64,9 +64,10 @@ Result<> add_scaling(GgufFields& fields) {
   } else if (type == "yarn") {
     TRY(scaling, yarn(fields, factor.value_or(1), attention.value_or(1)));
   } else if (type != "none") {
-    return field_failure("rope.scaling.type", ErrorCode::unsupported,
-                         "{}: {} is \"{}\"; supported are none, linear, yarn, and factors in tensors",
-                         fields.what(), type_key, type);
+    return field_failure(
+        "rope.scaling.type", ErrorCode::unsupported,
+        "{}: {} is \"{}\", which is not supported: must be none, linear, yarn, or factors in tensors",
+        fields.what(), type_key, type);
   }
   if (!scaling.empty()) fields["rope_scaling"] = std::move(scaling);
   fields["rope_parameters"] = nullptr;  // null, so that the family's defaults are not used
@@ -90,7 +91,7 @@ Result<json::array> angle_divisors(const Gguf& gguf, std::string_view name) {
   if (tensor == nullptr || tensor->dtype != DType::f32 || tensor->shape.size() != 1)
     return failure(ErrorCode::corrupt, "{}: {} must be a vector in F32", gguf.metadata.what(), name);
   if (tensor->shape[0] > kPairsMax)
-    return failure(ErrorCode::corrupt, "{}: {} has {} numbers; a head has at most {} RoPE pairs",
+    return failure(ErrorCode::corrupt, "{}: {} has {} numbers, but a head has at most {} RoPE pairs",
                    gguf.metadata.what(), name, tensor->shape[0], kPairsMax);
   json::array list;
   for (std::int64_t i = 0; i < tensor->shape[0]; ++i) list.emplace_back(double{number_at(*tensor, i)});

@@ -151,7 +151,7 @@ class Messages {
       TRY(text, text_of(*content, at + ".content"));
     } else {
       return invalid(at,
-                     "{} is not supported, only documents of text: send the text of the document, with "
+                     "{} is not supported: only documents with text are. Send the text of the document with "
                      "source.type \"text\", or images of its pages",
                      type == "base64" ? media_type : fmt::format("type \"{}\"", type));
     }

@@ -46,12 +46,12 @@ Result<std::optional<json::object>> read_answer(http::Client& client, bool event
   std::size_t bytes = 0;
   for (;;) {
     const std::int64_t left_ms = (deadline_us - now_us()) / 1000;
-    if (left_ms <= 0) return failure(ErrorCode::unavailable, "no answer in time");
+    if (left_ms <= 0) return failure(ErrorCode::unavailable, "the MCP server did not answer in time");
     TRY(const std::optional<std::string> piece, client.read_for(static_cast<int>(left_ms)));
     if (!piece) return events ? std::nullopt : answer_in(body, id);
     bytes += piece->size();
     if (bytes > Options::kAnswerBytesMax)
-      return failure(ErrorCode::unavailable, "its answer has more than {} bytes", Options::kAnswerBytesMax);
+      return failure(ErrorCode::unavailable, "the answer has more than {} bytes", Options::kAnswerBytesMax);
     if (!events) {
       body += *piece;
       continue;
@@ -120,18 +120,17 @@ Result<std::vector<Tool>> Client::list_tools() {
     if (next.empty()) return tools;
     params["cursor"] = next;
   }
-  return failure(ErrorCode::unavailable, "the tools of the MCP server {} fill more than {} pages", url_.host,
+  return failure(ErrorCode::unavailable, "the tools of the MCP server {} have more than {} pages", url_.host,
                  Options::kPagesMax);
 }
 
 Result<> Client::count(const Tool& tool) {
   const std::size_t bytes = tool.name.size() + tool.description.size() + exact_json_text(tool.schema).size();
   if (bytes > budget_->list_bytes)
-    return failure(
-        ErrorCode::invalid_argument,
-        "with the MCP server {}:{}, the lists of tools of the request's servers have more than {} bytes: "
-        "name fewer servers",
-        url_.host, url_.port, Options::kListsBytesMax);
+    return failure(ErrorCode::invalid_argument,
+                   "the lists of tools of the request's MCP servers, including {}:{}, have more than {} "
+                   "bytes: name fewer servers",
+                   url_.host, url_.port, Options::kListsBytesMax);
   budget_->list_bytes -= bytes;
   return {};
 }
@@ -144,8 +143,8 @@ Result<CallResult> Client::call(std::string_view tool, json::object arguments) {
 
 std::unexpected<Error> Client::fails(std::string_view method, std::string_view why) const {
   constexpr std::size_t kWhyBytesMax = 1 << 10;  // the server chooses the text
-  return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} fails: {}", method, url_.host, url_.port,
-                 replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
+  return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} failed: {}", method, url_.host,
+                 url_.port, replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
 }
 
 Result<json::object> Client::request(std::string_view method, json::object params) {
@@ -156,14 +155,16 @@ Result<json::object> Client::request(std::string_view method, json::object param
     return fails(
         method, error->is_object() ? text_or_empty(error->get_object(), "message") : exact_json_text(*error));
   json::value* result = sent->if_contains("result");
-  if (!result || !result->is_object()) return fails(method, "its answer has neither a result nor an error");
+  if (!result || !result->is_object()) return fails(method, "the answer has neither a result nor an error");
   return std::move(result->get_object());
 }
 
 Result<json::object> Client::send(const json::object& message, std::int64_t id) {
   const std::int64_t started = now_us();
   const std::int64_t most = std::min(std::int64_t{1000} * timeout_ms_, budget_->us);
-  if (most < 1000) return failure(ErrorCode::unavailable, "the response has no time left for MCP servers");
+  if (most < 1000)
+    return failure(ErrorCode::unavailable,
+                   "the time limit of the response is over, so no more MCP tools run");
   auto answer = send_until(started + most, message, id);
   budget_->us -= now_us() - started;
   return answer;
@@ -198,7 +199,7 @@ Result<json::object> Client::send_until(std::int64_t deadline_us, const json::ob
   if (id == 0) return json::object();
   const bool events = head.content_type.starts_with("text/event-stream");
   TRY(std::optional<json::object> answer, read_answer(client, events, id, deadline_us));
-  if (!answer) return failure(ErrorCode::unavailable, "its answer is no JSON-RPC message");
+  if (!answer) return failure(ErrorCode::unavailable, "the answer is not a JSON-RPC message");
   return *std::move(answer);
 }
 

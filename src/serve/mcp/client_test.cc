@@ -129,7 +129,7 @@ TEST_F(McpClientTest, ListsOfAllServersHaveALimitOfBytes) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
   EXPECT_THAT(refused.error().message,
-              HasSubstr("the lists of tools of the request's servers have more than"));
+              HasSubstr("the lists of tools of the request's MCP servers, including"));
 }
 
 TEST_F(McpClientTest, TheServersOfAResponseShareALimitOfTime) {
@@ -140,7 +140,7 @@ TEST_F(McpClientTest, TheServersOfAResponseShareALimitOfTime) {
   const std::size_t before = requests_.size();
   const auto refused = client().call("t", {});
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("no time left for MCP servers"));
+  EXPECT_THAT(refused.error().message, HasSubstr("so no more MCP tools run"));
   EXPECT_EQ(requests_.size(), before);
 }
 

@@ -381,7 +381,7 @@ void Session::run(const ServerTool& tool, json::object& item) {
   boost::system::error_code broken;
   json::value arguments = parse_exact_json(text_at(item, "arguments"), broken);
   ++counts_.runs;
-  Result<CallResult> result = CallResult{.text = "the arguments are no JSON object", .failed = true};
+  Result<CallResult> result = CallResult{.text = "the arguments are not a JSON object", .failed = true};
   if (!broken && arguments.is_object())
     result = servers_.all[tool.server].client->call(tool.name, std::move(arguments.get_object()));
   const std::string text = result ? std::move(result->text) : result.error().message;
@@ -403,7 +403,8 @@ void Session::run_calls() {
         add_result(std::move(call));
         run_calls();
       });
-    if (!refused) fail_call(call.item, fmt::format("max_tool_calls {} is reached", counts_.runs_max));
+    if (!refused)
+      fail_call(call.item, fmt::format("the limit max_tool_calls {} is reached", counts_.runs_max));
     add_result(std::move(call));
   }
   base_ = next_index();

@@ -41,7 +41,8 @@ Result<http::Url> read_url(Fields& fields) {
   std::string text;
   TRY_VOID(fields.text("server_url", text));
   const std::string name = fields.full_name("server_url");
-  if (text.empty()) return invalid(name, "is missing: connectors and tunnels are not supported");
+  if (text.empty())
+    return invalid(name, "is missing: send a URL, because connectors and tunnels are not supported");
   auto url = http::parse_url(text);
   if (!url) return invalid(name, "{}", url.error().message);
   return *std::move(url);
@@ -53,7 +54,7 @@ Result<std::size_t> entry_of(const http::Url& url, const std::string& name, cons
   for (const std::string& host : {with_port, url.host})
     for (std::size_t i = 0; i < options.allowed.size(); ++i)
       if (http::equal_ignoring_case(options.allowed[i], host)) return i;
-  return invalid(name, "{} is not among the hosts of --mcp-allow", with_port);
+  return invalid(name, "the host {} is not in --mcp-allow", with_port);
 }
 
 Result<http::Headers> read_headers(Fields& fields) {
@@ -66,17 +67,18 @@ Result<http::Headers> read_headers(Fields& fields) {
       const bool plain =
           value.is_string() && std::ranges::all_of(value.get_string(), printable) &&
           std::ranges::all_of(name, [&](unsigned char c) { return printable(c) && c != ':' && c != ' '; });
-      if (!plain || name.empty()) return invalid(at, "must map names to texts of printable ASCII characters");
+      if (!plain || name.empty())
+        return invalid(at, "must be an object whose values are strings of printable ASCII characters");
       for (const std::string_view own : {"Host", "Content-Length", "Transfer-Encoding", "Connection",
                                          "Expect", "TE", "Trailer", "Upgrade"})
         if (http::equal_ignoring_case(own, std::string_view(name.data(), name.size())))
-          return invalid(at, "must not contain {}: the client of MCP servers sets it", own);
+          return invalid(at, "must not contain {}, because the server sets this header itself", own);
       headers.set(std::string(name), std::string(value.get_string()));
     }
   std::string token;
   TRY_VOID(fields.text("authorization", token));
   if (!std::ranges::all_of(token, printable))
-    return invalid(fields.full_name("authorization"), "must have printable ASCII characters only");
+    return invalid(fields.full_name("authorization"), "must contain only printable ASCII characters");
   if (!token.empty()) headers.set("Authorization", "Bearer " + token);
   return headers;
 }
@@ -152,7 +154,8 @@ Result<Servers> read_servers(const json::object& body, const Options& options) {
     const std::string at = fmt::format("tools[{}]", i);
     TRY(Server server, read_server(tools[i].get_object(), at, options, budget));
     if (std::ranges::find(servers.all, server.label, &Server::label) != servers.all.end())
-      return invalid(at + ".server_label", "{} is the label of another server too", server.label);
+      return invalid(at + ".server_label", "{} is also the label of another server: use a different label",
+                     server.label);
     servers.all.push_back(std::move(server));
   }
   if (servers.all.size() > kServersMax)
@@ -191,19 +194,20 @@ Result<std::deque<Call>> answered_calls(const json::array& known, const json::ar
     const json::object& answer = value.get_object();
     const std::string id = text_at(answer, "approval_request_id");
     const auto asked = requests.find(id);
-    if (asked == requests.end()) return invalid("input", "there is no approval request {}", id);
+    if (asked == requests.end()) return invalid("input", "no approval request has the id {}", id);
     if (!answered.insert(id).second) continue;
     const json::object& call = *asked->second;
     const std::string label = text_at(call, "server_label"), name = text_at(call, "name");
     const auto tool = servers.tools.find(openai::flat_tool_name(label, name));
     if (tool == servers.tools.end())
-      return invalid("tools", "{} of the MCP server {} is not among them", name, label);
+      return invalid("tools", "the tool {} of the MCP server {} is not among the request's tools", name,
+                     label);
     json::object item{
         {"id", new_item_id("mcp")}, {"type", "mcp_call"}, {"status", "in_progress"},
         {"server_label", label},    {"name", name},       {"arguments", text_at(call, "arguments")},
         {"output", nullptr},        {"error", nullptr},   {"approval_request_id", id}};
     const json::value* approve = answer.if_contains("approve");
-    if (!approve || *approve != true) fail_call(item, "the user has refused this call");
+    if (!approve || *approve != true) fail_call(item, "the user did not approve this call");
     calls.push_back({.item = std::move(item), .tool = tool->second});
   }
   return calls;

@@ -169,8 +169,9 @@ Result<Hold> hold(Fields& fields, const json::object& shared, const openai::Requ
 
 Result<> refuse(Fields& fields) {
   if (const json::value* text = fields.any("template"); text && *text != "")
-    return invalid("template",
-                   "must be absent: Ollama's templates are not read; the model's chat template is used");
+    return invalid(
+        "template",
+        "must be absent: the server cannot read Ollama's templates and uses the model's chat template");
   if (const json::value* ids = fields.any("context"); ids && (!ids->is_array() || !ids->get_array().empty()))
     return invalid("context", "must be absent or empty: send the conversation to /api/chat");
   return {};
@@ -219,7 +220,8 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   if (prompt.empty() && suffix.empty() && !pictured) return hold(fields, shared, rules);
   if (raw || !suffix.empty()) {
     if (pictured)
-      return invalid("images", "must be absent here: a prompt without a chat template has no place for them");
+      return invalid("images",
+                     "must be absent, because a prompt without a chat template cannot contain them");
     shared["prompt"] = prompt;
     if (!suffix.empty()) shared["suffix"] = suffix;
     json::value most = 0;

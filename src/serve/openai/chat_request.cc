@@ -130,7 +130,7 @@ Result<Content> read_content(Fields& message, const RequestRules& rules, MediaLi
       parts.push_back(json::object{{"type", "text"}, {"text", part}});
       continue;
     }
-    if (!part.is_object()) return invalid(part_name, "must be an object or a text");
+    if (!part.is_object()) return invalid(part_name, "must be an object or a string");
     Fields fields(part.get_object(), part_name + ".");
     TRY_VOID(read_part(fields, rules, media, parts, read.thoughts));
   }
@@ -187,7 +187,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   TRY(auto read, read_content(fields, rules, media));
   auto& [content, thoughts] = read;
   if (!thoughts.empty() && role != "assistant")
-    return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
+    return invalid(name + ".content", "parts of type thinking are allowed only in messages of the assistant");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null()) {
     // Content may be missing: messages with calls and replies that end within thoughts have none, and tools
@@ -271,7 +271,8 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
 Result<std::string> read_tool_definitions(Fields& fields) {
   TRY(const json::array* tools, fields.array("tools"));
   if (!tools || tools->empty()) return "";
-  if (tools->size() > kToolsMax) return invalid("tools", "at most {}, got {}", kToolsMax, tools->size());
+  if (tools->size() > kToolsMax)
+    return invalid("tools", "must have at most {} tools, got {}", kToolsMax, tools->size());
   json::array shown;
   for (std::size_t i = 0; i < tools->size(); ++i) {
     const std::string name = fmt::format("tools[{}]", i);
@@ -440,13 +441,11 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
                     .add_generation_prompt = add_generation_prompt};
   TRY_VOID(fields.text("chat_template", prompt.chat_template));
   if (!prompt.chat_template.empty() && !rules.trust_chat_templates)
-    return invalid(
-        "chat_template",
-        "a request's template is refused unless the server runs with --trust-request-chat-template");
+    return invalid("chat_template", "needs a server with --trust-request-chat-template");
   TRY_VOID(read_messages(fields, rules, prompt));
   TRY(const json::object* processor, fields.object("mm_processor_kwargs"));
   if (processor && !processor->empty() && rules.images_max + rules.videos_max == 0)
-    return invalid("mm_processor_kwargs", "is about images, and this model takes none");
+    return invalid("mm_processor_kwargs", "needs a model for images, and this model accepts none");
   if (processor) prompt.processor = *processor;
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));

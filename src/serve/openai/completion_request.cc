@@ -53,12 +53,12 @@ Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& r
   if (!given) return parts;
   const json::value one(given->is_string() ? json::array{*given} : json::array{});
   if (!given->is_array() && !given->is_string())
-    return invalid(kName, "must be a text in base64, or a list of them");
+    return invalid(kName, "must be a base64 string, or a list of base64 strings");
   const json::array& files = given->is_array() ? given->get_array() : one.get_array();
   if (files.empty() || files.size() > static_cast<std::size_t>(rules.prompts_max))
     return invalid(kName, "must have 1 to {} prompts, got {}", rules.prompts_max, files.size());
   for (const json::value& file : files) {
-    if (!file.is_string()) return invalid(kName, "must be a text in base64, or a list of them");
+    if (!file.is_string()) return invalid(kName, "must be a base64 string, or a list of base64 strings");
     TRY(parts.emplace_back(), read_prompt_embeds(file.get_string(), rules));
   }
   return parts;
@@ -79,7 +79,8 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   const SamplingParams& p = request.generation.sampling;
   if (request.embeds.empty()) return {};
   const auto refuse = [](std::string_view field) {
-    return invalid(field, "cannot be combined with prompt_embeds: the prompt has no text and no token ids");
+    return invalid(
+        field, "cannot be combined with prompt_embeds, because such a prompt has neither text nor token ids");
   };
   if (request.echo) return refuse("echo");
   if (request.suffix) return refuse("suffix");
@@ -99,10 +100,10 @@ Result<> check_prompt(Fields& fields, const CompletionRequest& request) {
 }
 
 Result<> refuse_other(Fields& f, int n) {
-  TRY_VOID(f.refuse("mm_processor_kwargs", "is about images, which come in chats"));
+  TRY_VOID(f.refuse("mm_processor_kwargs", "needs images, which only chats can contain"));
   std::optional<int> best_of;
   TRY_VOID(f.integer("best_of", best_of));
-  if (best_of && *best_of != n) return invalid("best_of", "is not supported unless equal to n");
+  if (best_of && *best_of != n) return invalid("best_of", "must be equal to n");
   return {};
 }
 
@@ -124,7 +125,7 @@ Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view 
     return prompts;
   }
   if (items.size() > static_cast<std::size_t>(most))
-    return invalid(name, "at most {} prompts, got {}", most, items.size());
+    return invalid(name, "must have at most {} prompts, got {}", most, items.size());
   for (const json::value& item : items) {
     if (item.is_string() && items.front().is_string()) {
       prompts.emplace_back(std::string(item.get_string()));
@@ -160,7 +161,8 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
     out.sampling.logprobs.prompt = out.sampling.logprobs.output;
   const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();
   if (answers > static_cast<std::size_t>(rules.limits.max_n))
-    return invalid("n", "n times the number of prompts is at most {}, got {}", rules.limits.max_n, answers);
+    return invalid("n", "n times the number of prompts must be at most {}, got {}", rules.limits.max_n,
+                   answers);
   return request;
 }
 

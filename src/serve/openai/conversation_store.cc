@@ -41,7 +41,7 @@ Result<ConversationStore::Entry*> ConversationStore::find(const std::string& id)
   const auto found = by_id_.find(id);
   if (found == by_id_.end())
     return field_failure("conversation", ErrorCode::not_found,
-                         "no conversation has this id; it may have been deleted");
+                         "no conversation has this id; perhaps it was deleted");
   entries_.splice(entries_.end(), entries_, found->second);
   return &*found->second;
 }
@@ -51,9 +51,10 @@ Result<> ConversationStore::set(Entry& entry, std::string metadata, std::string 
   const std::size_t after =
       before - entry.metadata.size() - entry.items.size() + metadata.size() + items.size();
   if (after > bytes_max_)
-    return field_failure("items", ErrorCode::resource_exhausted,
-                         "the conversation would have {} bytes, at most {} are kept: begin another", after,
-                         bytes_max_);
+    return field_failure(
+        "items", ErrorCode::resource_exhausted,
+        "the conversation would have {} bytes, but at most {} are stored: begin a new conversation", after,
+        bytes_max_);
   entry.metadata = std::move(metadata);
   entry.items = std::move(items);
   bytes_ += after - before;
@@ -129,7 +130,7 @@ Result<> ConversationStore::remove_item(const std::string& id, const std::string
   const auto found =
       std::ranges::find_if(all, [&](const json::value& each) { return each.at("id").as_string() == item; });
   if (found == all.end())
-    return field_failure("item_id", ErrorCode::not_found, "the conversation has no item of that id");
+    return field_failure("item_id", ErrorCode::not_found, "the conversation has no item with this id");
   all.erase(found);
   return set(*entry, entry->metadata, exact_json_text(all));
 }

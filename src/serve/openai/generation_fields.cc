@@ -26,7 +26,7 @@ Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest&
                                                      // `stream`
   if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.stream.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
-  if (options && !out.stream.enabled) return invalid("stream_options", "is only allowed with stream = true");
+  if (options && !out.stream.enabled) return invalid("stream_options", "needs stream = true");
   if (options) {
     Fields o(*options, "stream_options.");
     TRY_VOID(o.boolean("include_usage", out.stream.include_usage));
@@ -49,7 +49,8 @@ Result<> read_identity(Fields& f, const RequestRules& rules, GenerationRequest& 
                    out.priority);
   TRY_VOID(f.text("request_id", out.request_id));
   if (out.request_id.size() > kRequestIdBytesMax)
-    return invalid("request_id", "at most {} bytes, got {}", kRequestIdBytesMax, out.request_id.size());
+    return invalid("request_id", "must have at most {} bytes, got {}", kRequestIdBytesMax,
+                   out.request_id.size());
   if (f.any("timeout")) {
     double timeout = 0;
     TRY_VOID(f.number("timeout", timeout));
@@ -84,7 +85,7 @@ Result<> read_thinking_budget(Fields& f, const RequestRules& rules, ThinkingOpti
     return invalid("thinking_token_budget", "needs a server that runs with --reasoning-parser");
   if (!rules.reasoning->tokens())
     return invalid("thinking_token_budget",
-                   "needs a model that marks its reasoning with a begin and an end token; for gpt-oss send "
+                   "needs a model that marks its reasoning with a begin and an end token; for gpt-oss, send "
                    "reasoning_effort");
   return {};
 }
@@ -123,14 +124,16 @@ Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
     if (given) return invalid(field, "cannot be combined with use_beam_search");
   const int most = rules.limits.max_logprobs < 0 ? rules.limits.vocab_size : rules.limits.max_logprobs;
   if (p.n > most / 2)
-    return invalid("n", "a beam search reads 2 * n log-probabilities of each position, at most {} "
-                   "(--max-logprobs), got n = {}", most, p.n);
+    return invalid("n",
+                   "needs 2 * n log-probabilities per position for a beam search, but at most {} are allowed "
+                   "(--max-logprobs), got n = {}",
+                   most, p.n);
   if (p.temperature >= 0 && p.greedy()) p.temperature = 1;
   return {};
 }
 
 Result<> refuse_unsupported(Fields& f) {
-  TRY_VOID(f.refuse("ec_transfer_params", "encoder cache transfer is not supported"));
+  TRY_VOID(f.refuse("ec_transfer_params", "transfer of the encoder cache is not supported"));
   TRY_VOID(f.refuse("logits_processors", "code in requests is not supported"));
   TRY_VOID(f.refuse("watermarking", "watermarking is not supported"));
   TRY_VOID(f.refuse("return_token_offsets", "token offsets are not supported", false));
@@ -142,7 +145,7 @@ Result<> refuse_unsupported(Fields& f) {
 
 Result<> check_resume(const GenerationRequest& request, const RequestRules& rules) {
   if (!request.stream.resume) return {};
-  if (!request.stream.enabled) return invalid("resume_token_ids", "is only allowed with stream = true");
+  if (!request.stream.enabled) return invalid("resume_token_ids", "needs stream = true");
   if (request.sampling.n != 1)
     return invalid("resume_token_ids", "needs n = 1, got n = {}", request.sampling.n);
   for (const TokenId id : *request.stream.resume)

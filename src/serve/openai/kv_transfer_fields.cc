@@ -15,7 +15,7 @@ constexpr std::size_t kTextMax = 1024;
 Result<> read_text(Fields& f, std::string_view name, std::string& out) {
   TRY_VOID(f.text(name, out));
   if (out.size() > kTextMax)
-    return invalid(f.full_name(name), "at most {} bytes, got {}", kTextMax, out.size());
+    return invalid(f.full_name(name), "must have at most {} bytes, got {}", kTextMax, out.size());
   return {};
 }
 
@@ -26,7 +26,7 @@ Result<> read_block_ids(Fields& f, int blocks_max, KvTransferParams& out) {
   const std::string field = f.full_name("remote_block_ids");
   const auto read = [&](const json::array& ids) -> Result<> {
     if (ids.size() > static_cast<std::size_t>(blocks_max))
-      return invalid(field, "at most {} blocks, got {}", blocks_max, ids.size());
+      return invalid(field, "must have at most {} blocks, got {}", blocks_max, ids.size());
     std::vector<std::int64_t>& group = out.remote_block_ids.emplace_back();
     for (const json::value& id : ids) {
       if (!id.is_int64()) return invalid(field, "must be an array of arrays of integers");
@@ -38,7 +38,7 @@ Result<> read_block_ids(Fields& f, int blocks_max, KvTransferParams& out) {
   for (const json::value& group : *groups) {
     if (!group.is_array()) return invalid(field, "must be an array of arrays of integers");
     TRY_VOID(read(group.get_array()));
-    if (out.remote_block_ids.size() > 64) return invalid(field, "at most 64 cache groups");
+    if (out.remote_block_ids.size() > 64) return invalid(field, "must have at most 64 cache groups");
   }
   return {};
 }

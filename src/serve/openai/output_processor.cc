@@ -53,7 +53,7 @@ OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParam
 }
 
 AnswerPart OutputProcessor::take(Output&& output) {
-  CHECK(!finished_, "an answer that is finished gets no more outputs");
+  CHECK(!finished_, "an answer that is finished cannot get more outputs");
   AnswerPart part{.index = output.index, .text = std::exchange(prefix_, {})};
   for (std::size_t i = 0; i < output.token_ids.size() && !part.finish; ++i) {
     const TokenId id = output.token_ids[i];

@@ -19,7 +19,7 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   TRY_VOID(f.text("request_id", out.request_id));
   TRY_VOID(f.integer64("priority", out.priority));
   TRY_VOID(f.integer("truncate_prompt_tokens", out.truncate, -1));
-  if (out.truncate == 0) return invalid("truncate_prompt_tokens", "must be -1 or from 1 on");
+  if (out.truncate == 0) return invalid("truncate_prompt_tokens", "must be -1 or at least 1");
   std::string side = "right";
   TRY_VOID(f.text("truncation_side", side));
   if (side != "left" && side != "right") return invalid("truncation_side", "must be \"left\" or \"right\"");
@@ -60,7 +60,7 @@ Result<std::string> item_text(const json::value& item, std::string_view field) {
   if (const json::object* object = item.if_object())
     if (const json::value* text = object->if_contains("text"); text && text->is_string())
       return std::string(text->get_string());
-  return invalid(field, "must be a text, or a list of texts");
+  return invalid(field, "must be a string or a list of strings");
 }
 
 // Reads texts from the first of these fields that is present.
@@ -76,7 +76,7 @@ Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std
     const json::array& items = found->get_array();
     if (items.empty()) return invalid(name, "must not be empty");
     if (items.size() > static_cast<std::size_t>(kTextsMax))
-      return invalid(name, "at most {} texts, got {}", kTextsMax, items.size());
+      return invalid(name, "must have at most {} texts, got {}", kTextsMax, items.size());
     for (const json::value& item : items) {
       TRY(texts.emplace_back(), item_text(item, name));
     }
@@ -112,8 +112,7 @@ Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
                                 std::pair{std::string_view("ubinary"), Type::ubinary}};
     const auto* const known = std::ranges::find(kNames, name, [](const auto& pair) { return pair.first; });
     if (known == kNames.end())
-      return invalid("embedding_types",
-                     "must be a list; each entry is \"float\", \"base64\", \"binary\" or \"ubinary\"");
+      return invalid("embedding_types", "must be a list of \"float\", \"base64\", \"binary\" or \"ubinary\"");
     if (std::ranges::find(types, known->second) == types.end()) types.push_back(known->second);
   }
   if (types.empty()) types = {Type::float32};
@@ -130,8 +129,7 @@ Result<std::string> text_of_content(const json::value& item) {
   for (const json::value& part : content->get_array()) {
     const json::object* fields = part.if_object();
     const json::value* type = fields != nullptr ? fields->if_contains("type") : nullptr;
-    if (type == nullptr || *type != "text")
-      return invalid("inputs", "contents may be of type \"text\" alone");
+    if (type == nullptr || *type != "text") return invalid("inputs", "must have only parts of type \"text\"");
     TRY(const std::string more, item_text(part, "inputs"));
     text += text.empty() ? more : "\n" + more;
   }
@@ -211,8 +209,8 @@ Result<ScoreRequest> parse_score_request(const json::object& body, const Request
   TRY(request.queries, read_texts(f, {"text_1", "queries", "data_1"}));
   TRY(request.documents, read_texts(f, {"text_2", "documents", "data_2"}));
   if (request.queries.size() != 1 && request.queries.size() != request.documents.size())
-    return invalid("text_1", "must be one text or as many as text_2: {} and {}", request.queries.size(),
-                   request.documents.size());
+    return invalid("text_1", "must be one text or the same number of texts as text_2, got {} and {}",
+                   request.queries.size(), request.documents.size());
   finish_pooling_fields(f, request.fields);
   return request;
 }
@@ -231,7 +229,8 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   int tokens_per_document = 0;  // Cohere's field
   TRY_VOID(f.integer("max_tokens_per_doc", tokens_per_document, 0));
   if (tokens_per_document > 0)
-    return invalid("max_tokens_per_doc", "is not supported; truncate_prompt_tokens cuts query and document");
+    return invalid("max_tokens_per_doc",
+                   "is not supported: use truncate_prompt_tokens, which shortens query and document");
   finish_pooling_fields(f, request.fields);
   return request;
 }

@@ -64,10 +64,10 @@ Result<const json::object*> only_tensor(const json::value& header) {
   if (!header.is_object()) return bad_embeds("is not a safetensors file: {}", kWhatToSend);
   for (const auto& [name, value] : header.get_object()) {
     if (name == "__metadata__") continue;
-    if (!value.is_object() || tensor != nullptr) return bad_embeds("must have one tensor");
+    if (!value.is_object() || tensor != nullptr) return bad_embeds("must have exactly one tensor");
     tensor = &value.get_object();
   }
-  if (tensor == nullptr) return bad_embeds("must have one tensor, got none");
+  if (tensor == nullptr) return bad_embeds("must have exactly one tensor, got none");
   return tensor;
 }
 
@@ -87,8 +87,9 @@ Result<EmbedTensor> tensor_of(const json::object& tensor, std::string_view data,
                       fmt::join(*shape, ", "));
   const std::size_t rows = shape->front(), most = static_cast<std::size_t>(rules.max_model_len) - 1;
   if (rows < 1 || rows > most)
-    return bad_embeds("has {} rows; with a context of {} tokens 1 to {} leave room for an answer", rows,
-                      rules.max_model_len, most);
+    return bad_embeds(
+        "has {} rows, but with a context of {} tokens it must have 1 to {}, so that an answer fits", rows,
+        rules.max_model_len, most);
   const std::size_t bytes = rows * dim * (type == "F32" ? 4 : 2);
   if (range->front() != 0 || range->back() != bytes || data.size() != bytes)
     return bad_embeds("must have {} bytes of data for {} rows, got {}", bytes, rows, data.size());
@@ -119,8 +120,9 @@ Result<MediaPart> read_prompt_embeds(std::string_view base64, const RequestRules
   if (header < 2 || header > kHeaderBytesMax || header > file->size() - sizeof header) {
     // A header of 128 bytes begins with the byte 0x80, too.
     if (file->starts_with("PK\x03\x04") || file->starts_with('\x80'))
-      return bad_embeds("is a file of torch.save (pickle), which can contain code and is never read: {}",
-                        kWhatToSend);
+      return bad_embeds(
+          "is a file of torch.save (pickle), which the server never reads because it can contain code: {}",
+          kWhatToSend);
     return bad_embeds("is not a safetensors file: {}", kWhatToSend);
   }
   const std::string_view all(*file);
@@ -132,7 +134,7 @@ Result<MediaPart> read_prompt_embeds(std::string_view base64, const RequestRules
   std::vector<float> rows(tensor.rows * static_cast<std::size_t>(rules.limits.prompt_embeds));
   widen(tensor, rows);
   if (!std::ranges::all_of(rows, [](float number) { return std::isfinite(number); }))
-    return bad_embeds("must have finite numbers, got NaN or infinity");
+    return bad_embeds("must contain only finite numbers, got NaN or infinity");
   MediaPart part;
   part.tokens = static_cast<int>(tensor.rows);
   part.embeds = true;

@@ -88,8 +88,8 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
   if (parser == kHarmony) {
     const auto tokens = HarmonyTokens::of(tokenizer);
     if (!tokens)
-      return invalid("reasoning-parser", "{} needs the tokens of gpt-oss, which the tokenizer does not have",
-                     parser);
+      return invalid("reasoning-parser",
+                     "{} needs the special tokens of gpt-oss, which the tokenizer does not have", parser);
     return ReasoningRule{.harmony = tokens};
   }
   if (const auto text = std::ranges::find(kTextParsers, parser, &TextParser::name);
@@ -97,7 +97,7 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
     return ReasoningRule{.from_start = text->from_start, .text = &text->marks};
   const auto found = std::ranges::find(kParsers, parser, &Parser::name);
   if (found == std::end(kParsers))
-    return invalid("reasoning-parser", "there is no reasoning parser {}", parser);
+    return invalid("reasoning-parser", "the reasoning parser {} does not exist", parser);
   const auto begin = tokenizer.id_of(found->begin), end = tokenizer.id_of(found->end);
   if (!begin || !end)
     return invalid("reasoning-parser", "{} needs the tokens {} and {}, which the tokenizer does not have",

@@ -122,7 +122,7 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
 
 TEST(Requests, AllWrongKeysOfLogitBiasAreNamed) {
   EXPECT_EQ(completion(R"("logit_bias":{"bad1":5,"7":1,"bad2":2})").error().message,
-            R"(its keys must be token ids, got "bad1", "bad2")");
+            R"(must have token ids as keys, got "bad1", "bad2")");
 }
 
 TEST(Requests, EchoRepeatsTheAssistantsLastMessage) {
@@ -403,7 +403,7 @@ TEST(Requests, ErrorsHaveTheNameThatTheClientUsed) {
   EXPECT_EQ(chat_error(R"("max_tokens":3,"max_completion_tokens":0)"), "max_completion_tokens");
   EXPECT_EQ(chat(R"("max_tokens":1.5)").error().message, "must be a whole number, got 1.5");
   EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":50)").error().message,
-            "at most 20 (--max-logprobs), got 50");
+            "must be at most 20 (--max-logprobs), got 50");
   EXPECT_EQ(chat(R"("model":"nope")").error().message,
             "the model \"nope\" does not exist; this server has m, alias (all: GET /v1/models)");
 }

@@ -58,7 +58,7 @@ Result<ResponseStore::Entries::const_iterator> ResponseStore::find(const std::st
   const auto found = by_id_.find(id);
   if (found == by_id_.end())
     return field_failure("response_id", ErrorCode::not_found,
-                         "no response has this id; it may have been deleted");
+                         "no response has this id; perhaps it was deleted");
   return found->second;
 }
 
@@ -73,7 +73,7 @@ Result<json::array> ResponseStore::conversation(const std::string& id) const {
   {
     const std::lock_guard lock(mutex_);
     TRY(const auto entry, find(id));
-    if (!entry->made) return invalid("previous_response_id", "this response is not finished");
+    if (!entry->made) return invalid("previous_response_id", "this response is not finished yet");
     text = entry->conversation;
   }
   return parsed(text).as_array();
@@ -109,7 +109,7 @@ Result<> ResponseStore::cancel(const std::string& id) {
     const std::lock_guard lock(mutex_);
     TRY(const auto entry, find(id));
     if (entry->made || !entry->cancel)
-      return invalid("response_id", "only a response that is being made in the background can be cancelled");
+      return invalid("response_id", "only a background response that is still running can be cancelled");
     cancel = entry->cancel;
   }
   cancel();

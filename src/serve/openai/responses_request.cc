@@ -75,7 +75,7 @@ class Conversation {
     const bool is_text = type == "input_text" || type == "output_text" || type == "text" ||
                          type == "summary_text" || type == "reasoning_text";
     if (!is_text && type != "refusal")
-      return invalid(name + ".type", "{} is not supported; only text and input_image", type);
+      return invalid(name + ".type", "{} is not supported: only text and input_image are", type);
     TRY_VOID(f.text(is_text ? "text" : "refusal", text));
     return text;
   }
@@ -116,7 +116,9 @@ class Conversation {
         Fields f(part.get_object(), name + ".");
         std::string url;
         TRY_VOID(f.text("image_url", url));
-        if (url.empty()) return invalid(name + ".image_url", "is missing; files of the server have no ids");
+        if (url.empty())
+          return invalid(name + ".image_url",
+                         "is missing: send a URL, because the server stores no files with ids");
         parts.push_back(json::object{{"type", "image_url"}, {"image_url", {{"url", url}}}});
         images_.push_back(name + ".image_url");
         continue;
@@ -222,7 +224,8 @@ Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>
     return invalid("input", "must be a string or a list of at least one item");
   }
   if (items.size() > kMessagesMax)
-    return invalid("input", "at most {} items with those before, got {}", kMessagesMax, items.size());
+    return invalid("input", "must have at most {} items together with the earlier items, got {}",
+                   kMessagesMax, items.size());
   Conversation conversation;
   for (std::size_t i = 0; i < items.size(); ++i)
     TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));

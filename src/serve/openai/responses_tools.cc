@@ -49,11 +49,10 @@ class ToolConverter {
     if (type == "custom") return add_custom(fields, name_space);
     if (type == "namespace" && name_space.empty()) return add_namespace(fields);
     if (!is_hosted(type))
-      return invalid(
-          fields.full_name("type"),
-          "must be function{}, got \"{}\"; tools of OpenAI's servers, such as web_search, are left out "
-          "beside them",
-          name_space.empty() ? ", custom or namespace" : " or custom", type.substr(0, 64));
+      return invalid(fields.full_name("type"),
+                     "must be function{}, got \"{}\"; hosted tools of OpenAI, such as web_search, are "
+                     "ignored if the request also has other tools",
+                     name_space.empty() ? ", custom or namespace" : " or custom", type.substr(0, 64));
     left_out_.leave_out(type, fields.full_name("type"));
     return {};
   }
@@ -72,7 +71,7 @@ class ToolConverter {
       std::string flat = flat_tool_name(tool.name_space, tool.name);
       function["name"] = flat;
       if (!tools_.emplace(std::move(flat), std::move(tool)).second)
-        return invalid(fields.full_name("name"), "is the name of another tool too");
+        return invalid(fields.full_name("name"), "is also the name of another tool");
     }
     functions_.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
     return {};

@@ -56,7 +56,7 @@ Result<> read_value(Fields& f, std::string_view name, Biases& out) {
     out.emplace_back(id, static_cast<float>(std::clamp(*bias, -100.0, 100.0)));
   }
   if (listed > kWrongKeysShown) wrong += fmt::format(" and {} more", listed - kWrongKeysShown);
-  if (listed > 0) return invalid(name, "its keys must be token ids, got {}", wrong);
+  if (listed > 0) return invalid(name, "must have token ids as keys, got {}", wrong);
   return {};
 }
 

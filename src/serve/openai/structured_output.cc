@@ -91,7 +91,7 @@ Result<std::string> constraint_text(Fields& f, const Kind& kind, const json::val
     case GrammarKind::json_object: {
       bool wanted = false;
       TRY_VOID(f.boolean(kind.name, wanted));
-      if (!wanted) return invalid(f.full_name(kind.name), "must be true, or left out");
+      if (!wanted) return invalid(f.full_name(kind.name), "must be true or absent");
       return "";
     }
     case GrammarKind::choice: {
@@ -122,13 +122,13 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
   for (const Kind& each : kKinds) {
     const json::value* there = f.any(each.name);
     if (!there) continue;
-    if (kind) return invalid("structured_outputs", "one constraint at a time, got several");
+    if (kind) return invalid("structured_outputs", "must have exactly one constraint, got several");
     kind = &each;
     value = there;
   }
   if (!kind)
     return invalid("structured_outputs",
-                   "needs one of json, regex, choice, grammar, json_object, structural_tag");
+                   "must have one of json, regex, choice, grammar, json_object, structural_tag");
   TRY(std::string text, constraint_text(f, *kind, *value));
   GrammarSource source = make_source(kind->kind, std::move(text), f.full_name(kind->name));
   source.options = options;
@@ -139,7 +139,7 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
   f.accept({"disable_additional_properties"});  // has no effect: objects with listed properties never have
                                                 // others
   TRY_VOID(f.refuse("whitespace_pattern", "use disable_any_whitespace"));
-  for (const std::string& name : f.unread()) return invalid(name, "is no field of structured_outputs");
+  for (const std::string& name : f.unread()) return invalid(name, "is not a field of structured_outputs");
   return source;
 }
 
@@ -156,7 +156,9 @@ Result<std::optional<GrammarSource>> read_structured_output(Fields& fields, cons
   TRY(auto output, read_structured_outputs(fields, options));
   TRY(auto format, read_response_format(fields, unknown));
   if (!format) return output;
-  if (output) return invalid("structured_outputs", "cannot be combined with {}: send one of them", format->field);
+  if (output)
+    return invalid("structured_outputs", "cannot be combined with {}: send only one of the two",
+                   format->field);
   format->options = options;
   return format;
 }

@@ -66,7 +66,8 @@ Result<std::string> read_allowed(const json::object& choice, const json::array& 
   TRY(const json::array* listed, allowed.array("tools"));
   if (!listed || listed->empty()) return invalid(at + ".tools", "must name at least one tool");
   if (listed->size() > tools.size())
-    return invalid(at + ".tools", "at most {}, the number of tools, got {}", tools.size(), listed->size());
+    return invalid(at + ".tools", "must be at most {}, which is the number of tools, got {}", tools.size(),
+                   listed->size());
   std::vector<std::string> names;
   for (std::size_t i = 0; i < listed->size(); ++i) {
     const std::string item = fmt::format("{}.tools[{}]", at, i);
@@ -128,8 +129,8 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
   if (!dialect)
     return invalid(
         "tool_choice",
-        "\"auto\" (the default with tools) needs a server with --tool-call-parser NAME, since the chat "
-        "template shows no known form of calls; or send \"none\", \"required\" or a function");
+        "\"auto\" (the default with tools) needs a server with --tool-call-parser NAME, because the chat "
+        "template shows no known format of tool calls; or send \"none\", \"required\" or a function");
   request.use.dialect = dialect;
   KnownTools known;
   const bool typed =
@@ -183,7 +184,7 @@ Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, con
   // Mistral's newer tokenizers use another format of calls.
   if (parser == "mistral" && tokenizer.id_of("[ARGS]")) parser = "mistral_v11";
   const grammar::ToolDialect* dialect = grammar::tool_dialect(parser);
-  if (!dialect) return invalid("tool-call-parser", "there is no tool parser {}", parser);
+  if (!dialect) return invalid("tool-call-parser", "the tool parser {} does not exist", parser);
   return dialect;
 }
 

@@ -33,7 +33,7 @@ Result<json::object> fields_of(std::span<const http::FormPart> form) {
   for (const http::FormPart& part : form) {
     if (part.filename) continue;
     if (invalid_utf8_at(part.name) || invalid_utf8_at(part.data))
-      return invalid("", "a field of the form is not UTF-8");
+      return invalid("", "a form field is not valid UTF-8");
     if (!part.name.ends_with("[]")) {
       fields[part.name] = value_of(part);
       continue;
@@ -47,8 +47,9 @@ Result<json::object> fields_of(std::span<const http::FormPart> form) {
 
 Result<std::string_view> file_of(std::span<const http::FormPart> form) {
   const auto found = std::ranges::find(form, "file", &http::FormPart::name);
-  if (found == form.end()) return invalid("file", "is missing: the sound to transcribe");
-  if (!found->filename) return invalid("file", "must be a file, not a text");
+  if (found == form.end()) return invalid("file", "is missing: send the sound to transcribe as a file");
+  if (!found->filename)
+    return invalid("file", "must be a file, got a text: send a filename with the form field");
   return found->data;
 }
 
@@ -68,8 +69,7 @@ Result<> read_granularities(Fields& f, TranscriptFormat format) {
   std::vector<std::string> granularities;
   TRY_VOID(f.texts(kName, granularities));
   for (const std::string& granularity : granularities) {
-    if (granularity == "word")
-      return invalid(kName, "timestamps of words are not supported, only of segments");
+    if (granularity == "word") return invalid(kName, "word timestamps are not supported: use segment");
     if (granularity != "segment")
       return invalid(kName, "must be segment, got \"{}\"", granularity.substr(0, 32));
   }
@@ -85,9 +85,9 @@ Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest&
   TRY_VOID(f.boolean("stream_continuous_usage_stats", out.stream.continuous_usage));
   if (!out.stream.enabled && (out.stream.include_usage || out.stream.continuous_usage))
     return invalid(out.stream.include_usage ? "stream_include_usage" : "stream_continuous_usage_stats",
-                   "is only allowed with stream = true");
+                   "needs stream = true");
   if (out.stream.enabled && request.timed())
-    return invalid("response_format", "{} cannot be streamed",
+    return invalid("response_format", "the format {} cannot be streamed",
                    kFormats[static_cast<std::size_t>(request.format)]);
   out.stream.include_usage |= rules.force_include_usage;
   out.stream.continuous_usage &= out.stream.include_usage;
@@ -96,12 +96,12 @@ Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest&
 
 Result<> refuse_unsupported_sound(Fields& f) {
   TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
-  TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", "1.0"));
+  TRY_VOID(f.refuse("length_penalty", "belongs to beam search, which is not supported", "1.0"));
   TRY_VOID(f.refuse("hotwords", "hot words are not supported: use prompt", ""));
   TRY_VOID(f.refuse("to_language", "only translation into English is supported", "en"));
   TRY_VOID(f.refuse("vllm_xargs", "extra sampling arguments are not supported", "{}"));
   TRY_VOID(f.refuse("watermarking", "watermarking is not supported", false));
-  TRY_VOID(f.refuse("include_stop_str_in_output", "there are no stop strings", false));
+  TRY_VOID(f.refuse("include_stop_str_in_output", "stop strings are not supported", false));
   return f.refuse("chunking_strategy", "only \"auto\" is supported", "auto");
 }
 

@@ -229,19 +229,19 @@ TEST_F(TranscriptionTest, EnglishModelsHaveNoLanguages) {
   EXPECT_THAT(requests_[0].prompt, ElementsAre(kBegin, kNoTimes));
   answer({{"language", "en"}}, chirp());
   EXPECT_THAT(error({{"language", "de"}}, chirp()), HasSubstr("must be en"));
-  EXPECT_THAT(error({}, chirp(), 400, "/v1/audio/translations"), HasSubstr("it cannot translate"));
+  EXPECT_THAT(error({}, chirp(), 400, "/v1/audio/translations"), HasSubstr("and cannot translate"));
 }
 
 TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
   serve_said(said("I") + std::vector<TokenId>{kEnd});
   EXPECT_THAT(error({}, ""), HasSubstr("file: is missing"));
   EXPECT_THAT(error({{"file", "text"}}, ""), HasSubstr("file: must be a file"));
-  EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: cannot identify the sound"));
+  EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: the format of the sound is unknown"));
   EXPECT_THAT(error({{"language", "xx"}}, chirp()), HasSubstr("language: must be one of en, zh, de, es"));
   EXPECT_THAT(error({{"response_format", "xml"}}, chirp()), HasSubstr("response_format: must be json"));
   EXPECT_THAT(error({{"response_format", "srt"}, {"stream", "true"}}, chirp()),
-              HasSubstr("srt cannot be streamed"));
-  EXPECT_THAT(error({{"stream_include_usage", "true"}}, chirp()), HasSubstr("only allowed with stream"));
+              HasSubstr("the format srt cannot be streamed"));
+  EXPECT_THAT(error({{"stream_include_usage", "true"}}, chirp()), HasSubstr("needs stream"));
   EXPECT_THAT(error({{"timestamp_granularities[]", "segment"}}, chirp()), HasSubstr("needs response_format"));
   EXPECT_THAT(error({{"timestamp_granularities[]", "word"}}, chirp()), HasSubstr("words are not supported"));
   EXPECT_THAT(error({{"temperature", "hot"}}, chirp()), HasSubstr("temperature: must be a number"));
@@ -257,7 +257,7 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
 
 TEST_F(TranscriptionTest, OtherModelsDoNotHear) {
   serve_text("x");
-  EXPECT_THAT(error({}, chirp()), HasSubstr("demo does not transcribe sound"));
+  EXPECT_THAT(error({}, chirp()), HasSubstr("the model demo cannot transcribe sound"));
 }
 
 TEST(CompressionRatio, IsThatOfPythonsZlib) {

@@ -45,7 +45,8 @@ Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY_VOID(fields.boolean("load_inplace", in_place));
   if (is_model(*service, name)) return invalid("lora_name", "`{}` is the name of the base model", name);
   if (!in_place && service->adapters->find(name))
-    return invalid("lora_name", "the LoRA adapter '{}' has already been loaded (load_inplace replaces it)", name);
+    return invalid("lora_name",
+                   "the LoRA adapter '{}' has already been loaded; set load_inplace to replace it", name);
   const AdapterDone done =
       [service, name, path,
        answer = answer(exchange, fmt::format("Success: LoRA adapter '{}' added successfully", name))](
@@ -58,7 +59,7 @@ Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
     if (!folder) return done(field_failure("lora_path", folder.error().code, "{}", folder.error().message));
     service->engine.load_adapter({name, *folder}, done);
   });
-  if (!taken) return failure(ErrorCode::unavailable, "too many adapters are being fetched");
+  if (!taken) return failure(ErrorCode::unavailable, "too many adapters are loading: retry later");
   return {};
 }
 
@@ -67,7 +68,7 @@ Result<> unload_adapter(const ServicePtr& service, const ExchangePtr& exchange) 
   openai::Fields fields(body);
   TRY(const std::string name, required_text(fields, "lora_name", kNameBytesMax));
   if (!service->adapters->remove(name))
-    return field_failure("lora_name", ErrorCode::not_found, "the LoRA adapter '{}' cannot be found", name);
+    return field_failure("lora_name", ErrorCode::not_found, "the LoRA adapter '{}' does not exist", name);
   service->engine.unload_adapter(
       name, answer(exchange, fmt::format("Success: LoRA adapter '{}' removed successfully", name)));
   return {};

@@ -51,8 +51,8 @@ class LanguageFinder final : public OutputSink {
     if (!output.finished) return;
     error_ = std::move(output.error);
     if (!service_->intake.try_post([self = self_.lock()] { self->go_on(); }))
-      exchange_->respond(
-          openai::error_response({ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
+      exchange_->respond(openai::error_response(
+          {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
   }
 
  private:
@@ -69,7 +69,7 @@ class LanguageFinder final : public OutputSink {
         if (id == token_) request_.language = code;
       if (request_.language.empty())
         return failure(ErrorCode::unavailable,
-                       "the language of the audio was not detected: set the field `language`");
+                       "the server cannot detect the language of the audio: set the field `language`");
       return transcribe_known(service_, exchange_, std::move(request_), std::move(sound_));
     });
     if (!done) exchange_->respond(openai::error_response(done.error()));
@@ -89,7 +89,8 @@ class LanguageFinder final : public OutputSink {
 
 Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool translate) {
   if (!service->options.media.transcription)
-    return invalid("model", "{} does not transcribe sound", service->options.rules.model_names.front());
+    return invalid("model", "the model {} cannot transcribe sound",
+                   service->options.rules.model_names.front());
   const std::string body = exchange->take_body();
   TRY(const std::vector<http::FormPart> form,
       http::parse_form(exchange->request().headers.find("Content-Type").value_or(""), body));

@@ -10,9 +10,7 @@ Result<> batches(const ServicePtr& service, const ExchangePtr& exchange) {
     service->batches->handle(exchange);
     return {};
   }
-  const Error none{ErrorCode::not_found,
-                   "this server keeps no files and no batches: start it with --batch-dir FOLDER",
-                   {}};
+  const Error none{ErrorCode::not_found, "files and batches need a server with --batch-dir FOLDER", {}};
   const bool anthropic = exchange->request().path.find("/v1/messages/") != std::string::npos;
   exchange->respond(anthropic ? anthropic::error_response(none) : openai::error_response(none));
   return {};

@@ -24,7 +24,8 @@ Result<> check_batch(const openai::ChatRequest& request) {
   if (!request.prompt.tools.empty()) return invalid("tools", "must be empty for several conversations");
   if (!request.prompt.media.empty())
     return invalid("messages",
-                   "images and sound are not read in several conversations: send them one by one");
+                   "several conversations in one request cannot contain images or sound: send each "
+                   "conversation in a separate request");
   return {};
 }
 

@@ -58,7 +58,7 @@ Result<ConversationBody> read_conversation_body(http::Exchange& exchange) {
   TRY(const json::array* items, fields.array("items"));
   TRY(const json::object* metadata, fields.object("metadata"));
   if (const auto unread = fields.unread(); !unread.empty())
-    return invalid(unread.front(), "is no field of a conversation");
+    return invalid(unread.front(), "is not a field of a conversation");
   if (items) read.items = *items;
   if (metadata) read.metadata = *metadata;
   if (read.items.size() > kItemsAtOnceMax)
@@ -85,7 +85,7 @@ Result<json::object> answer_items(Service& service, http::Exchange& exchange, co
   if (path.item.empty()) return item_page(exchange.request(), std::move(items));
   for (const json::value& item : items)
     if (item.at("id").as_string() == path.item) return item.as_object();
-  return field_failure("item_id", ErrorCode::not_found, "the conversation has no item of that id");
+  return field_failure("item_id", ErrorCode::not_found, "the conversation has no item with this id");
 }
 
 Result<json::object> answer_conversation(Service& service, http::Exchange& exchange,
@@ -99,7 +99,8 @@ Result<json::object> answer_conversation(Service& service, http::Exchange& excha
   }
   TRY(const ConversationBody body, read_conversation_body(exchange));
   if (path.id.empty()) return store.create(body.items, body.metadata.value_or(json::object()));
-  if (!body.items.empty()) return invalid("items", "are added by POST /v1/conversations/ID/items");
+  if (!body.items.empty())
+    return invalid("items", "must be absent: POST /v1/conversations/ID/items adds items");
   if (!body.metadata) return invalid("metadata", "is missing");
   return store.set_metadata(path.id, *body.metadata);
 }
@@ -116,7 +117,8 @@ Result<> conversations(const ServicePtr& service, const ExchangePtr& exchange) {
   const http::Request& request = exchange->request();
   const auto path = parse_conversation_path(request.path);
   if (!path)
-    return failure(ErrorCode::not_found, "there is no route {}", quoted_text(request.path.substr(0, 100)));
+    return failure(ErrorCode::not_found, "the route {} does not exist",
+                   quoted_text(request.path.substr(0, 100)));
   if (methods_of(*path).find(request.method) == std::string_view::npos) {
     http::Response refusal = openai::error_response(
         405, fmt::format("{} is not allowed here: use {}", request.method, methods_of(*path)));

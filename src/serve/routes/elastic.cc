@@ -11,7 +11,7 @@ Result<> scale_engines(const ServicePtr& service, const ExchangePtr& exchange) {
   int drain_s = 120;
   TRY_VOID(fields.integer("new_data_parallel_size", engines));
   TRY_VOID(fields.integer("drain_timeout", drain_s));
-  for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
+  for (const std::string& name : fields.unread()) return invalid(name, "is not a field of this request");
   if (!engines) return invalid("new_data_parallel_size", "must be given");
   service->engine.scale(*engines, drain_s, [exchange, count = *engines](const Result<>& scaled) {
     if (!scaled) return exchange->respond(openai::error_response(scaled.error()));

@@ -30,7 +30,7 @@ Result<std::optional<int>> chosen_engine(const http::Request& request) {
   int engine = 0;
   const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), engine);
   if (error != std::errc{} || end != given->data() + given->size())
-    return invalid(kHeader, "must be the number of an engine, got {}", quoted_text(*given));
+    return invalid(kHeader, "must be the index of an engine, got {}", quoted_text(*given));
   return engine;
 }
 
@@ -81,7 +81,8 @@ Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
     });
     if (!done) exchange->respond(error_response(done.error()));
   });
-  if (!taken) return failure(ErrorCode::unavailable, "too many requests wait for their media");
+  if (!taken)
+    return failure(ErrorCode::unavailable, "too many requests wait for images or sound: retry later");
   return {};
 }
 

@@ -79,7 +79,8 @@ json::object generation_body(const json::object& asked, const GenerationPlan& pl
 Result<> render(Service& service, http::Exchange& exchange, const json::object& body,
                 openai::ChatRequest request) {
   if (!request.prompt.media.empty())
-    return invalid("messages", "images and sound cannot be rendered here: send them to /v1/chat/completions");
+    return invalid("messages",
+                   "this route cannot render images and sound: send them to /v1/chat/completions");
   TRY(const GenerationPlan plan, prepare_chat(service, std::move(request)));
   exchange.respond({.body = json::serialize(generation_body(body, plan, 0))});
   return {};

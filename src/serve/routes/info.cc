@@ -41,7 +41,7 @@ http::Response health(Service& service, std::string_view) {
     if (!engine.condition.healthy) return openai::error_response(503, "the engine has failed");
     if (engine.condition.presence == EnginePresence::away)
       return openai::error_response(503, "the engine waits for its ranks on other hosts");
-    if (engine.condition.hangs) return openai::error_response(503, "a step of the engine hangs");
+    if (engine.condition.hangs) return openai::error_response(503, "a step of the engine makes no progress");
   }
   return {.content_type = "", .body = ""};
 }
@@ -90,7 +90,7 @@ http::Response server_info(Service& service, std::string_view) {
 
 void live(const ServicePtr& service, const ExchangePtr& exchange) {
   if (!service->live.add(exchange))
-    exchange->respond(openai::error_response(503, "too many watch the engine already"));
+    exchange->respond(openai::error_response(503, "too many clients watch the engine already"));
 }
 
 // The parameters are vLLM's. Running requests keep their blocks. Blocks outside the engine (transfer/) have
@@ -99,9 +99,10 @@ Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchan
   for (const std::string_view name : {"reset_running_requests", "reset_external"}) {
     const std::string value = http::query_value(exchange->request().query, name).value_or("false");
     if (value != "false" && value != "False" && value != "0")
-      return field_failure(name, ErrorCode::unsupported,
-                           "must be false, got {}: only blocks of the engine's own cache that no request holds are removed",
-                           value);
+      return field_failure(
+          name, ErrorCode::unsupported,
+          "must be false, got {}: only blocks in the engine's own cache that no request uses can be removed",
+          value);
   }
   service->engine.reset_prefix_cache();
   exchange->respond({.content_type = "", .body = ""});

@@ -31,7 +31,7 @@ Result<json::object> item_page(const http::Request& request, json::array items) 
   if (const std::string text = parameter("limit"); !text.empty()) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
     if (error != std::errc{} || end != text.data() + text.size() || limit < 1 || limit > 100)
-      return invalid("limit", "must be an integer in [1, 100], got {}", quoted_text(text.substr(0, 100)));
+      return invalid("limit", "must be an integer from 1 to 100, got {}", quoted_text(text.substr(0, 100)));
   }
   if (parameter("order") != "asc") std::ranges::reverse(items);
   const std::string after = parameter("after");
@@ -40,7 +40,7 @@ Result<json::object> item_page(const http::Request& request, json::array items) 
     first = std::ranges::find_if(items,
                                  [&](const json::value& item) { return item.at("id").as_string() == after; });
     if (first == items.end())
-      return field_failure("after", ErrorCode::not_found, "the list has no item of this id");
+      return field_failure("after", ErrorCode::not_found, "the list has no item with this id");
     ++first;
   }
   const auto count = std::min(limit, static_cast<std::size_t>(items.end() - first));

@@ -105,7 +105,7 @@ Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool seve
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object wanted, ollama::embedding_body(body, service->options.rules));
   if (!several && !wanted.at("input").is_string())
-    return invalid("prompt", "must be a text: send several texts to /api/embed");
+    return invalid("prompt", "must be one text: send several texts to /api/embed");
   const http::Request& request = exchange->request();
   TRY(PoolingPlan plan, plan_embeddings(*service, wanted, openai::request_id_of(request.headers), reply));
   constexpr std::string_view kRead[] = {"model", "input", "prompt", "truncate", "dimensions", "keep_alive"};
@@ -195,15 +195,14 @@ Result<> ollama_pull(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 Result<> ollama_change(const ServicePtr&, const ExchangePtr&) {
-  return failure(
-      ErrorCode::unsupported,
-      "a server has the models that it was started with: use `octavo pull`, `octavo rm`, and start a server "
-      "for each model");
+  return failure(ErrorCode::unsupported,
+                 "a running server cannot add models: use `octavo pull` or `octavo rm`, and start one server "
+                 "for each model");
 }
 
 http::Response ollama_delete(Service&, std::string_view) {
   return ollama::error_response(
-      {ErrorCode::unsupported, "a server does not delete its model: use `octavo rm`", ""});
+      {ErrorCode::unsupported, "a running server cannot delete its model: use `octavo rm`", ""});
 }
 
 }  // namespace octavo::routes

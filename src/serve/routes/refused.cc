@@ -6,17 +6,17 @@ namespace {
 constexpr std::string_view kDerender =
     "token ids become text by /detokenize, and chats by /v1/chat/completions";
 constexpr std::string_view kCohere =
-    "use /v1/chat/completions: it finds the thoughts and calls of Cohere's models";
+    "use /v1/chat/completions, which finds the reasoning and the tool calls of Cohere's models";
 constexpr std::string_view kDecisions = "use /v1/chat/completions with response_format json_schema";
 constexpr std::string_view kFaults =
-    "engines that die are restarted without requests to a route; see /health";
+    "the server restarts failed engines without a request; /health shows the state";
 constexpr std::string_view kNoMediaCache =
-    "images and sounds have no separate cache; /reset_prefix_cache exists";
+    "images and sounds have no separate cache; use /reset_prefix_cache";
 
 constexpr RefusedRoute kRefused[] = {
     {"/cohere/v2/chat", kCohere},
     {"/cohere/v2/chat/render", kCohere},
-    {"/docs", "there is no page of documentation; /openapi.json describes the routes"},
+    {"/docs", "the server has no documentation page; /openapi.json describes the routes"},
     {"/fault_tolerance/apply", kFaults},
     {"/fault_tolerance/status", kFaults},
     {"/generative_scoring", "use /v1/completions with max_tokens 1, logprobs 0 and logprob_token_ids"},
@@ -29,7 +29,7 @@ constexpr RefusedRoute kRefused[] = {
     {"/v1/chat/completions/derender", kDerender},
     {"/v1/completions/derender", kDerender},
     {"/v1/decisions", kDecisions},
-    {"/v1/realtime", "there are no WebSockets; use /v1/audio/transcriptions with stream"},
+    {"/v1/realtime", "WebSockets are not supported; use /v1/audio/transcriptions with stream"},
     {"/v1/systemone", kDecisions},
     {"/weight_checker", "weights have no checksums; /weight_info names their version"},
 };

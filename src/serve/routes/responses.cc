@@ -98,11 +98,10 @@ Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const std::string_view methods = methods_of(path.action);
   if (methods.empty() || (path.action.empty() && request.method == "POST"))
-    return failure(
-        ErrorCode::not_found,
-        "there is no route {}; a stored response has /v1/responses/ID, /v1/responses/ID/cancel and "
-        "/v1/responses/ID/input_items",
-        quoted_text(request.path.substr(0, 100)));
+    return failure(ErrorCode::not_found,
+                   "the route {} does not exist; a stored response has /v1/responses/ID, "
+                   "/v1/responses/ID/cancel and /v1/responses/ID/input_items",
+                   quoted_text(request.path.substr(0, 100)));
   if (path.action.empty() && reads) return respond_stored(*service, *exchange, path.id);
   if (path.action == kInputItems && reads) {
     TRY(json::array items, service->responses.input(path.id));

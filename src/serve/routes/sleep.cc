@@ -41,7 +41,7 @@ Result<> sleep(const ServicePtr& service, const ExchangePtr& exchange) {
 
 Result<> wake_up(const ServicePtr& service, const ExchangePtr& exchange) {
   if (http::query_value(exchange->request().query, "tags"))
-    return field_failure("tags", ErrorCode::unsupported, "weights and KV cache wake together");
+    return field_failure("tags", ErrorCode::unsupported, "weights and KV cache always wake together");
   service->engine.wake_up(answer(exchange));
   return {};
 }

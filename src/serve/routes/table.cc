@@ -227,8 +227,8 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
   });
   if (taken) return;
   service->metrics.admission_rejected();
-  exchange->respond(
-      error_response(route, {ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
+  exchange->respond(error_response(
+      route, {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
 }
 
 // Runs a GET on the event loop. If memory runs out, only this request fails.
@@ -279,7 +279,7 @@ http::Response no_route(std::string_view path, const ServeOptions& options) {
       return openai::error_response(404, fmt::format("{} needs a server with --server-dev-mode", path));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
-                                fmt::format("there is no route {}{}", excerpt(path),
+                                fmt::format("the route {}{} does not exist", excerpt(path),
                                             meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
 }
 

@@ -59,7 +59,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
   if (!fields.any("tokens")) return invalid("tokens", "is missing");
   TRY_VOID(fields.integers("tokens", ids));
   if (ids.size() > kDetokenizeMax)
-    return invalid("tokens", "at most {} token ids, got {}", kDetokenizeMax, ids.size());
+    return invalid("tokens", "must have at most {} token ids, got {}", kDetokenizeMax, ids.size());
   const int vocabulary = service->options.rules.limits.vocab_size;
   for (const TokenId id : ids)
     if (id < 0 || id >= vocabulary)
@@ -71,7 +71,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
 
 http::Response tokenizer_info(Service& service, std::string_view) {
   if (!service.options.features.tokenizer_info)
-    return openai::error_response(404, "the server runs without --enable-tokenizer-info-endpoint");
+    return openai::error_response(404, "this route needs a server with --enable-tokenizer-info-endpoint");
   // The answer has fields of tokenizer_config.json and of related files.
   const TokenizerConfig& config = service.tokenizer.config();
   boost::system::error_code none;

@@ -22,14 +22,16 @@ Result<> read_path(openai::Fields& fields, std::string_view name, std::string& p
 
 // Path of the new weights; "": read the current ones again.
 Result<std::string> weights_path(openai::Fields& fields) {
-  TRY_VOID(fields.refuse("args", "reload_weights has named arguments alone: kwargs", json::array()));
+  TRY_VOID(fields.refuse("args", "reload_weights accepts only named arguments: use kwargs", json::array()));
   TRY(const json::object* named, fields.object("kwargs"));
   if (named == nullptr) return "";
   openai::Fields kwargs(*named, "kwargs.");
   std::string path;
   TRY_VOID(read_path(kwargs, "weights_path", path));
-  TRY_VOID(kwargs.refuse("is_checkpoint_format", "weights are read in the layout of the checkpoint", true));
-  for (const std::string& name : kwargs.unread()) return invalid(name, "there is no such argument");
+  TRY_VOID(
+      kwargs.refuse("is_checkpoint_format", "weights are always read in the format of the checkpoint", true));
+  for (const std::string& name : kwargs.unread())
+    return invalid(name, "is not an argument of reload_weights");
   return path;
 }
 
@@ -58,10 +60,10 @@ Result<> update_weights_from_disk(const ServicePtr& service, const ExchangePtr& 
   openai::Fields fields(body);
   std::string path;
   TRY_VOID(read_path(fields, "model_path", path));
-  if (path.empty()) return invalid("model_path", "must be given: a folder or a GGUF file");
-  TRY_VOID(fields.refuse("load_format", "weights are read in the layout of the checkpoint", "auto"));
+  if (path.empty()) return invalid("model_path", "must be given: the path of a folder or a GGUF file");
+  TRY_VOID(fields.refuse("load_format", "weights are always read in the format of the checkpoint", "auto"));
   TRY_VOID(fields.refuse("abort_all_requests",
-                         "requests go on with the new weights: POST /pause?mode=abort ends them before",
+                         "running requests continue with the new weights; POST /pause?mode=abort ends them",
                          false));
   TRY_VOID(fields.refuse("flush_cache", "nothing that was computed with the old weights stays", true));
   TRY(std::optional<std::string> version, read_weight_version(fields, "weight_version"));

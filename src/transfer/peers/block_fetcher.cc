@@ -107,10 +107,10 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     TRY(TransferMessage message, receive_message(socket));
     if (const auto* refused = std::get_if<Refused>(&message)) {
       result.failure = refused->reason;
-      return failure(ErrorCode::unavailable, "refused: {}", refused->message);
+      return failure(ErrorCode::unavailable, "the other engine refused the transfer: {}", refused->message);
     }
     if (!std::holds_alternative<Message>(message))
-      return failure(ErrorCode::corrupt, "an unexpected message");
+      return failure(ErrorCode::corrupt, "the other engine sent an unexpected message");
     out = std::get<Message>(std::move(message));
     return {};
   };
@@ -136,7 +136,8 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     Piece piece;
     TRY_VOID(expect(piece));
     const int count = std::min(most, end - at);
-    if (piece.first != at || piece.count != count) return failure(ErrorCode::corrupt, "an unexpected piece");
+    if (piece.first != at || piece.count != count)
+      return failure(ErrorCode::corrupt, "the other engine sent an unexpected piece");
     if (way == BlockWay::packed) {
       TRY(const auto packed, receiver->receive(slot, static_cast<std::size_t>(count) * stride));
       TRY_VOID(take_packed(task, packed, result));

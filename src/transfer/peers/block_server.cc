@@ -25,7 +25,7 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   auto channel = open_ucx_channel();
   const Result<> connected = channel ? (*channel)->connect(address) : std::unexpected(channel.error());
   if (connected) return *std::move(channel);
-  log_warning("KV transfer: a consumer requested UCX, but its blocks are sent over TCP: {}",
+  log_warning("KV transfer: the consumer requested UCX, but the blocks are sent over TCP: {}",
               connected.error().message);
   return nullptr;
 }
@@ -125,7 +125,7 @@ Result<> BlockServer::answer(PeerSocket& socket) {
   }
   if (const auto* keep = std::get_if<Keep>(&message)) return keep_leases(socket, *keep);
   const auto* pull = std::get_if<Pull>(&message);
-  if (pull == nullptr) return failure(ErrorCode::corrupt, "another engine began with an invalid message");
+  if (pull == nullptr) return failure(ErrorCode::corrupt, "another engine sent an invalid first message");
   Refused refused;
   refused.message = refusal(*pull, refused.reason);
   if (!refused.message.empty()) return send_message(socket, refused);
@@ -156,9 +156,9 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
         const std::vector<Hash128> keys = keys_of(lease, options_.format, pull);
         same_tokens = blocks > 0 && blocks <= keys.size() && keys[blocks - 1] == pull.key;
       });
-  if (leased) return same_tokens ? "" : "blocks of other tokens";
+  if (leased) return same_tokens ? "" : "the blocks have different tokens";
   reason = KvTransferFailure::expired;
-  return "there are no blocks of that request (any more)";
+  return "the blocks of this request do not exist or have expired";
 }
 
 Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
@@ -166,8 +166,7 @@ Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   // the lease is in use while its blocks may be read
   const bool leased = leases_.use(pull.request_id, now_us(),
                                   [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
-  if (!leased)
-    return send_message(socket, Refused{KvTransferFailure::expired, "the blocks are not held any more"});
+  if (!leased) return send_message(socket, Refused{KvTransferFailure::expired, "the blocks were freed"});
   if (given) finish(pull.request_id);
   return given;
 }
@@ -202,7 +201,7 @@ Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Le
     const bool packed = get->way == BlockWay::packed;
     if (get->slot >= kTransferSlots || get->count < 1 || get->count > piece_blocks(pull.format) ||
         get->first > blocks - get->count || (!packed && layout.empty()))
-      return failure(ErrorCode::corrupt, "another engine asked for {} blocks from {} on, {}", get->count,
+      return failure(ErrorCode::corrupt, "another engine requested {} blocks from {} on, {}", get->count,
                      get->first, kBlockWayNames[static_cast<std::size_t>(get->way)]);
     TRY_VOID(packed ? give_packed(socket, pull.format, keys, read, *get, *sender)
                     : give_native(socket, lease, *get, ucx.get()));

@@ -42,7 +42,7 @@ void LeaseKeeper::run(const std::stop_token& stop) {
     lock.unlock();
     for (const auto& [producer, ids] : leases)
       if (const Result<> told = tell(producer.first, producer.second, ids); !told)
-        log(LogLevel::debug, "{} KV leases may end: {}", ids.size(), told.error().message);
+        log(LogLevel::debug, "{} KV leases may expire: {}", ids.size(), told.error().message);
     lock.lock();
   }
 }

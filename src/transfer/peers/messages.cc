@@ -47,20 +47,23 @@ Result<TransferMessage> receive_message(PeerSocket& socket) {
   std::uint32_t size = 0;
   TRY_VOID(socket.receive(std::as_writable_bytes(std::span(&size, 1))));
   if (size > kFrameBytesMax)
-    return failure(ErrorCode::corrupt, "a message of {} bytes, at most {} are allowed", size, kFrameBytesMax);
+    return failure(ErrorCode::corrupt, "a message has {} bytes, but at most {} are allowed", size,
+                   kFrameBytesMax);
   std::vector<std::byte> frame(size);
   TRY_VOID(socket.receive(frame));
   Unpacker unpacker(frame);
   std::uint64_t version = 0;
   unpacker.get(version);
   if (unpacker.good() && version != kVersion)
-    return failure(ErrorCode::corrupt,
-                   "transfer version {:x}, expected {:x}: run the same octavo on both engines", version,
-                   kVersion);
+    return failure(
+        ErrorCode::corrupt,
+        "the other engine has transfer version {:x}, expected {:x}: run the same octavo on both engines",
+        version, kVersion);
   TransferMessage message;
   unpacker.get(message);
   if (!unpacker.complete() || !std::visit([](const auto& each) { return in_range(each); }, message))
-    return failure(ErrorCode::corrupt, "a message of {} bytes that this version does not know", size);
+    return failure(ErrorCode::corrupt, "received a message of {} bytes that this version does not know",
+                   size);
   return message;
 }
 

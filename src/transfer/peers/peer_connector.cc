@@ -43,7 +43,7 @@ std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const S
 Result<std::unique_ptr<KvConnector>> PeerConnector::start(KvTransferOptions options, BlockFormat format,
                                                           int engine, CacheAccess cache) {
   if (options.produces && (options.host == "0.0.0.0" || options.host == "::"))
-    return invalid("", "the side channel's host must be an address that other engines can reach, got {}",
+    return invalid("", "the host of the side channel must be an address that other engines can reach, got {}",
                    options.host);
   if (options.engine_id.empty())
     options.engine_id = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
@@ -92,7 +92,7 @@ bool PeerConnector::leased(const KvPrompt& prompt) const {
 std::optional<int> PeerConnector::matched(const KvPrompt& prompt) {
   if (fetcher_ == nullptr || prompt.params == nullptr || !prompt.params->do_remote_prefill) return 0;
   if (!names_blocks(*prompt.params)) {
-    log(LogLevel::debug, "request {}: kv_transfer_params name no blocks, its prompt is computed here",
+    log(LogLevel::debug, "request {}: kv_transfer_params name no blocks, so this engine computes the prompt",
         prompt.name);
     return 0;
   }

@@ -80,14 +80,15 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
   const fs::path own = fs::path(folder) / name_of(format.digest());
   std::error_code error;
   fs::create_directories(own, error);
-  if (error) return failure(ErrorCode::io, "cannot make {}: {}", own.string(), error.message());
+  if (error) return failure(ErrorCode::io, "cannot create {}: {}", own.string(), error.message());
   std::size_t alignment = 1;
   if (direct_io) {
     TRY(alignment, direct_io_alignment(own));
   }
   const std::size_t file_bytes = packed_bytes(format, alignment);
   const std::int64_t most = bytes_max / static_cast<std::int64_t>(file_bytes);
-  if (most < 1) return invalid("", "{} bytes are too few: one KV block has {} bytes", bytes_max, file_bytes);
+  if (most < 1)
+    return invalid("", "{} bytes are too few, because one KV block has {} bytes", bytes_max, file_bytes);
   TRY(auto shared, SharedFolder::open(own));
   std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), static_cast<std::size_t>(most),
                                                    alignment, std::move(shared), policy));
@@ -274,7 +275,8 @@ Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
   const std::span<std::byte> room = packed_block(format_, alignment_);
   {
     const std::lock_guard lock(mutex_);
-    if (!order_->contains(key)) return failure(ErrorCode::not_found, "{} is gone", path_of(key).string());
+    if (!order_->contains(key))
+      return failure(ErrorCode::not_found, "{} does not exist any more", path_of(key).string());
     reading_.push_back(key);
   }
   const Result<> good = read_file(key, room);
@@ -292,7 +294,8 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   const fs::path path = path_of(key);
   const std::span<std::byte> packed = room.first(format_.stride());
   const File file(path, O_RDONLY | direct_flag(alignment_));
-  if (file.fd() < 0 && errno == ENOENT) return failure(ErrorCode::not_found, "{} is gone", path.string());
+  if (file.fd() < 0 && errno == ENOENT)
+    return failure(ErrorCode::not_found, "{} does not exist any more", path.string());
   if (file.fd() < 0) return refused("open", path);
   std::size_t done = 0;
   while (done < packed.size()) {
@@ -320,7 +323,7 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   std::error_code error;
   fs::create_directory(path.parent_path(), error);
   if (error)
-    return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
+    return failure(ErrorCode::io, "cannot create {}: {}", path.parent_path().string(), error.message());
   std::optional<File> file;
   Result<> written;
   std::int64_t evicted = 0;

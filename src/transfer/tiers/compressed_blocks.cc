@@ -128,7 +128,7 @@ Result<BlockFormat> compressed(const BlockFormat& format, BlockCompression by) {
                    field);
   const Codec* codec = codec_of(format, by);
   if (codec == nullptr)
-    return failure(ErrorCode::unsupported, "{} needs a KV cache of f32, f16 or bf16, not of {}", field,
+    return failure(ErrorCode::unsupported, "{} needs a KV cache of f32, f16 or bf16, got {}", field,
                    format.dtype);
   BlockFormat small = format;
   small.dtype = fmt::format("{} as {}", format.dtype, kBlockCompressionNames[static_cast<std::size_t>(by)]);

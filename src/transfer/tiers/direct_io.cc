@@ -44,8 +44,8 @@ Result<std::size_t> direct_io_alignment(const std::filesystem::path& folder) {
   if (file < 0 && refused != EINVAL)
     return failure(ErrorCode::io, "cannot open {}: {}", path.string(), std::strerror(refused));
   if (alignment == 0)
-    return field_failure("use_odirect", ErrorCode::unsupported, "the file system of {} has no direct I/O",
-                         folder.string());
+    return field_failure("use_odirect", ErrorCode::unsupported,
+                         "the file system of {} does not support direct I/O", folder.string());
   return alignment;
 }
 

@@ -9,7 +9,7 @@ Result<std::unique_ptr<HostBlocks>> HostBlocks::open(std::int64_t block_bytes, s
                                                      const AllocateHost& allocate) {
   const std::int64_t most = bytes_max / block_bytes;
   if (most < 1)
-    return invalid("", "{} bytes of host memory are too few: one KV block has {} bytes", bytes_max,
+    return invalid("", "{} bytes of host memory are too few, because one KV block has {} bytes", bytes_max,
                    block_bytes);
   if (machine_bytes > 0 && static_cast<std::uint64_t>(bytes_max) > machine_bytes)
     return invalid("", "{} bytes of host memory for KV blocks are more than the machine's {} bytes",
@@ -79,7 +79,7 @@ Result<> HostBlocks::read(Hash128 key, const TakeBlock& take) {
     const std::lock_guard lock(mutex_);
     const auto found = place_of_.find(key);
     if (found == place_of_.end())
-      return failure(ErrorCode::not_found, "a KV block is not in host memory any more");
+      return failure(ErrorCode::not_found, "a KV block was removed from host memory");
     place = found->second;
     ++places_[place].readers;
   }

@@ -61,7 +61,7 @@ Result<const octavo_kv_store_calls*> load(const std::string& path) {
   const octavo_kv_store_calls* store = find == nullptr ? nullptr : find();
   if (store == nullptr) return invalid("", "{} has no {}()", path, kSymbol);
   if (store->version != OCTAVO_KV_STORE_VERSION)
-    return invalid("", "{} is of version {} of the interface, this program has {}", path, store->version,
+    return invalid("", "{} has version {} of the interface, but this program needs {}", path, store->version,
                    OCTAVO_KV_STORE_VERSION);
   return store;
 }
@@ -82,7 +82,7 @@ Result<ConnectStore> library_store_at(std::string_view url) {
   return [store, config]() -> Result<std::unique_ptr<StoreClient>> {
     char said[256] = {};
     void* handle = store->open(config.c_str(), said, sizeof said - 1);
-    if (handle == nullptr) return failure(ErrorCode::unavailable, "the store does not open: {}", said);
+    if (handle == nullptr) return failure(ErrorCode::unavailable, "cannot open the store: {}", said);
     return std::make_unique<LibraryStore>(*store, handle);
   };
 }

@@ -45,7 +45,7 @@ Result<RedisAddress> parse_redis_url(std::string_view url) {
   if (const auto at = url.rfind('@'); at != url.npos) {
     const std::string_view who = url.substr(0, at);
     const auto colon = who.find(':');
-    if (colon == who.npos) return invalid("", "a password must follow the user's name: user:password@host");
+    if (colon == who.npos) return invalid("", "the user's name needs a password: write user:password@host");
     address.user = who.substr(0, colon);
     address.password = who.substr(colon + 1);
     url = url.substr(at + 1);
@@ -53,7 +53,7 @@ Result<RedisAddress> parse_redis_url(std::string_view url) {
   const auto colon = url.rfind(':');
   if (colon != url.npos && url.back() != ']') {
     if (!read_number(url.substr(colon + 1), address.port) || address.port < 1 || address.port > 65'535)
-      return invalid("", "the port must be in [1, 65535], got {}", quoted_text(url.substr(colon + 1)));
+      return invalid("", "the port must be from 1 to 65535, got {}", quoted_text(url.substr(colon + 1)));
     url = url.substr(0, colon);
   }
   if (url.starts_with('[') && url.ends_with(']')) url = url.substr(1, url.size() - 2);
@@ -98,7 +98,7 @@ Result<> RedisClient::read_line() {
   }
   line_.resize(line_.size() - 2);
   if (line_.starts_with('-'))
-    return failure(ErrorCode::unavailable, "the store refuses: {}", line_.substr(1));
+    return failure(ErrorCode::unavailable, "the store returned an error: {}", line_.substr(1));
   return {};
 }
 
@@ -135,7 +135,8 @@ Result<bool> RedisClient::get(std::string_view key, std::span<std::byte> value) 
   TRY(const std::int64_t size, integer('$'));
   if (size < 0) return false;
   if (size != std::ssize(value))
-    return failure(ErrorCode::corrupt, "the store has {} bytes for a KV block of {}", size, value.size());
+    return failure(ErrorCode::corrupt, "the store returned {} bytes for a KV block of {} bytes", size,
+                   value.size());
   TRY_VOID(socket_.receive(value));
   TRY_VOID(read_line());
   if (!line_.empty()) return nonsense();

@@ -34,7 +34,7 @@ std::unexpected<Error> refused(int status, std::string_view body) {
     code = body.substr(at + 6);
     code = code.substr(0, code.find('<'));
   }
-  return failure(ErrorCode::unavailable, "the store refuses: {} {}", status,
+  return failure(ErrorCode::unavailable, "the store returned an error: {} {}", status,
                  quoted_text(code.substr(0, 100)));
 }
 
@@ -51,10 +51,10 @@ Result<S3Address> parse_s3_url(std::string_view url) {
            std::string_view("-._~/").contains(c);
   });
   if (!plain || parsed.target.find("//") != std::string::npos)
-    return invalid("", "bucket and prefix may have only letters, digits and -._~, got {}",
+    return invalid("", "bucket and prefix may contain only letters, digits and -._~, got {}",
                    quoted_text(parsed.target));
   if (!parsed.target.ends_with('/')) parsed.target += '/';
-  if (parsed.target == "/") return invalid("", "the URL has no bucket: it must be http://host/bucket/prefix");
+  if (parsed.target == "/") return invalid("", "the URL has no bucket: write http://host/bucket/prefix");
   return S3Address{.host = std::move(parsed.host),
                    .port = parsed.port,
                    .tls = parsed.tls,
@@ -140,12 +140,14 @@ Result<bool> S3Client::get(std::string_view key, std::span<std::byte> value) {
     if (!piece) return failure(ErrorCode::io, "{}", piece.error().message);
     if (!*piece) break;
     if ((*piece)->size() > value.size() - got)
-      return failure(ErrorCode::corrupt, "the store has more than {} bytes for a KV block", value.size());
+      return failure(ErrorCode::corrupt, "the store returned more than {} bytes for a KV block",
+                     value.size());
     std::memcpy(value.data() + got, (*piece)->data(), (*piece)->size());
     got += (*piece)->size();
   }
   if (got != value.size())
-    return failure(ErrorCode::corrupt, "the store has {} bytes for a KV block of {}", got, value.size());
+    return failure(ErrorCode::corrupt, "the store returned {} bytes for a KV block of {} bytes", got,
+                   value.size());
   return true;
 }
 

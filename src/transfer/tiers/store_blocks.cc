@@ -83,7 +83,7 @@ Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
 template <class Do>
 auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {
   if (!reachable())
-    return failure(ErrorCode::unavailable, "the store has failed and is not used for some seconds");
+    return failure(ErrorCode::unavailable, "the store has failed and is unused for some seconds");
   Result<std::unique_ptr<StoreClient>> client = take_client();
   auto done = client ? act(**client) : decltype(act(**client))(std::unexpected(client.error()));
   const std::lock_guard lock(mutex_);
@@ -129,7 +129,7 @@ void StoreBlocks::look_up_each(std::span<const Hash128> keys) {
 Result<> StoreBlocks::read(Hash128 key, const TakeBlock& take) {
   const std::span<std::byte> packed = packed_block(format_);
   const auto there = with_client([&](StoreClient& client) { return client.get(name_of(key), packed); });
-  Result<> good = failure(ErrorCode::not_found, "the store has dropped a KV block");
+  Result<> good = failure(ErrorCode::not_found, "the store has deleted a KV block");
   if (!there) {
     good = std::unexpected(there.error());
   } else if (*there) {

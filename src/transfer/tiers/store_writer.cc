@@ -22,7 +22,7 @@ StoreWriter::~StoreWriter() {
   came_.notify_all();
   thread_.join();
   if (blocks_waiting_ > 0)
-    log_warning("{} KV blocks are lost: the tier did not store them within {} ms at the end", blocks_waiting_,
+    log_warning("lost {} KV blocks: the tier did not store them within {} ms at the end", blocks_waiting_,
                 FlushLimit::kUs / 1000);
 }
 

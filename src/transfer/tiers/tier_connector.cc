@@ -36,8 +36,9 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
                                                const BlockFormat& below) {
   TRY(auto place, open_place(options, below));
   if (options.compression == BlockCompression::none) return place;
-  log_info("KV blocks on disk or in the store are compressed, {}: {} bytes instead of {}; answers may change",
-           below.dtype, below.bytes, format.bytes);
+  log_info(
+      "KV blocks on disk or in the store are compressed as {}, to {} instead of {} bytes; answers may change",
+      below.dtype, below.bytes, format.bytes);
   return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }
 
@@ -248,7 +249,7 @@ void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, L
     const std::int64_t began = now_us();
     if (began > give_up_us) {
       result.failure = KvTransferFailure::lost;
-      result.message = "it takes too long";
+      result.message = "the tier takes too long";
       return;
     }
     me.since_us = began;
@@ -320,7 +321,7 @@ void TierConnector::write(const StoreTask& task) {
 
 void TierConnector::turn_off(const Error& error) {
   if (off_.exchange(true)) return;
-  log_error("the tier of KV blocks is off from now on: {}", error.message);
+  log_error("turned off the tier of KV blocks: {}", error.message);
   store_->forget_all();
 }
 

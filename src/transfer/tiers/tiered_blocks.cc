@@ -23,9 +23,8 @@ TieredBlocks::~TieredBlocks() {
   came_.notify_all();
   writer_.join();
   if (!to_write_.empty())
-    log_warning(
-        "{} KV blocks are lost: the tier below host memory did not store them within {} ms at the end",
-        to_write_.size(), FlushLimit::kUs / 1000);
+    log_warning("lost {} KV blocks: the tier below host memory did not store them within {} ms at the end",
+                to_write_.size(), FlushLimit::kUs / 1000);
 }
 
 std::vector<bool> TieredBlocks::contains(std::span<const Hash128> keys) const {
@@ -113,7 +112,7 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
     if (off_ || flush_.is_over()) return;
     if (below_->contains(key)) continue;
     const std::int64_t began = now_us();
-    Result<> written = failure(ErrorCode::unavailable, "it cannot be reached");
+    Result<> written = failure(ErrorCode::unavailable, "the store cannot be reached");
     Result<> read;
     if (below_->reachable())
       read = host_->read(key, [&](std::span<const std::byte> contents) {
@@ -138,7 +137,7 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
 
 void TieredBlocks::turn_off(const Error& error) {
   if (off_.exchange(true)) return;
-  log_error("the tier of KV blocks below host memory is off from now on: {}", error.message);
+  log_error("turned off the tier of KV blocks below host memory: {}", error.message);
   below_->forget_all();
 }
 

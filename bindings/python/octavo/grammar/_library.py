@@ -92,5 +92,5 @@ class Immutable:
 
 def created(address: int) -> int:
     if not address:
-        raise MemoryError("the grammar engine has no memory left")
+        raise MemoryError("the grammar engine does not have enough memory")
     return address

@@ -58,7 +58,7 @@ class Grammar(Immutable):
 
 def _compile(kind: str, text: str, vocabulary: Vocabulary, options: Optional[Options], parser_bytes: int) -> Grammar:
     if not isinstance(text, str):
-        raise TypeError(f"{kind}: a text, not {type(text).__name__}")
+        raise TypeError(f"{kind}: must be a text, got {type(text).__name__}")
     handle, error, data = c_void_p(), Error(), text.encode()
     given = json.dumps(asdict(options)).encode() if options else None
     check(lib.octavo_grammar_compile(vocabulary._handle, kind.encode(), data, len(data), given, parser_bytes,
@@ -102,7 +102,7 @@ def compile_lark(text: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Gr
 def compile_choice(choices: Sequence[str], vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
     """Compiles a choice of these texts."""
     if isinstance(choices, str):
-        raise TypeError("choices: a list of texts, not one text")
+        raise TypeError("choices: must be a list of texts, got one text")
     return _compile("choice", json.dumps(list(choices), ensure_ascii=False), vocabulary, None, parser_bytes)
 
 
@@ -170,14 +170,14 @@ class Matcher:
         text must end."""
         address, rows, words = address_of(mask)
         if rows != 1:
-            raise ValueError(f"mask: one row, not {rows}")
+            raise ValueError(f"mask: must have one row, got {rows}")
         error = Error()
         check(lib.octavo_matcher_fill(self._handle, address, words, byref(error)), error)
 
     def rollback(self, tokens: int) -> None:
         """Removes the last accepted tokens."""
         if tokens < 0:
-            raise ValueError(f"tokens: {tokens} is below 0")
+            raise ValueError(f"tokens: must be at least 0, got {tokens}")
         lib.octavo_matcher_rollback(self._handle, tokens)
 
     @property
@@ -207,7 +207,7 @@ class MatcherPool:
 
     def __init__(self, threads: int) -> None:
         if not 1 <= threads <= 1024:
-            raise ValueError(f"threads: {threads}, must be from 1 to 1024")
+            raise ValueError(f"threads: must be from 1 to 1024, got {threads}")
         self._handle = c_void_p(created(lib.octavo_pool_create(threads)))
         self._free = weakref.finalize(self, lib.octavo_pool_free, self._handle)
 
@@ -216,9 +216,9 @@ class MatcherPool:
         fail are zero; returns their number."""
         address, rows, words = address_of(masks)
         if rows != len(matchers):
-            raise ValueError(f"masks: {rows} rows for {len(matchers)} matchers")
+            raise ValueError(f"masks: must have one row for each of the {len(matchers)} matchers, got {rows}")
         if len({id(m) for m in matchers}) != len(matchers):
-            raise ValueError("matchers: one of them is given twice; fork it")
+            raise ValueError("matchers: must not contain the same matcher twice: use fork()")
         handles = (c_void_p * len(matchers))(*(m._handle for m in matchers))
         failed = lib.octavo_matcher_fill_batch(self._handle, handles, len(matchers), address, words)
         if failed < 0:

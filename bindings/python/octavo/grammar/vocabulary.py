@@ -58,7 +58,7 @@ class Vocabulary(Immutable):
             raise GrammarError("tokenizer: must be a fast tokenizer (AutoTokenizer.from_pretrained(.., use_fast=True))")
         if eos is None:
             if getattr(tokenizer, "eos_token_id", None) is None:
-                raise GrammarError("eos: the tokenizer names no end-of-text token: give its ids")
+                raise GrammarError("eos: the tokenizer has no end-of-text token: give the ids of the tokens that end a text")
             eos = [tokenizer.eos_token_id]
         return cls._from_json(json.loads(backend.to_str()), eos, size, mask_cache_bytes)
 

@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> kWorkloads[] = {
 Result<json::value> answered(Result<http::Response> answer, std::string_view what) {
   if (!answer) return std::unexpected(answer.error());
   if (answer->status / 100 != 2)
-    return failure(ErrorCode::io, "{}: the API server answered with status {}: {}", what, answer->status,
+    return failure(ErrorCode::io, "{}: the API server returned status {}: {}", what, answer->status,
                    answer->body);
   boost::system::error_code wrong;
   json::value body = json::parse(answer->body, wrong);

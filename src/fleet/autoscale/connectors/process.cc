@@ -61,7 +61,7 @@ bool ProcessConnector::end(std::int64_t now_us) {
 
 void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (!server.process.running()) {
-    if (server.phase == Phase::ending) return log_info("{} has ended", server.url());
+    if (server.phase == Phase::ending) return log_info("{} has exited", server.url());
     log_warning("{}: the server {}", server.url(), server.process.fate());
     // If this fails, the router's health checks notice that the server has ended.
     if (server.phase == Phase::serving) (void)server.entry->remove();
@@ -81,7 +81,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
       log_info("{} is ready after {:.1f} s", server.url(), static_cast<double>(lasted_us) * 1e-6);
       enter(server, Phase::serving, now_us);
     } else if (lasted_us > options_.startup_us) {
-      log_warning("{} was not ready in time", server.url());
+      log_warning("{} was not ready within --startup-timeout", server.url());
       server.process.kill();
     }
   }
@@ -103,7 +103,7 @@ void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
   server.kept_us = now_us;
   const Result<> kept = server.entry->keep();
   if (!kept && server.listed)
-    log_warning("{} cannot be registered, tries again: {}", server.url(), kept.error().message);
+    log_warning("cannot register {}, retrying: {}", server.url(), kept.error().message);
   server.listed = kept.has_value();
 }
 
@@ -126,7 +126,7 @@ void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
 void ProcessConnector::add(std::int64_t now_us) {
   // Reuses a draining server instead of starting a new one.
   if (Server* draining = newest(Phase::draining); draining && draining->entry->keep()) {
-    log_info("{} stays", draining->url());
+    log_info("{} keeps running", draining->url());
     return enter(*draining, Phase::serving, now_us);
   }
   const int port = free_port();

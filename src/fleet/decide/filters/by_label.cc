@@ -32,15 +32,15 @@ std::unique_ptr<Plugin> make_label_filter(Parameters& parameters, Plugins&) {
   parameters.read("label", plugin->label);
   parameters.read("allowsNoLabel", plugin->none_is_fine);
   if (const auto* values = parameters.get("validValues")) {
-    if (!values->is_array()) parameters.fail("validValues", "must be a list of texts");
+    if (!values->is_array()) parameters.fail("validValues", "must be a list of strings");
     for (const auto& value : values->is_array() ? values->get_array() : boost::json::array()) {
-      if (!value.is_string()) parameters.fail("validValues", "must be a list of texts");
+      if (!value.is_string()) parameters.fail("validValues", "must be a list of strings");
       plugin->values.emplace_back(value.is_string() ? std::string_view(value.get_string()) : "");
     }
   }
   if (plugin->label.empty()) parameters.fail("label", "must be given");
   if (plugin->values.empty() && !plugin->none_is_fine)
-    parameters.fail("validValues", "must be given where allowsNoLabel is false");
+    parameters.fail("validValues", "must be given if allowsNoLabel is false");
   return plugin;
 }
 

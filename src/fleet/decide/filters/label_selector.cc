@@ -70,13 +70,14 @@ std::string read_expression(const json::value& value, Expression& expression) {
   if (known == std::end(kOperators)) return "operator must be In, NotIn, Exists or DoesNotExist";
   expression.op = known->second;
   for (const json::value& each : values ? values->get_array() : json::array()) {
-    if (!each.is_string()) return "values must be text";
+    if (!each.is_string()) return "values must be strings";
     expression.values.emplace_back(each.get_string());
   }
   const bool wants_values =
       expression.op == Expression::Operator::in || expression.op == Expression::Operator::not_in;
-  return wants_values == expression.values.empty() ? "values must be given with In and NotIn, and only there"
-                                                   : "";
+  return wants_values == expression.values.empty()
+             ? "values must be given with In and NotIn, and not with Exists and DoesNotExist"
+             : "";
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ std::unique_ptr<Plugin> make_label_selector_filter(Parameters& parameters, Plugi
       parameters.fail("matchLabels", "must be an object");
     } else {
       for (const auto& [key, value] : labels->get_object()) {
-        if (!value.is_string()) parameters.fail("matchLabels", "must be text by text");
+        if (!value.is_string()) parameters.fail("matchLabels", "must be an object whose values are strings");
         plugin->expressions.push_back(
             {.key = key, .values = {value.is_string() ? std::string(value.get_string()) : ""}});
       }

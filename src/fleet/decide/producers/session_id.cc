@@ -13,7 +13,7 @@ std::unique_ptr<Plugin> make_session_id_producer(Parameters& parameters, Plugins
   parameters.read("headerName", source.header);
   parameters.read("cookieName", source.cookie);
   if (source.header.empty() == source.cookie.empty())
-    parameters.fail("headerName", "must be given, or cookieName, and not both");
+    parameters.fail("headerName", "must be given if cookieName is not given, and only then");
   source.header = plugins.reads_header(source.header.empty() ? "cookie" : source.header);
   return plugin;
 }

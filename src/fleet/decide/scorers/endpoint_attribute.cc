@@ -58,7 +58,7 @@ void read_normalization(Parameters& fields, EndpointAttributeScorer& scorer) {
   });
   fields.read_object("adaptiveRange", [](Parameters&) {});
   if (scorer.fixed && fields.get("adaptiveRange"))
-    fields.fail("adaptiveRange", "must not be given beside fixedRange");
+    fields.fail("adaptiveRange", "cannot be combined with fixedRange");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ void run_mooncake(const std::shared_ptr<TwoLegs>& legs, json::object prompt) {
         const auto found =
             reply && reply->status == 200 ? rank_and_engine(reply->body, legs->draw()) : std::nullopt;
         if (found) return run_both(legs, prompt, found->first, found->second);
-        log_warning("{} names no engine at /query: the decode engine computes the prompt",
+        log_warning("{} lists no engine at /query, so the decode engine computes the prompt",
                     legs->prefiller().text());
         legs->decode_alone();
       });

@@ -15,7 +15,8 @@ void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) 
     const std::optional<std::string> params =
         reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;
     if (!params) {
-      log_warning("{} did not prefill ({}): the decode engine computes the prompt", legs->prefiller().text(),
+      log_warning("{} did not prefill ({}), so the decode engine computes the prompt",
+                  legs->prefiller().text(),
                   reply ? fmt::format("status {}", reply->status) : reply.error().message);
       return legs->decode_alone();
     }

@@ -21,7 +21,8 @@ void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) 
       return legs->answer(*reply);  // the decode engine would refuse it, too
     const bool prefilled = reply && reply->status == 200;
     if (!prefilled)
-      log_warning("{} did not prefill ({}): the decode engine computes the prompt", legs->prefiller().text(),
+      log_warning("{} did not prefill ({}), so the decode engine computes the prompt",
+                  legs->prefiller().text(),
                   reply ? fmt::format("status {}", reply->status) : reply.error().message);
     std::optional<boost::json::object> request = json_object(legs->body());
     if (!request || !request->contains(kThreshold)) return legs->decode_alone();

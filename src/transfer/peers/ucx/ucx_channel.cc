@@ -131,9 +131,9 @@ class Channel final : public UcxChannel {
     if (ucp_worker_arm(worker_) != UCS_OK) return {};  // an event has arrived in the meantime
     pollfd both[] = {{wakes_, POLLIN, 0}, {beside, POLLRDHUP, 0}};
     if (poll(both, 2, kSilenceMs) == 0)
-      return failure(ErrorCode::io, "UCX: no data has arrived for {} s", kSilenceMs / 1000);
+      return failure(ErrorCode::io, "UCX: no data arrived for {} s", kSilenceMs / 1000);
     if (both[0].revents == 0 && both[1].revents != 0 && poll(both, 1, kGoneMs) == 0)
-      return failure(ErrorCode::io, "the other engine has ended");
+      return failure(ErrorCode::io, "the other engine has stopped");
     return {};
   }
 
