@@ -115,8 +115,7 @@ Load run_load(const Setup& setup) {
   std::mt19937 random(11);
   std::vector<std::pair<std::shared_ptr<Recorder>, int>> sinks;
   for (unsigned i = 0; i < 40; ++i) {
-    auto prompt =
-        some_prompt(i % 3 == 0 ? 1 : i + 10, 5 + static_cast<int>(random() % 150));
+    auto prompt = some_prompt(i % 3 == 0 ? 1 : i + 10, 5 + static_cast<int>(random() % 150));
     const int count = 1 + static_cast<int>(random() % 60);
     rig.learn(prompt, expected(prompt, count));
     Request request = request_for(std::move(prompt), count);
