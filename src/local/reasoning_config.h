@@ -13,8 +13,8 @@
 namespace octavo {
 
 struct ReasoningConfig {
-  std::string parser;      // "": the one of --reasoning-parser
-  std::string begin, end;  // "": not given
+  std::string parser{};        // "": the one of --reasoning-parser
+  std::string begin{}, end{};  // "": not given
 };
 
 // Returns an error that names an unknown field, or a field that is not a string.

@@ -57,6 +57,9 @@ FEATURES = {
     "2 stages": (["--pipeline-parallel-size=2"], {}),
 }
 REFUSED = {("eagle3", "2 stages"): "pipeline_parallel_size: must be 1 with the method eagle3"}
+# The golden models have three heads.
+REFUSED |= {(method, "2 ranks"): "tensor_parallel_size: is 2, which does not divide 3 query heads"
+            for method, (model, _) in METHODS.items() if model.startswith("drafters/")}
 
 
 def requests(count, golden, fields):
