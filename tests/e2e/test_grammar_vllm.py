@@ -154,11 +154,12 @@ def params_of(kind, text):
 
 
 def test_a_request_is_refused_when_it_arrives():
+    from vllm.exceptions import VLLMValidationError
     for kind, text, part in [("JSON", '{"minLength":-1}', "#/minLength"), ("REGEX", "(?=a)", "lookaround"), ("CHOICE", "[]", "choice"),
                              ("GRAMMAR", "not a grammar", "line 1"), ("STRUCTURAL_TAG", '{"nope": 1}', "structural tag")]:
-        with pytest.raises(ValueError, match=part):
+        with pytest.raises(VLLMValidationError, match=part):
             ours.validate(params_of(kind, text))
-    with pytest.raises(ValueError, match="^Invalid grammar specification: "):
+    with pytest.raises(VLLMValidationError, match="^Invalid grammar specification: "):
         ours.validate(params_of("GRAMMAR", "not a grammar"))
     ours.validate(params_of("JSON", PERSON))
     for token in ["<|im_start|>", "<[70000]>"]:  # the message names a token of the model

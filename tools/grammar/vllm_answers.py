@@ -51,6 +51,7 @@ def main():
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     from vllm import LLM, SamplingParams
     from vllm.config import StructuredOutputsConfig
+    from vllm.exceptions import VLLMValidationError
     from vllm.sampling_params import StructuredOutputsParams
 
     def params(kind, value, seed=0):
@@ -65,7 +66,7 @@ def main():
             try:
                 llm.generate("x", params(kind, wrong), use_tqdm=False)
                 refused = "an invalid value was accepted"
-            except ValueError as problem:
+            except VLLMValidationError as problem:
                 refused = "the error names the place" if place in str(problem) else f"unexpected error: {problem}"
         print(f"{kind}: {sum(map(judge, texts))} of {len(texts)} valid, {refused}; first: {texts[0]!r}")
 
