@@ -9,7 +9,8 @@ import struct
 
 import openai
 import pytest
-from conftest import eventually, metric, serve
+from conftest import at_rest, eventually, metric, running, serve, serve_command
+from test_kept_cache import kill_engine
 
 DIM, HEAD, VOCAB, LAYERS = 48, 16, 4096, ["conv", "full_attention", "conv"]
 STORY = "Once upon a time there was a small house at the edge of a dark forest, and in it lived a baker. " * 30
@@ -82,3 +83,14 @@ def test_a_common_beginning_is_computed_once(hybrid):
         # A state was saved at the position where the second prompt differs from the first one.
         assert second <= third and lengths[2] - third < 64
         assert eventually(lambda: metric(base, "vllm:prefix_cache_hits_total") == second + third)
+
+
+def test_an_engine_that_was_killed_leaves_its_states(hybrid):
+    flags = [hybrid, "--device", "cpu", "--served-model-name", "m", "--enable-prompt-tokens-details"]
+    with running(serve_command(*flags)) as (server, base):
+        text, tokens, _ = ask(base, STORY)
+        assert at_rest(base)
+        kill_engine(server, base)
+        again = ask(base, STORY)
+        assert again[0] == text and again[2] >= tokens // 256 * 256
+        assert metric(base, "vllm:kv_kept_discarded_blocks_total") == 0

@@ -44,7 +44,7 @@ def turn(base, prompt, seed, tokens=60, each=lambda: None):
 
 
 def child(server):
-    """Returns the process id of the server's engine, or None while there is none."""
+    """Returns the process id of the server's engine, or None between two engines."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()

@@ -182,7 +182,8 @@ def test_ranks_have_a_tier_together(tmp_path):
 
 
 def test_an_evicted_prompt_comes_back_also_to_an_engine_that_was_killed(plain, tmp_path):
-    with serve(NAME, shared_storage(tmp_path), "--num-gpu-blocks-override=150", "--max-model-len=2048") as base:
+    with serve(NAME, shared_storage(tmp_path), "--num-gpu-blocks-override=150", "--max-model-len=2048",
+               "--no-kv-survives-engine") as base:
         assert same(ask(base), plain)
         assert eventually(lambda: stored(base) > 10) and at_rest(base)
         for i in range(4):

@@ -28,8 +28,9 @@ def state(base):
 
 
 def resident_bytes(pid):
+    """Returns the bytes of anonymous and of shared memory; the KV cache is in the latter."""
     with open(f"/proc/{pid}/smaps_rollup") as file:
-        return int(next(line for line in file if line.startswith("Anonymous:")).split()[1]) * 1024
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(("Anonymous:", "Pss_Shmem:")))
 
 
 @pytest.fixture(scope="module")
