@@ -10,8 +10,8 @@
 namespace octavo {
 namespace {
 
-constexpr int kBlockTokens = 16, kBlocks = 96;
-constexpr std::size_t kBytes = kBlockTokens * sizeof(std::uint64_t);  // of a block
+constexpr int kKeptBlockTokens = 16, kBlocks = 96;
+constexpr std::size_t kBytes = kKeptBlockTokens * sizeof(std::uint64_t);  // of a block
 
 using Text = std::vector<TokenId>;
 
@@ -48,7 +48,7 @@ struct Process {
   Process(const SharedMemory& server, const std::vector<CacheGroup>& groups, std::uint64_t model = 1,
           int saved_states = 0) {
     SchedulerOptions options = options_for(groups, saved_states);
-    const KeptShape shape{.blocks = {kBlocks, kBlockTokens, {model, 0}},
+    const KeptShape shape{.blocks = {kBlocks, kKeptBlockTokens, {model, 0}},
                           .block_bytes = kBytes,
                           .state_slots = options.max_num_seqs + saved_states,
                           .saved_states = saved_states,
@@ -62,7 +62,7 @@ struct Process {
 
   std::uint64_t& value(BlockId block, int position) {
     std::byte* const first = &kept.blocks.bytes[static_cast<std::size_t>(block) * kBytes];
-    return reinterpret_cast<std::uint64_t*>(first)[position % kBlockTokens];
+    return reinterpret_cast<std::uint64_t*>(first)[position % kKeptBlockTokens];
   }
 
   std::uint64_t& state(int slot) { return reinterpret_cast<std::uint64_t*>(kept.blocks.states.data())[slot]; }
@@ -75,7 +75,7 @@ struct Process {
       const Sequence& s = *scheduler->find(p.sequence);
       for (int g = 0; g < scheduler->cache().group_count(); ++g)
         for (int at = p.first; at < p.first + p.count; ++at)
-          value(p.blocks->table(g)[static_cast<std::size_t>(at / kBlockTokens)], at) =
+          value(p.blocks->table(g)[static_cast<std::size_t>(at / kKeptBlockTokens)], at) =
               stored_value(std::span(s.tokens).first(static_cast<std::size_t>(at) + 1), g);
       if (p.state_to != kNoState)
         state(p.state_to) =
@@ -101,7 +101,7 @@ struct Process {
 
   PrefixMatch find(const Text& prompt) const {
     std::vector<Hash128> keys;
-    PrefixHasher(scheduler->options().prefix_hash, kBlockTokens).extend(prompt, {}, keys);
+    PrefixHasher(scheduler->options().prefix_hash, kKeptBlockTokens).extend(prompt, {}, keys);
     PrefixMatch match;
     find_prefix(scheduler->cache(), {.tokens = prompt, .keys = keys, .extra = {}}, match);
     return match;
@@ -111,14 +111,17 @@ struct Process {
   int cached(const Text& prompt) {
     const PrefixMatch match = find(prompt);
     for (std::size_t g = 0; g < match.tables.size(); ++g)
-      for (int at = 0; at < match.blocks * kBlockTokens; ++at)
-        if (const BlockId b = match.tables[g][static_cast<std::size_t>(at / kBlockTokens)]; b != kNoBlock)
+      for (int at = 0; at < match.blocks * kKeptBlockTokens; ++at)
+        if (const BlockId b = match.tables[g][static_cast<std::size_t>(at / kKeptBlockTokens)];
+            b != kNoBlock) {
           EXPECT_EQ(value(b, at), stored_value(std::span(prompt).first(static_cast<std::size_t>(at) + 1),
                                                static_cast<int>(g)));
-    const int tokens = match.blocks * kBlockTokens;
-    if (match.state_slot != kNoState)
+        }
+    const int tokens = match.blocks * kKeptBlockTokens;
+    if (match.state_slot != kNoState) {
       EXPECT_EQ(state(match.state_slot),
                 stored_value(std::span(prompt).first(static_cast<std::size_t>(tokens)), kStates));
+    }
     return tokens;
   }
 };
@@ -175,9 +178,9 @@ TEST(KeptCache, AnotherModelOrSizeFindsNothing) {
   }
   EXPECT_TRUE(Process(server, {{}}, 2).restored.empty());
   EXPECT_TRUE(Process(server, {{}}, 1).restored.empty()) << "the other model has emptied the records";
-  const BlockRecordsShape shape{kBlocks, kBlockTokens, {1, 0}};
+  const BlockRecordsShape shape{kBlocks, kKeptBlockTokens, {1, 0}};
   EXPECT_EQ(KeptCache::blocks_of(server.fd(), shape), kBlocks);
-  EXPECT_EQ(KeptCache::blocks_of(server.fd(), {kBlocks, kBlockTokens, {2, 0}}), std::nullopt);
+  EXPECT_EQ(KeptCache::blocks_of(server.fd(), {kBlocks, kKeptBlockTokens, {2, 0}}), std::nullopt);
 }
 
 TEST(KeptCache, ResetPrefixesStayAway) {
