@@ -114,7 +114,8 @@ TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
     const auto read = anthropic::parse_messages_request(request.as_object(), rules);
     if (!read) return read.error().field;
     std::string names;
-    for (const json::value& tool : json::parse(read->prompt.tools).as_array())
+    const json::value left = json::parse(read->prompt.tools);
+    for (const json::value& tool : left.as_array())
       names += std::string(tool.at("function").at("name").as_string());
     return names;
   };

@@ -74,7 +74,9 @@ TEST_F(TracingTest, ASpanForEachAnswer) {
 TEST_F(TracingTest, PhasesAreBelowTheAnswer) {
   {
     const auto tracer = Tracer::start(endpoint(), "tests").value();
-    AnswerSpan answer{.arrived_us = 90, .finished_us = 500};
+    AnswerSpan answer;
+    answer.arrived_us = 90;
+    answer.finished_us = 500;
     answer.times = {.arrived_us = 100, .scheduled_us = 200, .first_token_us = 300, .last_token_us = 400};
     record_answer(*tracer, answer, true);
     answer.times = {.arrived_us = 100};  // aborted while it waits
