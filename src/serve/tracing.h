@@ -22,7 +22,7 @@ struct AnswerSpan {
   int prompt_tokens = 0, generation_tokens = 0;
   std::string_view finish_reason;
   RequestTimes times;
-  AnswerCost cost;
+  AnswerCost cost{};
   std::int64_t arrived_us = 0, finished_us = 0;  // on the clock of now_us()
 };
 

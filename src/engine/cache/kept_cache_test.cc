@@ -234,7 +234,10 @@ TEST(KeptCache, AtEveryEndTheNextProcessFindsTheSamePrefixes) {
     for (int process = 0; process < 40; ++process) {
       Process current(server, groups, 1, saved_states);
       for (const auto& [text, tokens] : expected) ASSERT_EQ(current.cached(texts[text]), tokens) << process;
-      EXPECT_EQ(current.kept.cache->stats().discarded, 0);
+      // A block of a window is discarded if the other group has evicted the block of the same prefix.
+      if (groups.size() == 1) {
+        EXPECT_EQ(current.kept.cache->stats().discarded, 0) << process;
+      }
       for (int steps = static_cast<int>(random() % 40); steps >= 0; --steps) {
         if (random() % 3 == 0) {
           Text text = texts.empty() || random() % 2 == 0 ? Text{} : texts[random() % texts.size()];
