@@ -164,7 +164,7 @@ TEST(Adapter, OfATorchFileIsTheSame) {
   both.write("adapter_model.bin", "no pickle");
   fs::remove(both / "adapter_model.safetensors");
   EXPECT_THAT(reader.read(both.path()).error().message,
-              HasSubstr("adapter_model.bin: torch.save did not write it"));
+              HasSubstr("adapter_model.bin: the file was not written by torch.save"));
 }
 
 // Query, key and value are one matrix; gate and up are another. Each part has a separate B, and no zeros are
@@ -243,7 +243,7 @@ TEST_F(AdapterErrors, NameWhatIsWrong) {
   EXPECT_EQ(error(), "read");
   EXPECT_THAT(error(3), HasSubstr("r is 4, but the server accepts at most 3"));
   fs::remove(directory_ / "adapter_model.safetensors");
-  EXPECT_THAT(error(), HasSubstr("has no adapter_model.safetensors and no adapter_model.bin"));
+  EXPECT_THAT(error(), HasSubstr("does not contain adapter_model.safetensors or adapter_model.bin"));
 }
 
 TEST_F(AdapterErrors, UnsupportedKinds) {
@@ -253,7 +253,7 @@ TEST_F(AdapterErrors, UnsupportedKinds) {
 
 TEST_F(AdapterErrors, SavedModules) {
   replace("adapter_config.json", R"("modules_to_save": null)", R"("modules_to_save": ["lm_head"])");
-  EXPECT_THAT(error(), HasSubstr(R"(modules_to_save = ["lm_head"] is not supported)"));
+  EXPECT_THAT(error(), HasSubstr(R"(modules_to_save must not be set to ["lm_head"])"));
 }
 
 TEST_F(AdapterErrors, Patterns) {
@@ -267,7 +267,7 @@ TEST_F(AdapterErrors, Patterns) {
   };
   EXPECT_EQ(with(R"("rank_pattern": {"k_proj": 8, "_proj": 2}, "alpha_pattern": {"q_proj": 3.5})"), "read");
   EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 9})"), HasSubstr("r is 9, but the server accepts at most 8"));
-  EXPECT_THAT(with(R"("rank_pattern": {"self_attn.q_proj": 2})"), HasSubstr("and r = 2 ask for"));
+  EXPECT_THAT(with(R"("rank_pattern": {"self_attn.q_proj": 2})"), HasSubstr("and r = 2 require"));
   EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 1.5})"), HasSubstr(R"(rank_pattern["q_proj"] is 1.5)"));
   EXPECT_THAT(with(R"("alpha_pattern": {"q_proj": "2"})"), HasSubstr(R"(alpha_pattern["q_proj"] is "2")"));
   EXPECT_THAT(with(R"("alpha_pattern": {".*_proj": 2})"), HasSubstr("but must have names of modules"));
@@ -276,7 +276,7 @@ TEST_F(AdapterErrors, Patterns) {
 
 TEST_F(AdapterErrors, OtherRankThanTheConfiguration) {
   replace("adapter_config.json", R"("r": 4)", R"("r": 5)");
-  EXPECT_THAT(error(), HasSubstr("and r = 5 ask for"));
+  EXPECT_THAT(error(), HasSubstr("and r = 5 require"));
 }
 
 TEST_F(AdapterErrors, AnotherBaseModel) {
@@ -326,7 +326,7 @@ TEST_F(TowerAdapterErrors, NothingButTheEncoder) {
                                    {"self_attn.v_proj", "attn.proj"}})
       rename("base_model.model.model.language_model.layers." + layer + "." + from,
              "visual.blocks." + layer + "." + to);
-  EXPECT_THAT(error(), HasSubstr("holds no tensors but of the encoder of images or sound"));
+  EXPECT_THAT(error(), HasSubstr("contains no tensors except those of the encoder of images or sound"));
 }
 
 // Adapters of the embedding and the output matrix.
@@ -376,7 +376,7 @@ class AllExpertsAdapterErrors : public ExpertAdapterErrors {
 TEST_F(AllExpertsAdapterErrors, OtherRankThanTheConfiguration) {
   EXPECT_EQ(error(), "read");
   replace("adapter_config.json", R"("r": 3)", R"("r": 4)");
-  EXPECT_THAT(error(), HasSubstr("and r = 4 ask for"));
+  EXPECT_THAT(error(), HasSubstr("and r = 4 require"));
 }
 
 TEST_F(AllExpertsAdapterErrors, OneParameterUnderTwoNames) {

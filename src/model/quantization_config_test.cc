@@ -55,9 +55,9 @@ struct Bad {
 const Bad kBad[] = {
     {"NotAnObject", "4", "quantization_config must be an object"},
     {"NoMethod", "{}", "quantization_config.quant_method is missing"},
-    {"OtherMethod", R"({"quant_method":"bitsandbytes"})", "quant_method is bitsandbytes; gptq, awq,"},
+    {"OtherMethod", R"({"quant_method":"bitsandbytes"})", "quant_method is bitsandbytes, but only gptq, awq,"},
     {"NoBits", R"({"quant_method":"gptq"})", "quantization_config.bits is missing"},
-    {"ThreeBits", R"({"quant_method":"gptq","bits":3})", "quantization_config.bits is 3; 4 and 8 can"},
+    {"ThreeBits", R"({"quant_method":"gptq","bits":3})", "quantization_config.bits is 3, but only 4 and 8 are"},
     {"NoGroup", R"({"quant_method":"gptq","bits":4})", "quantization_config.group_size is missing"},
     {"GroupOfNone", R"({"quant_method":"gptq","bits":4,"group_size":0})", "group_size must not be 0"},
     {"Marlin", R"({"quant_method":"gptq","bits":4,"group_size":64,"checkpoint_format":"marlin"})",
@@ -73,7 +73,7 @@ const Bad kBad[] = {
       {"a":{"weights":{"num_bits":4,"type":"float","strategy":"group"}}}})",
      "strategy is group, but only tensor_group is supported"},
     {"ModelOptInt4", R"({"quant_method":"modelopt","quant_algo":"W4A8_AWQ"})",
-     "quant_algo is W4A8_AWQ; NVFP4, FP8 can"},
+     "quant_algo is W4A8_AWQ, but only NVFP4, FP8"},
     {"CompressedStrategy", R"({"quant_method":"compressed-tensors","config_groups":
       {"a":{"weights":{"num_bits":8,"strategy":"tensor_group"}}}})",
      "strategy is tensor_group"},

@@ -222,7 +222,7 @@ TEST_P(ShardQuantised, EveryLayoutIsTheModel) {
     EXPECT_LE(kl, 5e-3);
     const Ranked two = run_on({.layout = {tensor, 2}}, golden, ModelDType::float32, {13, 1, 2, 16});
     if (two.error)
-      EXPECT_EQ(two.error->message, "is 2, the model has 1 layers");
+      EXPECT_EQ(two.error->message, "is 2, but the model has only 1 layers");
     else
       EXPECT_EQ(one.logits, two.logits);
   }
@@ -299,7 +299,7 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   spec.shard.whole_experts = true;
   EXPECT_TRUE(check_shard(spec));
   std::get<Experts>(spec.layers[0].feed_forward).count = 1;
-  EXPECT_EQ(check_shard(spec).error().message, "is 2, the model has 1 experts");
+  EXPECT_EQ(check_shard(spec).error().message, "is 2, but the model has 1 experts");
   spec.shard.engines = 3;
   EXPECT_EQ(check_shard(spec).error().message, "times tensor_parallel_size is 6, the model has 1 experts");
   EXPECT_EQ(check_shard(spec).error().field, "data_parallel_size");
@@ -360,7 +360,7 @@ TEST(Stages, AreEvenInWeightsAndHaveALayerEach) {
   EXPECT_EQ(ends(2), std::vector({4, 8}));
   EXPECT_EQ(ends(4), std::vector({1, 4, 7, 8}));
   EXPECT_EQ(ends(8), std::vector({1, 2, 3, 4, 5, 6, 7, 8}));
-  EXPECT_EQ(divide_layers(spec, 9).error().message, "is 9, the model has 8 layers");
+  EXPECT_EQ(divide_layers(spec, 9).error().message, "is 9, but the model has only 8 layers");
   EXPECT_EQ(divide_layers(spec, 9).error().field, "pipeline_parallel_size");
 }
 
