@@ -43,58 +43,22 @@ class DenseRule {
                                      StateId other, std::shared_ptr<const StateMask> of_other,
                                      std::size_t alike, std::size_t most) const;
 
-  // Returns the mask of unbounded repetitions of the rule, with the number of repetitions after each token.
-  // The rule must be prefix-free.
+  // Returns the mask of unbounded repetitions of the rule, with the number of repetitions after each token
+  // and open node. The rule must be prefix-free.
   std::optional<StateMask> repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start,
                                     std::size_t most) const;
-
-  // Open nodes of repeated().
-  struct OpenNodes {
-    struct Node {
-      std::uint32_t node, repeats;  // trie node, and number of complete repetitions before it
-    };
-    std::vector<Node> nodes;
-    std::size_t visited = 0;  // trie nodes examined
-  };
-  // Returns the open nodes whose byte is in `wanted`, or nullopt if it needs more than `most` trie nodes.
-  std::optional<OpenNodes> open_after_repeats(const Tables& tables, const Vocabulary& vocabulary,
-                                              StateId start, const ByteSet& wanted, std::size_t most) const;
 
  private:
   static constexpr std::uint32_t kNowhere = UINT32_MAX;
 
   StateId first_ = 0;
   int classes_ = 0;
-  // The states after one character of each kind.
+  // The kinds whose characters all lead from a state to the state `to`, without passing the rule's end.
   struct Onward {
-    struct Target {
-      std::uint32_t state;
-      KindSet kinds;  // some characters of these kinds lead to the state
-    };
-    KindSet lives;  // all characters of these kinds lead to states at which the rule cannot end
-    std::vector<Target> targets;
+    std::uint32_t to = kNowhere;
+    KindSet kinds = 0;
   };
-  // safe[n - 1]: kinds of which a text of n characters can follow, without passing the rule's end. The last
-  // element is also valid for longer texts if `unbounded`.
-  struct Safe {
-    std::vector<KindSet> kinds;
-    bool unbounded = false;
-    bool allows(KindSet text, std::size_t characters) const;
-  };
-  class SafeTexts;
-  // A position in a text of repetitions.
-  struct Repeats {
-    std::uint32_t state, repeats, characters;  // state; numbers of complete repetitions and of characters
-    bool complete;                             // the last repetition ends here
-  };
-  Repeats repeat(const Tables& tables, std::uint32_t start, const Repeats& at, std::uint8_t byte) const;
-  // Calls visit(state, kind) for each state to which a character of a kind leads; with kNowhere if the rule
-  // does not continue, or can end within the character.
-  template <class Visit>
-  void for_each_character(const Tables& tables, std::uint32_t state, Visit&& visit) const;
   Onward onward(const Tables& tables, std::uint32_t state) const;
-  // Returns the kinds whose characters all lead from `start` to the rule's end, and not further.
-  KindSet whole_texts(const Tables& tables, std::uint32_t start) const;
   std::uint32_t next(const Tables& tables, std::uint32_t state, std::uint8_t byte) const {
     return next_[state * static_cast<std::size_t>(classes_) + tables.byte_class[byte]];
   }

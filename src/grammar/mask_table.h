@@ -63,11 +63,6 @@ class MaskTable {
     std::vector<Few> states;
     std::vector<TokenId> tokens;
   };
-  struct Dense {
-    std::optional<DenseRule> rule;  // nullopt: the rule has no table
-    ByteSet wanted;                 // the argument of the last open_after_repeats()
-    DenseRule::OpenNodes open;      // its result
-  };
   // Identifies the states of a rule across grammars.
   struct RuleKey {
     std::optional<Hash128> hash;         // nullopt: the rule reaches too many states
@@ -78,17 +73,12 @@ class MaskTable {
   template <class Visit>
   std::size_t walk(std::uint32_t node, ConfigId config, Visit&& visit);
   const ConfigMask* mask_of(ConfigId config);  // null if the work is exhausted
-  // Adds the tokens that a state with this mask allows only with its stack. after: configuration after the
-  // state's rule.
-  void add_open_tokens(StateId state, const StateMask& mask, ConfigId after);
   // Fills the mask of a configuration that has one state and does not depend on its stack. Returns whether
   // any token can follow, or nullopt for other configurations.
   std::optional<bool> fill_lone(ConfigId config, std::span<std::int32_t> mask);
   std::optional<std::span<const TokenId>> few(StateId state);  // nullopt if the state has a StateMask
   std::shared_ptr<const StateMask> state_mask(StateId state);
   MadeStates::Counter near_bounds(StateId counted);
-  // Returns the open nodes of repetitions whose byte is in `wanted`; none if the work is exhausted.
-  std::span<const DenseRule::OpenNodes::Node> open_after_repeats(StateId counted, ByteSet wanted);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
   // Computes the mask of a state without a hub, in a rule without calls. The mask is stored as a difference
@@ -124,7 +114,7 @@ class MaskTable {
   std::vector<bool> plain_;        // whether the state reads only bytes, is deterministic, and does not end
                                    // the rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
-  std::unordered_map<RuleId, Dense> dense_;
+  std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
   std::unordered_map<RuleId, std::vector<StateId>> models_;  // states that are bases of other masks, by rule
   FewTokens few_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state

@@ -54,10 +54,10 @@ struct StateMask {
   std::vector<Group> groups;
   std::vector<std::uint32_t> open;
 
-  // For repetitions: the open nodes are not listed, DenseRule::open_after_repeats() finds them.
-  bool open_by_path = false;
-  // For unbounded repetitions: accepted tokens, sorted by the number of repetitions that they begin. Tokens
-  // that begin at least r repetitions start at by_repeats[repeats_begin[r]].
+  // For unbounded repetitions. open_repeats: number of complete repetitions before each open node.
+  // by_repeats: accepted tokens, sorted by the number of repetitions that they begin. Tokens that begin at
+  // least r repetitions start at by_repeats[repeats_begin[r]].
+  std::vector<std::uint32_t> open_repeats;
   std::vector<TokenId> by_repeats;
   std::vector<std::uint32_t> repeats_begin;
 
@@ -73,9 +73,10 @@ struct StateMask {
   std::vector<TokenId> removed;
   std::vector<std::uint32_t> closed;  // ascending
 
-  // Sets groups and open for the children of these nodes.
-  void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents);
-  // Calls visit(node) for the listed open nodes of each byte for which wanted(byte) is true.
+  // Sets groups, open and open_repeats for the children of these nodes.
+  void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
+                std::span<const std::uint32_t> repeats);
+  // Calls visit(node) for the open nodes of each byte for which wanted(byte) is true.
   template <class Wanted, class Visit>
   void for_open(Wanted&& wanted, Visit&& visit) const {
     for (const Group& group : groups) {
@@ -83,13 +84,18 @@ struct StateMask {
       for (std::uint32_t i = group.begin; i < group.end; ++i) visit(open[i]);
     }
     if (!base) return;
+    const auto counts = [&](std::uint32_t i) {
+      if (!base->open_repeats.empty())
+        return repeats_min <= base->open_repeats[i] && base->open_repeats[i] <= repeats_max;
+      return !std::ranges::binary_search(closed, base->open[i]);
+    };
     for (const Group& group : base->groups) {
       if (!wanted(group.byte)) continue;
       for (std::uint32_t i = group.begin; i < group.end; ++i)
-        if (!std::ranges::binary_search(closed, base->open[i])) visit(base->open[i]);
+        if (counts(i)) visit(base->open[i]);
     }
   }
-  bool has_open() const { return open_by_path || !open.empty() || (base && !base->open.empty()); }
+  bool has_open() const { return !open.empty() || (base && !base->open.empty()); }
   bool accepts_any() const { return subtracts || !accepted.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
   // Sets the mask to exactly the accepted tokens.

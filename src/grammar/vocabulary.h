@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "grammar/character_kinds.h"
 
 namespace octavo::grammar {
 
@@ -83,10 +82,8 @@ class Vocabulary {
     return sorted_tokens().subspan(first,
                                    (end < trie_.size() ? trie_[end].first_token : sorted_.size()) - first);
   }
-  // Returns text_below() of the trie.
-  const TextBelow& text_below() const { return text_below_; }
-  // Returns the number of characters of each token in sorted_tokens(). The last one may be incomplete.
-  std::span<const std::uint16_t> characters() const { return characters_; }
+  // Returns kinds_below() of the trie (character_kinds.h).
+  std::span<const std::uint64_t> kinds_below() const { return kinds_below_; }
 
   StateMaskCache& cache() const { return *cache_; }
 
@@ -103,8 +100,7 @@ class Vocabulary {
   std::vector<std::uint32_t> children_;  // children of node i: indices children_[i] to children_[i + 1] - 1
   std::vector<std::uint8_t> child_bytes_;
   std::vector<std::uint32_t> child_nodes_;
-  TextBelow text_below_;
-  std::vector<std::uint16_t> characters_;
+  std::vector<std::uint64_t> kinds_below_;
   std::size_t token_bytes_max_ = 0;
   std::unique_ptr<StateMaskCache> cache_;
 
