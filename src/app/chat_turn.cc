@@ -9,18 +9,18 @@ using boost::json::object;
 using boost::json::value;
 
 // Returns the value at a JSON pointer; null if it is missing.
-const value* at_path(const value& root, std::string_view pointer) {
+const value* found_at(const value& root, std::string_view pointer) {
   boost::system::error_code missing;
   return root.find_pointer(pointer, missing);
 }
 
 std::string_view text_at(const value& root, std::string_view pointer) {
-  const value* found = at_path(root, pointer);
+  const value* found = found_at(root, pointer);
   return found != nullptr && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
 }
 
 void read_number(const value& root, std::string_view pointer, int& out) {
-  const value* found = at_path(root, pointer);
+  const value* found = found_at(root, pointer);
   if (found != nullptr && found->is_int64()) out = static_cast<int>(found->get_int64());
 }
 
@@ -46,7 +46,7 @@ Result<bool> Turn::take(const std::string& event, const ShowPiece& show) {
   read_number(chunk, "/usage/completion_tokens", tokens);
   read_number(chunk, "/usage/prompt_tokens", prompt_tokens);
   read_number(chunk, "/usage/prompt_tokens_details/cached_tokens", cached_tokens);
-  const value* delta = at_path(chunk, "/choices/0/delta");
+  const value* delta = found_at(chunk, "/choices/0/delta");
   if (delta == nullptr) return true;
   bool wanted = true;
   const auto add = [&](Piece::Kind kind, std::string_view piece, std::string* whole) {
@@ -58,7 +58,7 @@ Result<bool> Turn::take(const std::string& event, const ShowPiece& show) {
   if (thought.empty()) thought = text_at(*delta, "/reasoning_content");
   add(Piece::Kind::thought, thought, &thoughts);
   add(Piece::Kind::text, text_at(*delta, "/content"), &text);
-  const value* pieces = at_path(*delta, "/tool_calls");
+  const value* pieces = found_at(*delta, "/tool_calls");
   if (pieces != nullptr && pieces->is_array())
     for (const value& piece : pieces->get_array()) {
       const std::string_view name = text_at(piece, "/function/name");

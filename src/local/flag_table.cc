@@ -38,7 +38,7 @@ CLI::Validator not_negative() {
             return fine ? std::string()
                         : fmt::format("must be a number from 0 on, such as 512M or 4GiB, got {}", text);
           },
-          "NUMBER"};
+          "NONNEGATIVE"};
 }
 
 struct Check {

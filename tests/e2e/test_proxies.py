@@ -19,7 +19,7 @@ PROXIES = [pytest.param("envoy", marks=pytest.mark.skipif(not ENVOY.exists(), re
 MESSAGES = [{"role": "user", "content": "Hello"}]
 ROUTES = {"/v1/chat/completions": ({"messages": MESSAGES}, ": keep-alive", "data: [DONE]"),
           "/v1/messages": ({"messages": MESSAGES}, "event: ping", "event: message_stop"),
-          "/v1/responses": ({"input": "Hello"}, "event: response.in_progress", "event: response.completed")}
+          "/v1/responses": ({"input": "Hello"}, "event: response.in_progress", "event: response.incomplete")}
 
 
 def envoy_config(port, backend):
