@@ -13,7 +13,7 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
   FileStream(HostPtr host, std::shared_ptr<http::Exchange> exchange, std::ifstream file)
       : host_(std::move(host)), exchange_(std::move(exchange)), file_(std::move(file)) {}
 
-  // Sends the next pieces. Runs on a worker thread, and never on two threads at once.
+  // Sends pieces until the client's buffer is full. Runs on a worker thread, never on two threads at once.
   void send() {
     std::string piece(kPieceBytes, '\0');
     while (!exchange_->wait_writable(
