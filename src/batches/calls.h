@@ -39,7 +39,6 @@ Result<> list_files(Call&);
 Result<> show_file(Call&);
 Result<> delete_file(Call&);
 Result<> file_content(Call&);
-// openai_batch_routes.cc
 Result<> create_batch(Call&);
 Result<> list_batches(Call&);
 Result<> show_batch(Call&);

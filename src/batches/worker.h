@@ -31,7 +31,7 @@ class Worker {
  private:
   struct Active {
     Batch batch;
-    std::optional<LineReader> lines{};  // the open input file, while lines remain to be started
+    std::optional<LineReader> lines{};  // the open input file, while the batch has lines that have not started
     std::set<std::int64_t> answered{};
     int open = 0;  // number of running lines
     bool exhausted = false;  // whether all lines have started

@@ -24,7 +24,8 @@ namespace octavo {
 // The engine chooses the id in submit(). Ids are unique within a process.
 using RequestId = std::uint64_t;
 
-// Output tokens that an answer already has. The answer continues after them.
+// Output tokens that an answer already has, for example from an engine that has crashed. The engine
+// continues after these tokens.
 struct AnswerSoFar {
   int index = 0;  // index of the answer, below n
   std::vector<TokenId> tokens;
