@@ -1,4 +1,4 @@
-// For tests: forms of calls that models write although their templates do not describe these forms.
+// Test cases: forms of tool calls that models write although their templates do not describe these forms.
 #pragma once
 
 #include <vector>
@@ -83,7 +83,7 @@ inline const std::vector<Form> kHabits = {
      "&nope;</param></function>",
      "",
      {call(0, "get_weather", R"({"city": "a <b> && c &nope;"})")}},
-    // Calls after a list, or calls without a list.
+    // Lists of calls with and without brackets.
     {"llama3_json",
      "[{\"name\": \"add\", \"parameters\": {\"a\": 1}}, {\"name\": \"stop\", \"parameters\": {}}]",
      "",
@@ -119,7 +119,6 @@ inline const std::vector<Form> kHabits = {
      {call(0, "get_weather", R"({"city": "say 'x' now"})")}},
     {"olmo3", "<function_calls>[add(a=1), stop()]</function_calls>", "", {kAdd, call(1, "stop", "{}")}},
     {"olmo3", "<function_calls>add(a=1), stop()</function_calls>", "", {kAdd, call(1, "stop", "{}")}},
-    // Names, marks and fences.
     {"mistral_v11", "[TOOL_CALLS]add{\"a\": 1}[TOOL_CALLS]stop{}", "", {kAdd, call(1, "stop", "{}")}},
     {"mistral_v11", "[TOOL_CALLS]add[CALL_ID]a1b2c3d4e[ARGS]{\"a\": 1}", "", {kAdd}},
     {"deepseek_v3",
@@ -191,7 +190,7 @@ inline const std::vector<Form> kHabits = {
      "",
      {kWeather}},
     {"hermes", "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 0, \"a\": 1}}</tool_call>", "", {kAdd}},
-    // The number of the call instead of the tool's name.
+    // The call has the number of the call instead of the tool's name.
     {"kimi_k2",
      "<|tool_call_begin|>0<|tool_call_argument_begin|>{\"city\": \"x\"}<|tool_call_end|>",
      "",
