@@ -35,7 +35,6 @@ std::string as_text(const ContentRules& rules, const json::array& parts) {
 
 bool is_system(const json::value& message) { return message.at("role").get_string() == "system"; }
 
-// Joins all system messages into the first message.
 void merge_system(const ContentRules& rules, json::array& messages) {
   std::string text;
   json::array others;

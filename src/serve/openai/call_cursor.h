@@ -67,8 +67,8 @@ std::size_t spaces_at_end(std::string_view text);
 // Returns the number of bytes at the end of the text that may be the beginning of the marker.
 std::size_t unsettled(std::string_view text, std::string_view mark);
 bool is_json(const std::string& text);
-// Converts arguments in one JSON value to an object. raw: an object, a string (empty or containing an
-// object), or null. Returns "" for any other value.
+// Converts arguments that are one JSON value to a JSON object. `raw` is an object, null, or a string that is
+// empty or contains an object. Returns "" for other values.
 std::string whole_arguments(const std::string& raw);
 
 }  // namespace octavo::openai

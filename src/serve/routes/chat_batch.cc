@@ -1,4 +1,4 @@
-// /v1/chat/completions/batch: several conversations in one request; each has one choice.
+// /v1/chat/completions/batch: several conversations in one request, with one answer each.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -14,7 +14,7 @@ namespace json = boost::json;
 
 namespace {
 
-// As in vLLM, each conversation has one choice. So n > 1 and streams are refused.
+// As in vLLM, each conversation has one answer, so n > 1 and streams are refused.
 Result<> check_batch(const openai::ChatRequest& request) {
   const openai::GenerationRequest& asked = request.generation;
   if (asked.stream.enabled) return invalid("stream", "must be false for several conversations");
