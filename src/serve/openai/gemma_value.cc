@@ -7,7 +7,7 @@ namespace octavo::openai {
 
 namespace {
 
-constexpr int kGemmaDepthMax = 64;  // maximum depth of nested collections
+constexpr int kGemmaDepthMax = 64;  // of nested collections
 
 std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
@@ -20,7 +20,7 @@ bool quoted_text(CallCursor& cursor, std::string_view quote, std::string& out) {
   return true;
 }
 
-// Converts a word, a number, or other unquoted text to JSON.
+// Converts a word, a number or other unquoted text to JSON.
 std::string bare_json(const std::string& text) {
   std::string literal;
   const std::string closed = text + ")";

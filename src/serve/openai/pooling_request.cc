@@ -25,14 +25,14 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   if (side != "left" && side != "right") return invalid("truncation_side", "must be \"left\" or \"right\"");
   out.keep_last = side == "left";
   TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
-  // `normalized` is Jina's name
+  // Jina names the field `normalized`.
   for (const std::string_view name : {"normalize", "normalized", "use_activation"}) {
     if (f.any(name) == nullptr) continue;
     bool activated = true;
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
-  // Fields that identify the client or concern a cache.
+  // These fields identify the client or concern a cache.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
 }
@@ -45,8 +45,8 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
   return {};
 }
 
-// The texts of a pair share the model's length, and the tokenizer decides which one is truncated. So keeping
-// the last tokens is refused.
+// Refuses to keep the last tokens for pairs of texts: both texts share the model's length, and the
+// tokenizer decides which of them is truncated.
 Result<> refuse_keep_last(const PoolingFields& fields) {
   if (!fields.keep_last) return {};
   return invalid("truncation_side", "must be \"right\" for pairs of texts");
@@ -119,7 +119,7 @@ Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
   return types;
 }
 
-// The concatenated texts of {"content": [{"type": "text", "text": ..}]}.
+// Returns the concatenated texts of {"content": [{"type": "text", "text": ..}]}.
 Result<std::string> text_of_content(const json::value& item) {
   const json::object* object = item.if_object();
   const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;
@@ -142,7 +142,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   EmbeddingRequest request;
   Fields f(body);
   const bool chat = f.any("messages") != nullptr;
-  request.fields.add_special_tokens = !chat;  // the chat template writes them
+  request.fields.add_special_tokens = !chat;  // the chat template writes the special tokens
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   if (chat && f.any("input") != nullptr) return invalid("messages", "cannot be combined with input");
   if (chat) {
