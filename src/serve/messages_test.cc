@@ -1,4 +1,4 @@
-// Anthropic's /v1/messages, through the whole server.
+// Tests Anthropic's /v1/messages with the whole server.
 #include <gmock/gmock.h>
 
 #include "serve/anthropic/messages_request.h"
@@ -245,7 +245,6 @@ TEST_F(MessagesTest, ToolsOfAnthropicsServersAreLeftOutBesideOthers) {
     EXPECT_EQ(response.status, 400) << fields;
     return std::string(json::parse(response.body).at("error").at("message").as_string());
   };
-  // An answer without the only tool would look like a search result.
   EXPECT_THAT(error(tools("", R"({"type":"auto"})")),
               ::testing::HasSubstr("tools[0].type: web_search_20250305"));
   EXPECT_THAT(error(tools(own, R"({"type":"tool","name":"web_search"})")),
@@ -263,7 +262,7 @@ TEST_F(MessagesTest, ResultsOfOtherServersAreLeftOut) {
   EXPECT_EQ(prompt(), "user: Hi\nassistant: Found.\nuser: And?\nassistant: ");
 }
 
-// The words by which agents find out that they must shorten a conversation, or lower max_tokens.
+// Agents look for these words to find out that they must shorten a conversation or lower max_tokens.
 TEST_F(MessagesTest, ErrorsOfTheContextHaveTheWordsThatAgentsFind) {
   serve_text("ok");
   const auto error = [&](const std::string& path, const std::string& text) {
