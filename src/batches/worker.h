@@ -31,7 +31,8 @@ class Worker {
  private:
   struct Active {
     Batch batch;
-    std::optional<LineReader> lines{};  // the open input file, while the batch has lines that have not started
+    // the input file; open while the batch has lines that have not started
+    std::optional<LineReader> lines{};
     std::set<std::int64_t> answered{};
     int open = 0;  // number of running lines
     bool exhausted = false;  // whether all lines have started

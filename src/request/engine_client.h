@@ -15,7 +15,7 @@
 
 namespace octavo {
 
-// What pause() does with unfinished requests.
+// How pause() treats unfinished requests.
 enum class PauseMode : std::uint8_t {
   abort,  // ends them with FinishReason::abort
   wait,  // lets them finish before the engine pauses

@@ -9,13 +9,13 @@
 namespace octavo {
 
 // Applies a request's mm_processor_kwargs to the image settings. The fields depend on how the model divides
-// images:
-// - variable size: min_pixels and max_pixels, or `size` with shortest_edge and longest_edge
-// - tiles by aspect ratio: max_patches
-// - padded tiles: dynamic_hd
-// - other tiles: size.longest_edge and do_image_splitting
-// - Pixtral: size.longest_edge
-// - videos: num_frames or fps
+// images.
+// - Variable size: min_pixels and max_pixels, or `size` with shortest_edge and longest_edge.
+// - Tiles by aspect ratio: max_patches.
+// - Padded tiles: dynamic_hd.
+// - Other tiles: size.longest_edge and do_image_splitting.
+// - Pixtral: size.longest_edge.
+// - Videos: num_frames or fps.
 // A field can lower the server's limits but not raise them. Returns an error with the field's name if the
 // field is unknown for this model or out of range.
 Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,

@@ -286,7 +286,6 @@ void write_kv_transfers(Engines engines, Exposition& out) {
 }
 
 void write_sleep_states(Engines engines, Exposition& out) {
-  // by level
   constexpr std::array<std::string_view, 3> kStates{"awake", "weights_offloaded", "discard_all"};
   out.begin("engine_sleep_state", "1 for the engine's current state (awake or a level of /sleep), else 0.",
             "gauge");

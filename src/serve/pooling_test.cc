@@ -56,7 +56,6 @@ TEST_F(PoolingTest, InputMayBeIdsAndVectorsMayBeShort) {
   };
   EXPECT_EQ(vector(R"("input":[4,4,4],"normalize":false)"), (std::vector<double>{3, 4, 0}));
   EXPECT_EQ(vector(R"("input":[[4,4,4]],"use_activation":false)"), (std::vector<double>{3, 4, 0}));
-  // normalised again after the truncation
   EXPECT_EQ(vector(R"("input":[4,4,4],"dimensions":1)"), (std::vector<double>{1}));
   EXPECT_EQ(vector(R"("input":"ab0123456789012345678901","truncate_prompt_tokens":5,"normalize":false)"),
             (std::vector<double>{5, 97, 0}));
@@ -220,8 +219,7 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
 }
 
-// A reward model that scores labels for each token. The server returns only the scores of tokens that end a
-// step.
+// A reward model that scores labels for each token. The server returns only the scores at the ends of steps.
 TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   const std::vector<std::string> labels{"bad", "good"};
   serve_tokens(Task::token_classify, labels);
@@ -249,8 +247,7 @@ TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
               HasSubstr("is not supported by"));
 }
 
-// A model with two heads that return a result for each token: weights (id - 98), and vectors (id,
-// position).
+// A model with two heads that return a weight (id - 98) and a vector (id, position) for each token.
 TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
   serve(
       [](const Request& r, int) {
@@ -349,8 +346,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
     const json::object& item = r.at("data").at(0).as_object();
     return numbers(item.at(path == "/pooling" ? "data" : "embedding"));
   };
-  // The prompt is "u: hi
-  // " without or with "assistant: ".
+  // The prompt is "u: hi" and a line break, without or with "assistant: ".
   EXPECT_EQ(vector("/v1/embeddings", ""), (std::vector<double>{6, 'u', 0}));
   EXPECT_EQ(vector("/pooling", ""), (std::vector<double>{6, 'u', 0}));
   EXPECT_EQ(vector("/v1/embeddings", R"(,"add_generation_prompt":true)"), (std::vector<double>{17, 'u', 0}));

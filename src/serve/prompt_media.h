@@ -24,12 +24,13 @@ std::string_view token_of(const Service& service, openai::MediaKind kind);
 std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media);
 
 // Decodes images, videos and audio. Replaces the placeholder of each medium in `text` by the medium's
-// tokens; place_media() finds the positions of these tokens later. Returns an error with the field's name:
-// - for a field of mm_processor_kwargs (image_overrides.h)
-// - if a URL is not a data URL, or the base64 is invalid
-// - if media are invalid, too large or too long (media/video_file.h)
-// - if the number or order of the placeholders in the text does not match the media
-// - if the media take more tokens than fit the context
+// tokens; place_media() finds the positions of these tokens later. Returns an error with the field's name in
+// these cases.
+// - A field of mm_processor_kwargs is invalid (image_overrides.h).
+// - A URL is not a data URL, or the base64 is invalid.
+// - Media are invalid, too large or too long (media/video_file.h).
+// - The number or order of the placeholders in the text does not match the media.
+// - The media take more tokens than fit the context.
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 

@@ -24,11 +24,11 @@ struct ContentRules {
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 
-// Returns the prompt's messages as JSON, converted as in vLLM:
+// Returns the prompt's messages as JSON, converted as in vLLM.
 // - The role `developer` becomes `system` if the template does not know `developer`.
 // - All system messages are joined into the first message if the template prints only that message.
 // - A list of parts becomes one string, with one line per part, if the template does not read parts.
-// Placeholders such as "<image>" precede the text.
+//   Placeholders such as "<image>" precede the text.
 // - All contents become lists of parts if the model supports media and the template reads parts.
 std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
                                   const ContentRules& rules);

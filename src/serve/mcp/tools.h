@@ -33,7 +33,7 @@ struct Server {
   bool must_ask(std::string_view tool) const;
 };
 
-// The tool of an MCP server that a function stands for.
+// The MCP tool that a function of the chat calls.
 struct ServerTool {
   std::size_t server = 0;  // index in Servers::all
   std::string name;

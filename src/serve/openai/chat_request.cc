@@ -207,7 +207,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     TRY_VOID(fields.text(key, text));
     message[key] = text;
   }
-  // Clients use either name for reasoning.
+  // Clients send either name, and templates read either name, so the message gets both.
   std::string reasoning = std::move(thoughts);
   TRY_VOID(fields.text("reasoning_content", reasoning));
   TRY_VOID(fields.text("reasoning", reasoning));

@@ -49,8 +49,8 @@ struct ChatPrompt {
 // message stay and cause an error. `names` has a name for each image in order; the names of replaced images
 // are removed. Returns the number of replaced images.
 int omit_images(const RequestRules& rules, boost::json::array& messages, std::vector<std::string>& names);
-// Returns an error on `name` if a prompt may not contain one more image, video or audio. `before` is the number
-// of media of this kind so far.
+// Returns an error on `name` if a prompt may not contain one more image, video or audio. `before` is the
+// number of media of this kind so far.
 Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind);
 
 struct ChatRequest {

@@ -74,7 +74,7 @@ struct PromptOptions {
   std::vector<TokenId> forwarded{};
 };
 
-// What the reply contains besides the text.
+// Data that the reply contains besides the text.
 struct ReportOptions {
   bool token_ids = false;
   bool tokens_as_token_ids = false;
