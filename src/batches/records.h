@@ -49,8 +49,8 @@ struct Batch {
   std::string input_file{};
   std::string output_file{};
   std::string error_file{};
-  std::string metadata{};  // JSON object, or "" if the client gave none
-  std::string errors{};  // JSON array, or "" if there are no errors
+  std::string metadata{};          // JSON object, or "" if the client gave none
+  std::string errors{};            // JSON array, or "" if there are no errors
   std::int64_t output_keep_s = 0;  // lifetime of the output files in seconds; 0: no limit
   std::int64_t created_at = 0;
   std::int64_t in_progress_at = 0;

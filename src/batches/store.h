@@ -25,7 +25,7 @@ inline constexpr std::int64_t kUnfinishedMax = 1'000;
 inline constexpr std::int64_t kClientPart = 4;
 
 struct PageOf {
-  std::string after{};  // id of the record before the page; "": the page starts with the first record
+  std::string after{};   // id of the record before the page; "": the page starts with the first record
   std::string before{};  // id of the record after the page; if set, `after` is ignored
   std::int64_t limit = 20;
   bool oldest_first = false;

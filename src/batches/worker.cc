@@ -17,13 +17,13 @@ namespace json = boost::json;
 namespace {
 
 constexpr int kIdleMs = 60'000;
-constexpr int kBusyMs = 100;  // milliseconds between two checks for free capacity
+constexpr int kBusyMs = 100;             // milliseconds between two checks for free capacity
 constexpr std::size_t kErrorsMax = 100;  // maximum number of entries in a batch's `errors`
 
 struct Checked {
   std::int64_t total = 0;
   std::vector<LineAnswer> refused{};  // answers to invalid lines
-  json::array errors{};  // entries for the batch's `errors`
+  json::array errors{};               // entries for the batch's `errors`
 
   void refuse(std::int64_t number, const std::string& custom_id, std::string_view code, const Error& error) {
     const std::string message = error.field.empty() ? error.message : error.field + ": " + error.message;

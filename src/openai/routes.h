@@ -15,20 +15,20 @@ enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang, ollama };
 enum class ModelField : std::uint8_t { none, body, body_or_default, form, path };
 
 struct Route {
-  std::string_view path;  // a path that ends with '/' also matches longer paths
+  std::string_view path;              // a path that ends with '/' also matches longer paths
   std::string_view methods = "POST";  // as in an Allow header
   Protocol protocol = Protocol::openai;
   ModelField model = ModelField::body;
   // name of the field that limits output tokens; "": the route generates no text
   std::string_view limit = {};
   std::string_view limit_in = {};  // object that contains the field; "": the body itself
-  bool chat = false;  // whether the prompt is a conversation for a chat template
-  bool renders = false;  // whether PATH/render exists, which returns the token ids of the prompt
-  bool resumable = false;  // whether another replica can continue a broken stream
-  bool named_events = false;  // whether the events of a stream have names
-  bool pooled = false;  // whether the response contains vectors or scores
-  bool stored_id = false;  // whether the path ends with the id of a stored response or conversation
-  std::string_view creates = {};  // prefix of the ids of objects that the route stores on the server
+  bool chat = false;               // whether the prompt is a conversation for a chat template
+  bool renders = false;            // whether PATH/render exists, which returns the token ids of the prompt
+  bool resumable = false;          // whether another replica can continue a broken stream
+  bool named_events = false;       // whether the events of a stream have names
+  bool pooled = false;             // whether the response contains vectors or scores
+  bool stored_id = false;          // whether the path ends with the id of a stored response or conversation
+  std::string_view creates = {};   // prefix of the ids of objects that the route stores on the server
 
   bool generates() const { return !limit.empty(); }
 };

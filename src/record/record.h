@@ -18,10 +18,10 @@ namespace octavo {
 // equal requests.
 struct EngineIdentity {
   std::string version{};
-  std::string binary{};  // hash of the executable file
-  std::string weights{};  // model_fingerprint() of the model
-  std::string device{};  // device with its instruction set
-  std::string layout{};  // tensor-parallel and pipeline-parallel sizes
+  std::string binary{};    // hash of the executable file
+  std::string weights{};   // model_fingerprint() of the model
+  std::string device{};    // device with its instruction set
+  std::string layout{};    // tensor-parallel and pipeline-parallel sizes
   std::string settings{};  // number formats
 
   bool operator==(const EngineIdentity&) const = default;
@@ -31,12 +31,12 @@ struct RecordedAnswer {
   int index = 0;  // index of the answer, in [0, n)
   std::int64_t count = 0;
   std::vector<TokenId> tokens{};  // output tokens; empty if the log records only hashes
-  std::string hash{};  // SHA-256 of the output tokens, or of the floats that a pooling task returned
+  std::string hash{};    // SHA-256 of the output tokens, or of the floats that a pooling task returned
   std::string finish{};  // name of the FinishReason
 };
 
 struct Record {
-  std::string id{};  // request id that the client sent
+  std::string id{};             // request id that the client sent
   std::int64_t arrived_us = 0;  // microseconds since 1970
   EngineIdentity engine{};
   std::string adapter{};  // hash of the adapter's files; "": no adapter

@@ -24,7 +24,7 @@ struct RecordOptions {
   // maximum size of all files; the oldest files are deleted
   std::int64_t bytes_max = std::int64_t{1} << 30;
   bool hashes_only = false;  // whether to omit token ids, parameters and grammars
-  bool media = false;  // whether to include the bytes of images and sounds
+  bool media = false;        // whether to include the bytes of images and sounds
 
   static constexpr std::int64_t kBytesMin = std::int64_t{1} << 20;
 };

@@ -16,7 +16,7 @@ namespace octavo {
 struct RecordedEngine {
   EngineIdentity identity;
   std::uint64_t seed = 0;  // seed for requests that have no seed
-  bool media = false;  // see recorded_request()
+  bool media = false;      // see recorded_request()
   // Returns the hash of the files in an adapter's folder.
   std::function<std::string(const std::string& path)> adapter_of;
 };

@@ -11,8 +11,8 @@ namespace octavo {
 // and a tenant must not learn another tenant's prompts from the time to first token.
 struct CacheIdentity {
   std::string adapter;  // name of the LoRA adapter; "": no adapter
-  std::string tenant;  // name of the tenant; "": all tenants share prefixes
-  std::string salt;  // cache_salt of the request
+  std::string tenant;   // name of the tenant; "": all tenants share prefixes
+  std::string salt;     // cache_salt of the request
 
   bool operator==(const CacheIdentity&) const = default;
 

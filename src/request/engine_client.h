@@ -18,8 +18,8 @@ namespace octavo {
 // How pause() treats unfinished requests.
 enum class PauseMode : std::uint8_t {
   abort,  // ends them with FinishReason::abort
-  wait,  // lets them finish before the engine pauses
-  keep,  // stops them immediately; resume() continues them
+  wait,   // lets them finish before the engine pauses
+  keep,   // stops them immediately; resume() continues them
 };
 
 class EngineClient {

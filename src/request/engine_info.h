@@ -14,7 +14,7 @@ namespace octavo {
 // Tasks that the model supports.
 struct TaskRules {
   Task default_task = Task::generate;
-  int pooled_size = 0;  // number of elements of Output::pooled per text or per token, for pooling tasks
+  int pooled_size = 0;     // number of elements of Output::pooled per text or per token, for pooling tasks
   bool normalise = false;  // whether vectors are scaled to length 1
   std::vector<std::string> labels{};  // names of the classes, for classify
   ScoreActivation score_activation = ScoreActivation::none;
@@ -54,7 +54,7 @@ struct TaskRules {
 };
 
 struct EngineInfo {
-  int index = 0;  // index of the client's first engine; a label of metrics
+  int index = 0;    // index of the client's first engine; a label of metrics
   int engines = 1;  // number of engines of the client, with consecutive indices
   std::string architecture{};
   std::string device{};  // device name with its instruction set; "": unknown
@@ -68,10 +68,10 @@ struct EngineInfo {
   int max_model_len = 0;  // maximum number of tokens of prompt plus output, or of a text for pooling
   int max_num_seqs = 0;
   int max_queued = 4096;
-  int max_logprobs = 20;  // maximum number of logprobs per token; -1: the complete vocabulary
+  int max_logprobs = 20;    // maximum number of logprobs per token; -1: the complete vocabulary
   bool priorities = false;  // whether Request::priority has an effect
-  int max_loras = 0;  // maximum number of LoRA adapters in memory; 0: LoRA is disabled
-  int prompt_embeds = 0;  // width of prompt embeddings; 0: the engine does not accept embeddings
+  int max_loras = 0;        // maximum number of LoRA adapters in memory; 0: LoRA is disabled
+  int prompt_embeds = 0;    // width of prompt embeddings; 0: the engine does not accept embeddings
 
   // How images become prompt tokens. `token_id` is the id of all image tokens. With `size` above 0,
   // an image is a square of `size` pixels and takes `tokens` tokens. With `size` 0, an image is a

@@ -24,8 +24,8 @@ struct StepRecord {
   int answer_tokens = 0;  // number of output and draft tokens
   int sequences = 0;
   std::int64_t kv_tokens = 0;  // number of cached positions that attention reads, over all sequences
-  std::int64_t pairs = 0;  // number of (query, key) pairs in attention
-  std::int64_t began_us = 0;  // start time (now_us), not before the end of the previous step
+  std::int64_t pairs = 0;      // number of (query, key) pairs in attention
+  std::int64_t began_us = 0;   // start time (now_us), not before the end of the previous step
   // host time to prepare and run the forward pass, or to launch it on a device
   std::int64_t forward_us = 0;
   std::int64_t microseconds = 0;
@@ -38,13 +38,13 @@ using RecentSteps = std::array<StepRecord, 256>;
 struct PrefixNode {
   int parent = -1;  // index of the parent node, always lower than the node's own index; -1: a root
   int blocks = 0;
-  int used = 0;  // number of blocks that running requests use
+  int used = 0;    // number of blocks that running requests use
   int shared = 0;  // number of blocks that more than one request uses
 };
 inline constexpr std::size_t kPrefixNodesMax = 96;
 struct PrefixTree {
   std::vector<PrefixNode> nodes;  // the nodes with the most blocks in their subtrees
-  std::int64_t left_out = 0;  // number of nodes of the tree that are not in `nodes`
+  std::int64_t left_out = 0;      // number of nodes of the tree that are not in `nodes`
 };
 
 // Unfinished answers that use one LoRA adapter.
@@ -58,11 +58,11 @@ struct AdapterStats {
 // the prompt itself.
 enum class KvTransferFailure : std::uint8_t {
   unreachable,  // no response from the other engine's address
-  expired,  // the other engine no longer has the blocks
-  mismatch,  // different model, cache format, block size or prompt
-  corrupt,  // a checksum or a message is wrong
-  lost,  // the connection broke, or the other engine stopped responding
-  no_blocks,  // this engine has no free blocks for the load
+  expired,      // the other engine no longer has the blocks
+  mismatch,     // different model, cache format, block size or prompt
+  corrupt,      // a checksum or a message is wrong
+  lost,         // the connection broke, or the other engine stopped responding
+  no_blocks,    // this engine has no free blocks for the load
 };
 inline constexpr int kKvTransferFailures = 6;
 inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
@@ -101,7 +101,7 @@ struct KvTransferStats {
 // A tier of KV blocks outside the KV cache: host memory, a disk or a store.
 struct KvTierStats {
   bool enabled = false;
-  bool off = false;  // gauge: whether an error has disabled the tier until the engine restarts
+  bool off = false;         // gauge: whether an error has disabled the tier until the engine restarts
   std::int64_t blocks = 0;  // gauge
   std::int64_t block_bytes = 0;
   std::int64_t bytes_max = 0;
@@ -124,9 +124,9 @@ inline Histogram residency_histogram() {
 }
 struct KvResidencyStats {
   bool enabled = false;
-  Histogram lifetime = residency_histogram();  // seconds from allocation to eviction
+  Histogram lifetime = residency_histogram();           // seconds from allocation to eviction
   Histogram idle_before_evict = residency_histogram();  // seconds from the last use to eviction
-  Histogram reuse_gap = residency_histogram();  // seconds between two uses
+  Histogram reuse_gap = residency_histogram();          // seconds between two uses
 };
 
 // Estimated work of all steps on one device or CPU rank.
@@ -152,8 +152,8 @@ struct GrammarStats {
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
   std::int64_t compile_us = 0;
-  std::int64_t masks = 0;  // number of token masks filled
-  std::int64_t mask_ns = 0;  // time to fill token masks during steps
+  std::int64_t masks = 0;           // number of token masks filled
+  std::int64_t mask_ns = 0;         // time to fill token masks during steps
   std::int64_t masks_deferred = 0;  // number of masks that were not ready in time
 };
 
@@ -168,21 +168,21 @@ struct RequestStats {
 
 struct BlockStats {
   int total = 0;
-  int used = 0;  // blocks that belong to requests
+  int used = 0;    // blocks that belong to requests
   int cached = 0;  // free blocks whose content is kept for reuse
 };
 
 // Gauges that decide whether the engine answers requests.
 struct EngineCondition {
   bool healthy = true;  // false: the engine's thread has failed permanently
-  bool hangs = false;  // whether the current step makes no progress
+  bool hangs = false;   // whether the current step makes no progress
   EnginePresence presence = EnginePresence::up;
   int sleep_level = 0;  // 0: awake; see EngineClient::sleep
   bool paused = false;  // see EngineClient::pause
 };
 
 struct TokenStats {
-  std::int64_t prompt = 0;  // prompt tokens of answers that have started
+  std::int64_t prompt = 0;         // prompt tokens of answers that have started
   std::int64_t prompt_cached = 0;  // prompt tokens that were in the prefix cache
   std::int64_t generation = 0;
 };
@@ -190,14 +190,14 @@ struct TokenStats {
 // KV blocks that a restarted engine found in memory (--kv-survives-engine). The counters restart
 // when the memory is cleared.
 struct KeptBlockStats {
-  std::int64_t kept = 0;  // number of blocks with complete, intact content
+  std::int64_t kept = 0;       // number of blocks with complete, intact content
   std::int64_t discarded = 0;  // number of blocks with incomplete or damaged content
 };
 
 struct PrefixCacheStats {
   std::int64_t queries = 0;  // counter: number of tokens looked up
-  std::int64_t hits = 0;  // counter: number of tokens found
-  PrefixTree tree{};  // the tree at the last call of EngineClient::look_at_prefixes()
+  std::int64_t hits = 0;     // counter: number of tokens found
+  PrefixTree tree{};         // the tree at the last call of EngineClient::look_at_prefixes()
 };
 
 struct DraftStats {

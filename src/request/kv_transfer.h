@@ -12,14 +12,14 @@ namespace octavo {
 // that the request to the decode engine needs.
 struct KvTransferParams {
   bool do_remote_prefill = false;  // whether to load the blocks from the engine named below
-  bool do_remote_decode = false;  // whether to keep the blocks for another engine
+  bool do_remote_decode = false;   // whether to keep the blocks for another engine
   std::string remote_engine_id{};
   // name of the lease at the remote engine, which also serves as its secret
   std::string remote_request_id{};
   std::string remote_host{};  // host of the side channel
   int remote_port = 0;
   std::vector<std::vector<std::int64_t>> remote_block_ids{};  // by cache group: one id per full block
-  std::int64_t remote_num_tokens = 0;  // number of prompt tokens
+  std::int64_t remote_num_tokens = 0;                         // number of prompt tokens
 
   bool operator==(const KvTransferParams&) const = default;
 };

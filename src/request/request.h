@@ -42,14 +42,14 @@ struct ThinkingBudget {
 };
 
 struct Request {
-  std::string name;  // the client's request id, for logs and traces
-  Task task = Task::generate;  // see EngineInfo::does
+  std::string name;             // the client's request id, for logs and traces
+  Task task = Task::generate;   // see EngineInfo::does
   std::vector<TokenId> prompt;  // at least one token id
-  SamplingParams sampling;  // result of validated()
+  SamplingParams sampling;      // result of validated()
   // end-of-text tokens, sorted; each one ends the answer, unless ignore_eos is set
   std::vector<TokenId> eos_ids;
   std::int64_t priority = 0;  // lower values run first; only with priority scheduling
-  CacheIdentity identity;  // only requests with equal identities share cached prefixes
+  CacheIdentity identity;     // only requests with equal identities share cached prefixes
   bool read_prefix_cache = true;
   std::optional<grammar::GrammarSource> grammar;  // nullopt: no grammar
   // token after which the grammar applies; nullopt: from the first token on
@@ -88,11 +88,11 @@ struct Request {
 };
 
 enum class FinishReason : std::uint8_t {
-  stop,  // an end-of-text token, a stop token or a stop string
-  length,  // the answer has max_tokens tokens, or the maximum context length is reached
+  stop,        // an end-of-text token, a stop token or a stop string
+  length,      // the answer has max_tokens tokens, or the maximum context length is reached
   repetition,  // repetition_detection found a repetition
-  abort,  // the client disconnected or cancelled the request
-  error,  // the request failed in the engine
+  abort,       // the client disconnected or cancelled the request
+  error,       // the request failed in the engine
 };
 
 std::string_view name(FinishReason reason);
@@ -100,7 +100,7 @@ std::string_view name(FinishReason reason);
 struct TokenLogprobs {
   TokenId id = 0;
   float logprob = 0;  // natural logarithm
-  int rank = 0;  // 1: the most likely token
+  int rank = 0;       // 1: the most likely token
   // most likely tokens first, or in the order of logprob_token_ids
   std::vector<std::pair<TokenId, float>> top;
 };
@@ -118,24 +118,24 @@ struct RequestTimes {
 struct Output {
   RequestId id = 0;
   int engine = 0;  // EngineInfo::index
-  int index = 0;  // index of the answer, below n
+  int index = 0;   // index of the answer, below n
   std::vector<TokenId> token_ids;
   std::vector<TokenLogprobs> logprobs;  // of the new tokens, if requested
   // Logprobs of the prompt positions from 1 on, if requested. Sent once, with the first token or earlier.
   std::vector<TokenLogprobs> prompt_logprobs;
   std::vector<float> pooled;  // complete result of a pooling task, before normalisation and activation
-  int cached_tokens = 0;  // number of prompt tokens whose KV was in the cache
+  int cached_tokens = 0;      // number of prompt tokens whose KV was in the cache
   // Number of prompt tokens that are computed or cached. Only set with Request::report_progress, in outputs
   // without tokens.
   int computed_tokens = 0;
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // token id from stop_token_ids that ended the answer
-  std::optional<Error> error;  // set with FinishReason::error
+  std::optional<Error> error;         // set with FinishReason::error
   // Parameters for the request to the decode engine. Set when the last answer ends.
   std::optional<KvTransferParams> kv_transfer;
-  RequestTimes times;  // set in outputs with tokens; complete in the last output
+  RequestTimes times;   // set in outputs with tokens; complete in the last output
   int preemptions = 0;  // number of preemptions of the answer; set in the last output
-  AnswerCost cost{};  // cost of the answer so far; complete in the last output
+  AnswerCost cost{};    // cost of the answer so far; complete in the last output
 };
 
 // Receives the outputs of a request on the engine's thread. Implementations must not block.

@@ -33,7 +33,7 @@ struct TokenRules {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
   std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;  // tokens that must not be the first output token
+  std::vector<TokenId> begin_suppress_tokens;      // tokens that must not be the first output token
   std::vector<std::vector<TokenId>> bad_word_ids;  // token ids of bad_words; set by the server
 };
 

@@ -82,9 +82,9 @@ struct AccountOptions {
 struct AccessEntry {
   std::string_view id, tenant, path, model;
   std::string_view finish{};  // of the first answer; "": unknown
-  int status = 0;  // HTTP status; 0: unknown
+  int status = 0;             // HTTP status; 0: unknown
   std::int64_t prompt_tokens = 0;
-  int answers = 0;  // 0: unknown
+  int answers = 0;     // 0: unknown
   double seconds = 0;  // from the arrival to the end of the request
   AnswerCost cost;
 };

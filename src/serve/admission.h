@@ -17,7 +17,7 @@ namespace octavo {
 
 // The resources that a running request uses.
 struct Price {
-  int answers = 0;  // slots in the engine's queue: n times the number of prompts
+  int answers = 0;         // slots in the engine's queue: n times the number of prompts
   std::int64_t bytes = 0;  // memory of the sequences and of the requested log-probabilities
 
   Price& operator+=(const Price& other) {
@@ -96,9 +96,9 @@ class Admission {
   std::atomic<int> tickets_ = 0;
   mutable std::mutex mutex_;
   Price used_;
-  std::int64_t last_end_us_ = 0;  // time at which an answer last ended
+  std::int64_t last_end_us_ = 0;    // time at which an answer last ended
   std::int64_t busy_since_us_ = 0;  // time at which the first of the current answers was admitted
-  double seconds_an_answer_ = 0;  // moving average of the time between the ends of two answers
+  double seconds_an_answer_ = 0;    // moving average of the time between the ends of two answers
   std::unordered_map<std::string, Price> clients_;  // only clients that use resources
 };
 

@@ -25,7 +25,7 @@ struct BeamRules {
   // number of log-probabilities that the reply has for each position; -1: all
   std::optional<int> logprobs{};
   std::vector<TokenId> ends{};  // end-of-text and stop tokens
-  bool keep_end = false;  // whether an answer includes its end token
+  bool keep_end = false;        // whether an answer includes its end token
 };
 
 // The beams of one prompt, without the calls to the engine. Sums of log-probabilities are doubles. If two
@@ -109,10 +109,10 @@ class BeamSearch final : public OutputReceiver, public std::enable_shared_from_t
   const int width_;
   Beams beams_;
 
-  std::mutex mutex_;  // guards all members below; while no request is running, only step() uses them
+  std::mutex mutex_;         // guards all members below; while no request is running, only step() uses them
   std::size_t awaited_ = 0;  // number of running requests of this step
   std::vector<TokenLogprobs> rows_;
-  Output head_;  // fields that all answers share: engine, cached tokens, times
+  Output head_;                     // fields that all answers share: engine, cached tokens, times
   std::optional<Output> broken_{};  // output of the first request that failed
   // These two members are always accessed with mutex_ locked.
   std::vector<RequestId> ids_;

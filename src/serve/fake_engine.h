@@ -24,7 +24,7 @@ struct Script {
   // finish reason after the last token; max_tokens changes it to `length`
   FinishReason end = FinishReason::stop;
   std::optional<Error> error{};  // sent if `end` is FinishReason::error
-  bool hang = false;  // whether to wait for an abort after the last token
+  bool hang = false;             // whether to wait for an abort after the last token
   int tokens_per_step = 1;
   std::vector<float> pooled{};  // result for pooling requests
   std::vector<int> computed{};  // values of Output::computed_tokens in the outputs before the first token
@@ -111,7 +111,7 @@ class FakeEngine final : public EngineClient {
   std::vector<std::string> reloads{};  // folders given to reload_weights()
   Result<> reload_result{};
   std::atomic<int> delivered = 0;  // number of output tokens
-  Request last_request{};  // read it only while no request is being submitted
+  Request last_request{};          // read it only while no request is being submitted
 
  private:
   struct AnswerState {

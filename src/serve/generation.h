@@ -51,8 +51,8 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   };
   struct Choice {
     openai::OutputProcessor processor;
-    openai::AnswerPart kept;  // in a stream, text for the next chunk; otherwise the whole answer
-    int sent_tokens = 0;  // number of tokens in the chunks so far
+    openai::AnswerPart kept;             // in a stream, text for the next chunk; otherwise the whole answer
+    int sent_tokens = 0;                 // number of tokens in the chunks so far
     std::optional<FinishReason> told{};  // finish reason that the client has received
     std::int64_t last_output_us = 0;
     RequestTimes times{};  // set when the engine has ended the answer
@@ -117,8 +117,8 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   std::shared_ptr<http::Exchange> exchange_;
   std::vector<Run> runs_;
   std::unique_ptr<PromptProgress> progress_;  // null: the client did not request progress
-  std::vector<Mail> batch_;  // outputs taken from mail_
-  std::size_t next_ = 0;  // index of the next output in batch_
+  std::vector<Mail> batch_;                   // outputs taken from mail_
+  std::size_t next_ = 0;                      // index of the next output in batch_
   std::size_t unfinished_runs_;
   bool concluded_ = false;
   bool stream_open_ = false;

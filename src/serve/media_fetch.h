@@ -13,7 +13,7 @@ namespace octavo {
 // Which URLs of media the server may fetch.
 struct MediaSources {
   std::vector<std::string> domains{};  // allowed hosts of http: and https: URLs
-  std::string local_path{};  // folder that file: URLs may read; "": file: URLs are refused
+  std::string local_path{};            // folder that file: URLs may read; "": file: URLs are refused
 
   // maximum bytes of all media in one request
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;

@@ -21,13 +21,13 @@ using Vectors = std::vector<std::vector<float>>;
 
 struct PoolingPlan {
   std::string request_id;
-  std::vector<Tokenizer::Texts> texts;  // token ids; each text fits the model
+  std::vector<Tokenizer::Texts> texts;            // token ids; each text fits the model
   std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the engine's results
-  Task task = Task::embed;  // the same for all texts
-  std::string adapter{};  // name of the LoRA adapter; "": no adapter
+  Task task = Task::embed;                        // the same for all texts
+  std::string adapter{};                          // name of the LoRA adapter; "": no adapter
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // fields of the body that have no effect
-  std::string client{};  // tenant
+  std::string client{};                       // tenant
   RequestAccount account{};
   http::Response (*error_response)(const Error&) = openai::error_response;
 

@@ -26,8 +26,8 @@ namespace octavo {
 
 struct MediaOptions {
   std::optional<media::ProcessorConfig> images{};  // nullopt: the model does not support images
-  std::optional<PromptSound> prompt_sound{};  // nullopt: the model does not support audio in prompts
-  std::optional<SoundRules> transcription{};  // nullopt: the model does not transcribe
+  std::optional<PromptSound> prompt_sound{};       // nullopt: the model does not support audio in prompts
+  std::optional<SoundRules> transcription{};       // nullopt: the model does not transcribe
   MediaSources sources{};
   // The kinds of media ("image", "video", "audio") that have a LoRA adapter of the same name.
   std::set<std::string, std::less<>> adapters{};
@@ -36,7 +36,7 @@ struct MediaOptions {
 // Limits of running and waiting requests. One client may use all slots of running answers, half of the
 // queue and half of the memory.
 struct AdmissionOptions {
-  int max_num_seqs = 128;  // maximum number of running answers
+  int max_num_seqs = 128;          // maximum number of running answers
   int max_num_queued_reqs = 4096;  // maximum number of waiting answers; above it, the server returns 429
   // maximum sum of Price::bytes; above it, the server returns 429
   std::int64_t request_bytes_max = std::int64_t{4} << 30;
@@ -48,24 +48,24 @@ struct AdmissionOptions {
 };
 
 struct ThreadOptions {
-  int intake = 2;  // threads that parse requests, render templates and tokenise
-  int delivery = 2;  // threads that detokenise and write
-  int fetch = 8;  // threads that fetch media from URLs
+  int intake = 2;                       // threads that parse requests, render templates and tokenise
+  int delivery = 2;                     // threads that detokenise and write
+  int fetch = 8;                        // threads that fetch media from URLs
   std::size_t intake_queue_max = 1024;  // maximum number of waiting tasks; above it, the server returns 503
-  std::size_t fetch_queue_max = 256;  // maximum number of waiting tasks; above it, the server returns 503
+  std::size_t fetch_queue_max = 256;    // maximum number of waiting tasks; above it, the server returns 503
 };
 
 // Routes and features that a flag enables.
 struct ServeFeatures {
   bool prompt_tokens_details = false;  // whether usage includes prompt_tokens_details.cached_tokens
-  bool request_id_headers = false;  // whether responses include X-Request-Id
+  bool request_id_headers = false;     // whether responses include X-Request-Id
   bool request_metrics = false;  // whether replies and the Server-Timing header include an answer's times
   bool tokenizer_info = false;
-  bool dev_mode = false;  // enables the routes for development
-  bool sleep_mode = false;  // enables /sleep; only with dev_mode
-  bool profiles = false;  // enables /start_profile and /stop_profile
+  bool dev_mode = false;         // enables the routes for development
+  bool sleep_mode = false;       // enables /sleep; only with dev_mode
+  bool profiles = false;         // enables /start_profile and /stop_profile
   bool change_adapters = false;  // enables /v1/load_lora_adapter and /v1/unload_lora_adapter
-  bool page = true;  // serves the web page at `/`
+  bool page = true;              // serves the web page at `/`
 };
 
 struct AccessOptions {
@@ -74,12 +74,12 @@ struct AccessOptions {
   // server trusts the header, so a gateway must set it.
   std::string client_header{};
   bool isolate_prefix_cache = false;  // whether tenants do not share cached prefixes
-  mcp::Options mcp{};  // MCP servers that requests may use
+  mcp::Options mcp{};                 // MCP servers that requests may use
 };
 
 struct ObserveOptions {
   std::shared_ptr<Tracer> tracer{};  // null: no spans are recorded
-  bool phase_spans = false;  // whether each answer also has spans for its phases
+  bool phase_spans = false;          // whether each answer also has spans for its phases
   StepTraceOptions step_trace{};
   AccountOptions accounts{};
   bool log_requests = false;
@@ -101,10 +101,10 @@ struct ServeOptions {
   AccessOptions access{};
   ObserveOptions observe{};
 
-  std::vector<TokenId> eos_ids{};  // sorted tokens that end an answer, unless ignore_eos is set
+  std::vector<TokenId> eos_ids{};      // sorted tokens that end an answer, unless ignore_eos is set
   std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect
-  ContentFormat content_format{};  // see template_messages.h
-  std::string root_path{};  // path prefix that a proxy does not remove
+  ContentFormat content_format{};      // see template_messages.h
+  std::string root_path{};             // path prefix that a proxy does not remove
   std::string version{};
   ServedModel model{};
   std::string system_fingerprint{};

@@ -21,12 +21,12 @@ struct SoundRules {
   media::LogMel log_mel;
   TokenId begin = 0;  // token before the text
   TokenId transcribe = 0, translate = 0;
-  TokenId previous = 0;  // token before the text that precedes the audio
-  TokenId no_times = 0;  // token that disables timestamps
+  TokenId previous = 0;    // token before the text that precedes the audio
+  TokenId no_times = 0;    // token that disables timestamps
   TokenId first_time = 0;  // token of the timestamp 0 s; the following tokens are kTimeStep apart
   // tokens by language code; empty if the model is English-only
   std::vector<std::pair<std::string, TokenId>> languages{};
-  std::vector<TokenId> suppress{};  // tokens that are never sampled
+  std::vector<TokenId> suppress{};        // tokens that are never sampled
   std::vector<TokenId> begin_suppress{};  // tokens that must not be the first output token
 
   static constexpr double kTimeStep = 0.02;  // seconds

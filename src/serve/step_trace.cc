@@ -132,8 +132,8 @@ class StepTrace::Recording {
  private:
   struct Seen {
     std::int64_t number = 0;  // number of the last step that was read
-    int steps = 0;  // number of steps since the start of the trace
-    std::int64_t lost = 0;  // number of steps that were overwritten before they were read
+    int steps = 0;            // number of steps since the start of the trace
+    std::int64_t lost = 0;    // number of steps that were overwritten before they were read
   };
 
   static std::int64_t newest_step(const EngineStats& stats) {

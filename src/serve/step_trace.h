@@ -19,7 +19,7 @@ struct StepTraceOptions {
   std::string folder{};  // folder of the files; "": tracing is disabled
   bool gzip = true;
   int delay_steps = 0;  // number of steps to skip at first
-  int max_steps = 0;  // number of steps after which the trace ends; 0: kTracedStepsMax
+  int max_steps = 0;    // number of steps after which the trace ends; 0: kTracedStepsMax
 };
 inline constexpr int kTracedStepsMax = 1'000'000;  // per engine
 

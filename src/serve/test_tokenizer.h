@@ -14,7 +14,7 @@
 
 namespace octavo {
 
-inline constexpr TokenId kEndToken = 256;  // "<|end|>", ends a text
+inline constexpr TokenId kEndToken = 256;   // "<|end|>", ends a text
 inline constexpr TokenId kMarkToken = 257;  // "<|mark|>"
 inline constexpr int kTestVocabulary = 258;
 

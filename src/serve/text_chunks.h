@@ -17,7 +17,7 @@
 namespace octavo {
 
 struct PoolingRules {
-  std::optional<Task> task{};  // default task of /pooling; nullopt: the model's task
+  std::optional<Task> task{};       // default task of /pooling; nullopt: the model's task
   std::optional<bool> activated{};  // default of requests: whether to normalise vectors and activate scores
   std::optional<int> dimensions{};  // default number of dimensions of vectors
   int longest = 0;  // maximum number of tokens of a text that is split into chunks; 0: texts are not split

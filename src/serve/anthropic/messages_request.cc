@@ -269,7 +269,7 @@ class Messages {
   bool reads_images_;
   json::array messages_;
   json::object message_;  // the current message
-  json::array parts_;  // content of the current message
+  json::array parts_;     // content of the current message
   std::vector<std::string> images_;
   std::vector<std::string> ignored_;
 };

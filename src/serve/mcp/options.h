@@ -11,7 +11,7 @@ namespace octavo::mcp {
 struct Options {
   // MCP servers that requests may use, as HOST or HOST:PORT. Empty: MCP tools are disabled.
   std::vector<std::string> allowed{};
-  int timeout_ms = 30'000;  // for a message and its answer, including the wait for a free thread
+  int timeout_ms = 30'000;             // for a message and its answer, including the wait for a free thread
   std::int64_t response_ms = 300'000;  // for all messages of a response
 
   static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;  // of a server's answer

@@ -60,10 +60,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   struct TurnState {
-    json::object response{};  // the response at the end of the turn
-    std::string end{};  // type of the turn's last event
-    std::optional<Call> call{};  // the call that the model is writing
-    std::deque<Call> calls{};  // calls to run
+    json::object response{};        // the response at the end of the turn
+    std::string end{};              // type of the turn's last event
+    std::optional<Call> call{};     // the call that the model is writing
+    std::deque<Call> calls{};       // calls to run
     bool waits_for_client = false;  // whether the client must answer before the next turn
   };
   struct Counts {
@@ -104,11 +104,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Servers servers_{};
   openai::ResponsesRequest history_{};  // items of earlier responses
-  json::array input_{};  // items of the request
-  json::array prelude_{};  // output items that precede the first turn
+  json::array input_{};                 // items of the request
+  json::array prelude_{};               // output items that precede the first turn
   json::array output_{};
   json::object response_{};  // the response object of the first turn
-  json::object usage_{};  // sum over all turns
+  json::object usage_{};     // sum over all turns
   TurnState now_{};
   std::int64_t base_ = 0;  // index of the turn's first output item
   Counts counts_{};

@@ -25,9 +25,9 @@ struct Server {
   std::shared_ptr<Client> client;
   std::optional<std::vector<std::string>>
       allowed{};                          // names of the tools that the model may see; nullopt: all
-  std::vector<std::string> approved{};  // names of the tools that run without the client's approval
+  std::vector<std::string> approved{};    // names of the tools that run without the client's approval
   std::vector<std::string> unapproved{};  // names of the tools that need the client's approval
-  bool needs_approval = true;  // for tools in neither list
+  bool needs_approval = true;             // for tools in neither list
 
   bool offers(std::string_view tool) const;
   bool must_ask(std::string_view tool) const;

@@ -49,7 +49,7 @@ class Turn final : public http::Exchange {
 
   const std::shared_ptr<http::Exchange> client_;
   http::SseReader reader_;  // only the writing thread uses it
-  std::mutex mutex_;  // guards all members below
+  std::mutex mutex_;        // guards all members below
   TurnEvents events_;
   bool over_ = false;
   bool closed_ = false;

@@ -118,18 +118,18 @@ class BlockArguments final : public ArgumentsReader {
   const ToolParameters& parameters_;
   bool first_ = true;
   bool in_object_ = false;  // whether the model writes a JSON object instead of blocks
-  bool object_ = false;  // whether value_ is this object
-  JsonScan scan_;  // finds the end of the object
+  bool object_ = false;     // whether value_ is this object
+  JsonScan scan_;           // finds the end of the object
 
   // The members below belong to the current block.
   std::string name_;
   bool says_text_ = true;
   bool in_value_ = false;
   bool at_start_ = false;  // whether nothing of the value was read
-  bool text_ = false;  // whether the value is text and is written as it arrives
+  bool text_ = false;      // whether the value is text and is written as it arrives
   bool in_cdata_ = false;
   bool wraps_ = false;  // whether the value may be an object with all parameters
-  std::string value_;  // the value so far, if it is not written as it arrives
+  std::string value_;   // the value so far, if it is not written as it arrives
 };
 
 // Finds any marker that closes the call or the list of calls. Closing markers of inner levels may be

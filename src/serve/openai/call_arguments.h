@@ -14,9 +14,9 @@ namespace octavo::openai {
 class ArgumentsReader {
  public:
   enum class Step : std::uint8_t {
-    again,  // call read() again: the text may contain more
-    more,  // read() needs more text
-    done,  // the object is complete; the closing marker of the call is still in the text
+    again,   // call read() again: the text may contain more
+    more,    // read() needs more text
+    done,    // the object is complete; the closing marker of the call is still in the text
     broken,  // the text is not valid; `out` contains a complete object from the valid part
   };
 

@@ -71,7 +71,7 @@ Result<std::string> read_thinking(Fields& part) {
 }
 
 struct Content {
-  json::value shown;  // content for the template: a string, null or a list of parts
+  json::value shown;     // content for the template: a string, null or a list of parts
   std::string thoughts;  // text of the reasoning parts
 };
 

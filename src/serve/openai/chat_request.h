@@ -40,8 +40,8 @@ struct ChatPrompt {
   std::string chat_template{};  // template of the request; "": the server's template
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // must not be set together with add_generation_prompt
-  bool omitted_images = false;  // whether omit_images() has replaced images
-  std::string echo{};  // content of the last message, if the answer must begin with it
+  bool omitted_images = false;          // whether omit_images() has replaced images
+  std::string echo{};                   // content of the last message, if the answer must begin with it
 };
 
 // For models that read no images: replaces images in tool results and in earlier turns by kOmittedImage. An

@@ -26,8 +26,8 @@ struct CompletionRequest {
   // embeddings of each prompt; if not empty, the prompts' token ids are ignored
   std::vector<MediaPart> embeds;
   std::optional<std::string> suffix;  // text after the output, for models that fill in the middle
-  bool echo = false;  // whether the answer begins with the prompt
-  bool prompt_only = false;  // whether the client gets only the prompt: echo with max_tokens = 0
+  bool echo = false;                  // whether the answer begins with the prompt
+  bool prompt_only = false;           // whether the client gets only the prompt: echo with max_tokens = 0
 };
 
 Result<CompletionRequest> parse_completion_request(const boost::json::object& body,

@@ -38,7 +38,7 @@ class ConversationStore {
     std::string id;
     std::int64_t created_at = 0;
     std::string metadata;  // JSON object
-    std::string items;  // JSON array
+    std::string items;     // JSON array
 
     std::size_t bytes() const { return 256 + 2 * id.size() + metadata.size() + items.size(); }
     boost::json::object shown() const;
@@ -52,7 +52,7 @@ class ConversationStore {
 
   const std::size_t bytes_max_;
   std::mutex mutex_;  // guards all members below
-  Entries entries_;  // the most recently used entry is last
+  Entries entries_;   // the most recently used entry is last
   std::unordered_map<std::string, Entries::iterator> by_id_;
   std::size_t bytes_ = 0;
 };

@@ -33,17 +33,17 @@ struct RequestRules {
   bool priority_scheduling = false;
   bool force_include_usage = false;
   bool return_tokens_as_token_ids = false;  // default of the request's field
-  int stream_interval = 1;  // minimum for all streams
-  bool trust_chat_templates = false;  // whether requests may contain a chat template
+  int stream_interval = 1;                  // minimum for all streams
+  bool trust_chat_templates = false;        // whether requests may contain a chat template
   boost::json::object default_template_kwargs{};
   // dialect for tool_choice `auto`; null: `auto` is disabled
   const grammar::ToolDialect* tool_dialect = nullptr;
   std::vector<std::string> special_tokens{};  // texts of the vocabulary's special tokens
-  int images_max = 0;  // per prompt; 0: not supported
-  int videos_max = 0;  // per prompt; 0: not supported
-  int sounds_max = 0;  // per prompt; 0: not supported
-  bool exclude_unused_tools = false;  // whether tool_choice `none` removes the tools from the prompt
-  std::optional<ReasoningRule> reasoning{};  // nullopt: reasoning is not separated from the text
+  int images_max = 0;                         // per prompt; 0: not supported
+  int videos_max = 0;                         // per prompt; 0: not supported
+  int sounds_max = 0;                         // per prompt; 0: not supported
+  bool exclude_unused_tools = false;          // whether tool_choice `none` removes the tools from the prompt
+  std::optional<ReasoningRule> reasoning{};   // nullopt: reasoning is not separated from the text
   // Options of grammars for JSON answers. OpenAI promises that members are in the order of the schema.
   grammar::JsonOptions json{.any_order = false};
 
@@ -61,7 +61,7 @@ struct StreamOptions {
   bool include_usage = false;
   bool continuous_usage = false;
   bool include_progress = false;  // whether to report the progress of the prompt
-  int interval = 1;  // tokens per chunk, except for the first and the last chunk
+  int interval = 1;               // tokens per chunk, except for the first and the last chunk
   // Output tokens that the client already has. The stream continues after these tokens.
   std::optional<std::vector<TokenId>> resume{};
 };
@@ -83,8 +83,8 @@ struct ReportOptions {
 };
 
 struct ThinkingOptions {
-  bool included = true;  // whether the reply contains the reasoning
-  bool off = false;  // whether the request sets enable_thinking = false for the chat template
+  bool included = true;             // whether the reply contains the reasoning
+  bool off = false;                 // whether the request sets enable_thinking = false for the chat template
   std::optional<int> token_budget;  // maximum number of reasoning tokens
 };
 
@@ -95,12 +95,12 @@ struct GenerationRequest {
   PromptOptions prompt;
   ReportOptions report;
   ThinkingOptions thinking;
-  std::string model;  // model name for the reply
+  std::string model;    // model name for the reply
   std::string adapter;  // name of the LoRA adapter; "": no adapter
   std::string request_id;
   std::string cache_salt;
   std::int64_t priority = 0;
-  double timeout_s = 0;  // seconds since the request arrived; 0: no limit
+  double timeout_s = 0;                          // seconds since the request arrived; 0: no limit
   std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no grammar
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;

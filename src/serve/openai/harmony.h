@@ -27,10 +27,10 @@ struct HarmonyTokens {
 class HarmonyReader {
  public:
   enum class Place : std::uint8_t {
-    header,  // in the header of a message
+    header,   // in the header of a message
     thought,  // in channel analysis, or in a message to a recipient that is not a function
-    text,  // in channel final, or in channel commentary without a recipient
-    call,  // in the arguments of a call of function()
+    text,     // in channel final, or in channel commentary without a recipient
+    call,     // in the arguments of a call of function()
   };
 
   // Starts after the prompt, which may end within a message. Keeps a reference to the tokenizer. If `calls`

@@ -49,9 +49,9 @@ class MessageReader {
 
   const ToolUse* tools_;
   std::string answer_id_;
-  std::uint64_t calls_ = 0;  // number of ids that were created
+  std::uint64_t calls_ = 0;             // number of ids that were created
   std::optional<ToolParser> parser_{};  // parser for calls that the model may write
-  std::string forced_text_{};  // text of a forced call so far
+  std::string forced_text_{};           // text of a forced call so far
 };
 
 }  // namespace octavo::openai

@@ -19,7 +19,7 @@ class NamedEvents {
 
   void add(std::string_view name, boost::json::object fields);
   void count(const std::vector<TokenId>& tokens);  // adds output tokens to the step
-  void forget_tokens() { tokens_.clear(); }  // drops tokens that the client already has
+  void forget_tokens() { tokens_.clear(); }        // drops tokens that the client already has
   // Returns the step's events. If there are no events, the tokens are added to the next step.
   std::string take();
   // Returns events that do not complete the step, without token_ids.
@@ -30,7 +30,7 @@ class NamedEvents {
 
   const bool shows_tokens_;
   std::vector<TokenId> tokens_;
-  std::string text_;  // all events except the last one
+  std::string text_;       // all events except the last one
   std::string last_name_;  // "": there is no event
   boost::json::object last_;
 };

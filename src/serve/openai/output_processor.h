@@ -31,7 +31,7 @@ struct WeightSpan {
 
 // A piece of an answer. All pieces appended give the whole answer.
 struct AnswerPart {
-  int index = 0;  // index of the answer
+  int index = 0;            // index of the answer
   std::string reasoning{};  // precedes `text`
   std::string text{};
   std::vector<TokenId> token_ids{};
@@ -52,8 +52,8 @@ struct AnswerPart {
 // How a model marks its reasoning. Each marker is one token, such as <think>.
 struct Thinking {
   TokenId begin = 0, end = 0;
-  bool open = false;  // whether the answer begins with reasoning, even without the begin token
-  bool shown = true;  // whether the client gets the reasoning with its tokens and log-probabilities
+  bool open = false;         // whether the answer begins with reasoning, even without the begin token
+  bool shown = true;         // whether the client gets the reasoning with its tokens and log-probabilities
   std::string_view label{};  // removed from the beginning of the reasoning
   // if set, the reasoning stays in the text, and this prefix precedes the answer
   std::string_view prefix{};
@@ -108,14 +108,14 @@ class OutputProcessor {
   StopSplitter stops_;
   std::optional<Thinking> thinking_;
   std::optional<CallWatch> watch_;  // finds calls in reasoning
-  bool called_ = false;  // whether a call has ended the reasoning
-  AnswerPart hidden_;  // tokens of hidden reasoning that may belong to a call
-  int thoughts_before_call_ = 0;  // number of reasoning tokens before the possible call
-  bool at_text_start_ = true;  // whether no text has been written yet
-  bool begins_anywhere_ = false;  // whether the begin token is never text, wherever it occurs
-  bool has_arguments_ = false;  // whether the current call has arguments
-  std::string prefix_;  // prefix of the answer that is not written yet
-  std::string label_;  // beginning of the reasoning, as long as it matches the label
+  bool called_ = false;             // whether a call has ended the reasoning
+  AnswerPart hidden_;               // tokens of hidden reasoning that may belong to a call
+  int thoughts_before_call_ = 0;    // number of reasoning tokens before the possible call
+  bool at_text_start_ = true;       // whether no text has been written yet
+  bool begins_anywhere_ = false;    // whether the begin token is never text, wherever it occurs
+  bool has_arguments_ = false;      // whether the current call has arguments
+  std::string prefix_;              // prefix of the answer that is not written yet
+  std::string label_;               // beginning of the reasoning, as long as it matches the label
   bool in_label_ = false;
   int tokens_ = 0;
   int reasoning_tokens_ = 0;

@@ -33,8 +33,8 @@ struct EmbeddingRequest {
   std::optional<ChatPrompt> chat;  // replaces `input`: the chat template renders the chat to one text
   bool base64 = false;
   std::optional<int> dimensions;  // number of components of a vector to keep, from the first one on
-  std::optional<Task> task;  // nullopt: the server's default task
-  std::string input_type;  // Jina's `task`: the type of the texts, such as "retrieval.query"
+  std::optional<Task> task;       // nullopt: the server's default task
+  std::string input_type;         // Jina's `task`: the type of the texts, such as "retrieval.query"
 };
 
 // Cohere's request, which returns each vector in several formats.
@@ -47,7 +47,7 @@ struct EmbedByTypeRequest {
   std::vector<Type> types;
   std::optional<int> dimensions;
   std::optional<int> tokens_max;  // a text with more tokens is an error
-  std::string input_type;  // type of the texts, such as "search_query" or "search_document"
+  std::string input_type;         // type of the texts, such as "search_query" or "search_document"
 };
 
 // Pairs of queries[i] and documents[i], or one query for all documents.

@@ -15,12 +15,12 @@ namespace octavo::openai {
 
 struct ResponsesRequest {
   ChatRequest chat;
-  boost::json::object response;  // the response object without id, status and output
+  boost::json::object response;     // the response object without id, status and output
   boost::json::array conversation;  // items of earlier responses, then all items of the input
   // id of the conversation that the new items and the output extend; "": none
   std::string conversation_id{};
   std::size_t known_items = 0;  // number of items of `conversation` that existed before this request
-  ResponsesTools tools{};  // tools whose calls differ from those of a chat
+  ResponsesTools tools{};       // tools whose calls differ from those of a chat
   bool store = true;
   bool background = false;  // whether to answer the request at once and generate the response afterwards
   // whether the response contains the prompt and the output as the model reads and writes them

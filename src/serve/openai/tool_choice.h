@@ -27,12 +27,12 @@ struct ForcedTool {
 
 // At most one of `forced` and `dialect` is set. If neither is set, answers are plain text.
 struct ToolUse {
-  std::optional<ForcedTool> forced;  // answers consist of calls of this tool
+  std::optional<ForcedTool> forced;               // answers consist of calls of this tool
   const grammar::ToolDialect* dialect = nullptr;  // answers may contain calls in this dialect
-  std::shared_ptr<const KnownTools> tools;  // set if `dialect` is set
-  bool parallel = true;  // whether an answer may contain several calls
-  bool bound = false;  // whether the grammar of the answers includes calls
-  bool known_only = false;  // whether calls of unknown tools are text (`allowed_tools`)
+  std::shared_ptr<const KnownTools> tools;        // set if `dialect` is set
+  bool parallel = true;                           // whether an answer may contain several calls
+  bool bound = false;                             // whether the grammar of the answers includes calls
+  bool known_only = false;                        // whether calls of unknown tools are text (`allowed_tools`)
 };
 
 // Reads tools, tool_choice and parallel_tool_calls. `dialect` is the server's dialect, or null without

@@ -27,7 +27,7 @@ struct CallPiece {
   int index = 0;
   std::string name{};
   std::string arguments{};  // part of the text of a JSON object
-  std::string id{};  // sent with the name, if the model wrote an id
+  std::string id{};         // sent with the name, if the model wrote an id
 
   bool operator==(const CallPiece&) const = default;
 };
@@ -56,21 +56,21 @@ class ToolParser {
 
  private:
   enum class State : std::uint8_t {
-    text,  // searches for a marker
-    first_call,  // at a marker that may begin a call
-    arguments,  // in the arguments of a call
-    members,  // after the arguments in {"name", "arguments", ...}
-    call_end,  // after a call, before the closing marker
-    next_call,  // after a call, where another call may follow
-    other_json,  // in a JSON object that is not a call, for dialects without other markers
+    text,         // searches for a marker
+    first_call,   // at a marker that may begin a call
+    arguments,    // in the arguments of a call
+    members,      // after the arguments in {"name", "arguments", ...}
+    call_end,     // after a call, before the closing marker
+    next_call,    // after a call, where another call may follow
+    other_json,   // in a JSON object that is not a call, for dialects without other markers
     broken_item,  // at a list item that is not a call
   };
   enum class Step : std::uint8_t { done, more };  // more: needs more text
   struct Call {
     CallHead head;
     std::unique_ptr<ArgumentsReader> reader;
-    bool held = false;  // whether no part of the call was sent
-    std::string raw;  // while held: the text from the beginning of the call
+    bool held = false;      // whether no part of the call was sent
+    std::string raw;        // while held: the text from the beginning of the call
     std::string arguments;  // while held
   };
   // Position of a marker in the buffer, or the number of bytes at the buffer's end that could begin a
@@ -117,13 +117,13 @@ class ToolParser {
   std::vector<HeadReader> forms_;  // readers of the dialect and of other forms that its models write
 
   State state_ = State::text;
-  std::string buffer_;  // text that may be content or a call
-  std::string layout_;  // white space before a marker
+  std::string buffer_;    // text that may be content or a call
+  std::string layout_;    // white space before a marker
   bool at_start_ = true;  // whether only white space was read since the answer began
   bool at_line_start_ = true;
   bool behind_call_ = false;  // whether only white space was read since the last call
-  std::size_t form_ = 0;  // index in forms_
-  bool first_ = true;  // whether the current call is the first one after its marker
+  std::size_t form_ = 0;      // index in forms_
+  bool first_ = true;         // whether the current call is the first one after its marker
   // whether no call of the current list was valid, so that its items become content
   bool broken_list_ = false;
   bool last_ = false;  // whether no more text follows

@@ -14,10 +14,10 @@ namespace octavo::openai {
 struct Transcript {
   TranscriptFormat format = TranscriptFormat::json;
   bool translated = false;
-  std::string language;  // language code
-  double seconds = 0;  // length of the audio
+  std::string language;        // language code
+  double seconds = 0;          // length of the audio
   std::vector<double> starts;  // start of each window, in seconds
-  TokenId first_time = 0;  // SoundRules::first_time
+  TokenId first_time = 0;      // SoundRules::first_time
   double temperature = 0;
 
   double end_of(std::size_t window) const {

@@ -17,8 +17,8 @@ enum class TranscriptFormat : std::uint8_t { json, text, verbose_json, srt, vtt 
 struct TranscriptionRequest {
   GenerationRequest generation;
   std::string_view file;  // points into the form
-  std::string language;  // two-letter code of the audio's language; "": detect the language
-  std::string prompt;  // text before the audio, or an example of the style
+  std::string language;   // two-letter code of the audio's language; "": detect the language
+  std::string prompt;     // text before the audio, or an example of the style
   TranscriptFormat format = TranscriptFormat::json;
   bool translate = false;  // whether to translate into English
 
