@@ -57,7 +57,7 @@ void respond(const Call& call, const boost::json::object& body);
 // Returns an integer query parameter, or `fallback` if the parameter is missing. Returns an error if the
 // value is not an integer in [1, max].
 Result<std::int64_t> limit_of(const Call& call, std::int64_t fallback, std::int64_t max);
-std::string query_of(const Call& call, std::string_view name);  // returns "" if the parameter is missing
+std::string query_of(const Call& call, std::string_view name);
 // Returns the batch with the current counts of completed and failed lines.
 Result<Batch> counted(Store& store, Batch batch);
 // Tells the worker to end the batch. Returns invalid_argument if the batch has already ended.

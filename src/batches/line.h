@@ -27,7 +27,6 @@ Result<Line> read_line(const std::string& text, std::string& custom_id);
 // before a response was received.
 std::string output_line(const std::string& custom_id, std::int64_t status, const std::string& body);
 
-// Returns 32 random hexadecimal digits.
 std::string random_hex();
 
 // Parses a text as JSON, or returns the text as a JSON string if the text is not JSON.

@@ -73,7 +73,7 @@ class LineRunner {
   const std::shared_ptr<Arrivals> arrivals_ = std::make_shared<Arrivals>();
   std::map<std::uint64_t, Open> open_;
   std::uint64_t last_id_ = 0;
-  int retrying_ = 0;     // number of lines in open_ that wait for their next try
+  int retrying_ = 0;
   int tries_alone_ = 0;  // number of tries since a line last ended
 };
 

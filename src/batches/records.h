@@ -26,7 +26,7 @@ inline constexpr std::string_view kMessages = "message_batch";  // /v1/files hid
 inline constexpr std::string_view kOpenai = "openai";
 inline constexpr std::string_view kAnthropic = "anthropic";
 
-// Status of a batch, as in OpenAI's API.
+// Values of Batch::status, as in OpenAI's API.
 inline constexpr std::string_view kValidating = "validating";
 inline constexpr std::string_view kInProgress = "in_progress";
 inline constexpr std::string_view kCancelling = "cancelling";
@@ -57,7 +57,7 @@ struct Batch {
   std::int64_t cancelling_at = 0;
   std::int64_t finalizing_at = 0;
   std::int64_t ended_at = 0;
-  std::int64_t total = 0;  // number of lines
+  std::int64_t total = 0;
   std::int64_t completed = 0;
   std::int64_t failed = 0;
 
@@ -74,7 +74,7 @@ struct LineAnswer {
   std::string custom_id{};
   // HTTP status, or 0 if the line is not a valid request; `body` is then the error
   std::int64_t status = 0;
-  std::string body{};  // JSON
+  std::string body{};
 };
 
 }  // namespace octavo::batches

@@ -40,7 +40,7 @@ class ServeHost final : public Host {
   }
 
  private:
-  const std::weak_ptr<Service> service_;  // weak, because the service owns this object
+  const std::weak_ptr<Service> service_;  // The service owns this object, so a shared_ptr would be a cycle.
   const int most_;
 };
 

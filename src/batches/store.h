@@ -19,7 +19,7 @@
 namespace octavo::batches {
 
 inline constexpr std::int64_t kFilesMax = 10'000;
-inline constexpr std::int64_t kLinesMax = 50'000;  // per batch
+inline constexpr std::int64_t kLinesMax = 50'000;  // limit per batch
 inline constexpr std::int64_t kUnfinishedMax = 1'000;
 // If several clients share the store, each client may use 1/kClientPart of every limit.
 inline constexpr std::int64_t kClientPart = 4;
@@ -97,7 +97,7 @@ class Store {
   struct Limit {
     std::string_view what;  // the limited resource, such as "files"
     std::string_view name;
-    std::string_view remedy;  // what the client can do
+    std::string_view remedy;
     std::int64_t most;
   };
   // Returns resource_exhausted if `more` would exceed the limit. `used` is the current amount of all

@@ -34,8 +34,8 @@ class Worker {
     // the input file; open while the batch has lines that have not started
     std::optional<LineReader> lines{};
     std::set<std::int64_t> answered{};
-    int open = 0;                       // number of running lines
-    bool exhausted = false;             // whether all lines have started
+    int open = 0;
+    bool exhausted = false;
     std::string_view end = kCompleted;  // status of the batch after its last line
     std::string errors{};               // JSON array of errors, if `end` is kFailed
   };

@@ -22,7 +22,7 @@ struct EngineIdentity {
   std::string weights{};   // model_fingerprint() of the model
   std::string device{};    // device with its instruction set
   std::string layout{};    // tensor-parallel and pipeline-parallel sizes
-  std::string settings{};  // number formats
+  std::string settings{};  // number formats of weights and cache
 
   bool operator==(const EngineIdentity&) const = default;
 };
@@ -32,7 +32,7 @@ struct RecordedAnswer {
   std::int64_t count = 0;
   std::vector<TokenId> tokens{};  // output tokens; empty if the log records only hashes
   std::string hash{};    // SHA-256 of the output tokens, or of the floats that a pooling task returned
-  std::string finish{};  // name of the FinishReason
+  std::string finish{};
 };
 
 struct Record {

@@ -10,9 +10,9 @@ namespace octavo {
 
 // Reasons why a finished request is not recorded.
 enum class RecordDrop : std::uint8_t {
-  queue,  // the queue of the writing thread is full
+  queue,
   disk,   // the disk is full or reported an error
-  size,   // the record is larger than the maximum file size
+  size,
 };
 inline constexpr int kRecordDrops = 3;
 inline constexpr std::array<std::string_view, kRecordDrops> kRecordDropNames = {"queue", "disk", "size"};

@@ -59,7 +59,7 @@ class RecordLog {
   // Only the writing thread uses the members from here to `failing_`.
   int file_ = -1;  // file descriptor; -1: no file is open
   std::int64_t file_bytes_ = 0;
-  bool failing_ = false;  // whether the last write failed
+  bool failing_ = false;
 
   std::mutex mutex_;  // guards the members below
   std::condition_variable came_;

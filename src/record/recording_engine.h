@@ -17,7 +17,6 @@ struct RecordedEngine {
   EngineIdentity identity;
   std::uint64_t seed = 0;  // seed for requests that have no seed
   bool media = false;      // see recorded_request()
-  // Returns the hash of the files in an adapter's folder.
   std::function<std::string(const std::string& path)> adapter_of;
 };
 
@@ -60,7 +59,6 @@ class RecordingEngine final : public EngineClient {
   const std::unique_ptr<RecordLog> log_;
   mutable std::mutex mutex_;
   EngineIdentity identity_;
-  // hash of the adapter's files, by adapter name
   std::map<std::string, std::string, std::less<>> adapters_;
   std::uint64_t submitted_ = 0;
   std::unique_ptr<EngineClient> engine_;

@@ -11,7 +11,7 @@ namespace octavo {
 
 struct AdapterSource {
   std::string name;
-  std::string path;  // on the engine's host
+  std::string path;  // path on the engine's host
 };
 
 using AdapterDone = std::function<void(Result<>)>;

@@ -12,7 +12,7 @@ namespace octavo {
 struct CacheIdentity {
   std::string adapter;  // name of the LoRA adapter; "": no adapter
   std::string tenant;   // name of the tenant; "": all tenants share prefixes
-  std::string salt;     // cache_salt of the request
+  std::string salt;
 
   bool operator==(const CacheIdentity&) const = default;
 

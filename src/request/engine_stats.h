@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-inline constexpr int kDraftTokensMax = 32;  // per sequence and step
+inline constexpr int kDraftTokensMax = 32;  // maximum number of draft tokens per sequence and step
 
 // Histogram of the number of tokens in a step, with vLLM's buckets.
 inline Histogram step_token_histogram() {
@@ -68,9 +68,9 @@ inline constexpr int kKvTransferFailures = 6;
 inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
     "unreachable", "expired", "mismatch", "corrupt", "lost", "no_blocks"};
 
-// Where loaded KV of prompt tokens came from.
+// Source of the loaded KV of prompt tokens.
 enum class KvSource : std::uint8_t {
-  peer,  // another engine
+  peer,
   host,  // the tier in host memory
   disk,  // the tier on a disk or in a store
 };
@@ -85,7 +85,7 @@ struct KvTransferStats {
   int held_blocks = 0;
   // number of uncached prompt tokens that were looked up in other engines or tiers
   std::int64_t queries = 0;
-  std::int64_t hits = 0;  // number of looked-up tokens that were loaded
+  std::int64_t hits = 0;
   // Number of loaded prompt tokens of started answers, by KvSource.
   // EngineStats::tokens.prompt_cached includes them.
   std::array<std::int64_t, kKvSources> used_by_source{};
@@ -102,7 +102,7 @@ struct KvTransferStats {
 struct KvTierStats {
   bool enabled = false;
   bool off = false;         // gauge: whether an error has disabled the tier until the engine restarts
-  std::int64_t blocks = 0;  // gauge
+  std::int64_t blocks = 0;  // gauge: number of blocks in the tier
   std::int64_t block_bytes = 0;
   std::int64_t bytes_max = 0;
   std::int64_t stored_blocks = 0;
@@ -124,7 +124,7 @@ inline Histogram residency_histogram() {
 }
 struct KvResidencyStats {
   bool enabled = false;
-  Histogram lifetime = residency_histogram();           // seconds from allocation to eviction
+  Histogram lifetime = residency_histogram();  // seconds from allocation to eviction
   Histogram idle_before_evict = residency_histogram();  // seconds from the last use to eviction
   Histogram reuse_gap = residency_histogram();          // seconds between two uses
 };
@@ -148,17 +148,17 @@ struct MediaCacheStats {
 enum class EnginePresence : std::uint8_t { up, starting, away };
 
 struct GrammarStats {
-  std::int64_t cache_bytes = 0;  // bytes in the cache of compiled grammars
+  std::int64_t cache_bytes = 0;  // size of the cache of compiled grammars
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
   std::int64_t compile_us = 0;
-  std::int64_t masks = 0;           // number of token masks filled
+  std::int64_t masks = 0;
   std::int64_t mask_ns = 0;         // time to fill token masks during steps
   std::int64_t masks_deferred = 0;  // number of masks that were not ready in time
 };
 
 struct RequestStats {
-  int unfinished = 0;  // number of accepted answers that have not ended
+  int unfinished = 0;
   int running = 0;
   int waiting = 0;
   // number of waiting answers whose grammar, adapter, images or KV blocks are not ready
@@ -182,7 +182,7 @@ struct EngineCondition {
 };
 
 struct TokenStats {
-  std::int64_t prompt = 0;         // prompt tokens of answers that have started
+  std::int64_t prompt = 0;  // prompt tokens of answers that have started
   std::int64_t prompt_cached = 0;  // prompt tokens that were in the prefix cache
   std::int64_t generation = 0;
 };
@@ -190,18 +190,18 @@ struct TokenStats {
 // KV blocks that a restarted engine found in memory (--kv-survives-engine). The counters restart
 // when the memory is cleared.
 struct KeptBlockStats {
-  std::int64_t kept = 0;       // number of blocks with complete, intact content
-  std::int64_t discarded = 0;  // number of blocks with incomplete or damaged content
+  std::int64_t kept = 0;
+  std::int64_t discarded = 0;
 };
 
 struct PrefixCacheStats {
   std::int64_t queries = 0;  // counter: number of tokens looked up
-  std::int64_t hits = 0;     // counter: number of tokens found
+  std::int64_t hits = 0;
   PrefixTree tree{};         // the tree at the last call of EngineClient::look_at_prefixes()
 };
 
 struct DraftStats {
-  std::int64_t drafts = 0;  // number of verified drafts
+  std::int64_t drafts = 0;
   std::int64_t tokens = 0;
   // number of accepted draft tokens, by position in the draft
   std::array<std::int64_t, kDraftTokensMax> accepted = {};

@@ -16,10 +16,10 @@ struct KvTransferParams {
   std::string remote_engine_id{};
   // name of the lease at the remote engine, which also serves as its secret
   std::string remote_request_id{};
-  std::string remote_host{};  // host of the side channel
+  std::string remote_host{};
   int remote_port = 0;
   std::vector<std::vector<std::int64_t>> remote_block_ids{};  // by cache group: one id per full block
-  std::int64_t remote_num_tokens = 0;                         // number of prompt tokens
+  std::int64_t remote_num_tokens = 0;
 
   bool operator==(const KvTransferParams&) const = default;
 };

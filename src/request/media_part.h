@@ -21,7 +21,7 @@ namespace octavo {
 // read by cross attention.
 struct MediaPart {
   Hash128 digest = {};  // hash of `bytes`
-  int first = 0;        // position of the first token that the part replaces
+  int first = 0;  // position of the first token that the part replaces
   int tokens = 0;       // number of tokens that the part replaces; 0 for a source
   // Image: RGB, u8 [height, width, 3], with the size in EngineInfo::image. Sound: f32. Text: token ids,
   // i32.
@@ -65,9 +65,9 @@ std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRul
 // "prompt_embeds" if the model does not accept embeddings or their size.
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
-// Returns the bytes that the prefix keys of a prompt's blocks also cover, from the first block to the last
-// block with an image. An element is the hash of `identity` (CacheIdentity::digest) with the digests and
-// positions of all images in the block. Returns an empty vector if the prompt has no images.
+// Returns one hash for each block, up to the last block that contains a part of an image. The hash covers
+// `identity` (CacheIdentity::digest) and the digests and positions of the block's images. PrefixHasher adds
+// the hash to the block's key, so that prompts with different images have different keys.
 std::vector<Hash128> media_identities(Hash128 identity, std::span<const MediaPart> images, int block_size);
 
 std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images);

@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-inline constexpr int kBlockSizeMax = 1024;  // tokens
+inline constexpr int kBlockSizeMax = 1024;  // maximum number of tokens in a block
 
 struct PrefixHashOptions {
   HashAlgorithm algorithm = HashAlgorithm::xxh3_128;

@@ -43,15 +43,15 @@ struct ThinkingBudget {
 
 struct Request {
   std::string name;             // the client's request id, for logs and traces
-  Task task = Task::generate;   // see EngineInfo::does
-  std::vector<TokenId> prompt;  // at least one token id
+  Task task = Task::generate;  // EngineInfo::does tells which tasks are possible
+  std::vector<TokenId> prompt;
   SamplingParams sampling;      // result of validated()
   // end-of-text tokens, sorted; each one ends the answer, unless ignore_eos is set
   std::vector<TokenId> eos_ids;
   std::int64_t priority = 0;  // lower values run first; only with priority scheduling
   CacheIdentity identity;     // only requests with equal identities share cached prefixes
   bool read_prefix_cache = true;
-  std::optional<grammar::GrammarSource> grammar;  // nullopt: no grammar
+  std::optional<grammar::GrammarSource> grammar;
   // token after which the grammar applies; nullopt: from the first token on
   std::optional<TokenId> grammar_after;
 
@@ -120,7 +120,7 @@ struct Output {
   int engine = 0;  // EngineInfo::index
   int index = 0;   // index of the answer, below n
   std::vector<TokenId> token_ids;
-  std::vector<TokenLogprobs> logprobs;  // of the new tokens, if requested
+  std::vector<TokenLogprobs> logprobs;  // logprobs of the new tokens, if requested
   // Logprobs of the prompt positions from 1 on, if requested. Sent once, with the first token or earlier.
   std::vector<TokenLogprobs> prompt_logprobs;
   std::vector<float> pooled;  // complete result of a pooling task, before normalisation and activation
@@ -130,10 +130,10 @@ struct Output {
   int computed_tokens = 0;
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // token id from stop_token_ids that ended the answer
-  std::optional<Error> error;         // set with FinishReason::error
+  std::optional<Error> error;
   // Parameters for the request to the decode engine. Set when the last answer ends.
   std::optional<KvTransferParams> kv_transfer;
-  RequestTimes times;   // set in outputs with tokens; complete in the last output
+  RequestTimes times;  // times so far, in outputs with tokens; complete in the last output
   int preemptions = 0;  // number of preemptions of the answer; set in the last output
   AnswerCost cost{};    // cost of the answer so far; complete in the last output
 };

@@ -35,7 +35,7 @@ struct SamplingField {
   double most = std::numeric_limits<double>::infinity();
   bool above_least = false;        // whether the value must be above `least`
   std::string_view flag = {};      // flag of octavo generate, chat and run-batch; "": no flag
-  bool generation_config = false;  // whether the model's generation_config.json can set the default
+  bool generation_config = false;
   bool messages = false;           // whether /v1/messages also accepts the field
 };
 

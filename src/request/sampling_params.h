@@ -28,7 +28,6 @@ struct Penalties {
   double repetition = 1.0;
 };
 
-// Restrictions on the output tokens.
 struct TokenRules {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
@@ -87,7 +86,7 @@ struct SamplingLimits {
   int max_bad_words = 1024;
   int max_stop_token_ids = 1024;
   int max_logprob_token_ids = 128;
-  int max_repetition_pattern_size = 1024;  // tokens; limits the time of each step
+  int max_repetition_pattern_size = 1024;  // limits the time of each step
 };
 
 // Checks each field against its rule and the limits. Returns an error with the field and the limit if a

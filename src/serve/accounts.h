@@ -29,7 +29,6 @@ struct Prices {
 // Reads {"currency": "EUR", "prices": {"output_tokens": 0.000002}}. Returns an error for unknown units and
 // negative prices.
 Result<Prices> read_prices(const boost::json::value& file);
-// Reads the prices from a YAML or JSON file.
 Result<Prices> read_prices_file(const std::string& path);
 
 // Returns {"output_tokens": 3, ..} without the units that are 0. If `prices` is not null, also has "money"
@@ -39,7 +38,7 @@ boost::json::object cost_json(const AnswerCost& cost, const Prices* prices);
 // Request header with the tenant's name. `octavo route` adds this header when it forwards a request to a
 // worker.
 inline constexpr std::string_view kTenantHeader = "X-Octavo-Tenant";
-// Tenant label of clients that have neither a key nor a tenant name.
+// Tenant of clients that have neither a key nor a tenant name.
 inline constexpr std::string_view kAnonymous = "anonymous";
 
 // Returns a label that does not reveal the client's key: "tenant-" and the first 12 digits of
@@ -74,18 +73,18 @@ class TenantCosts {
 };
 
 struct AccountOptions {
-  std::string access_log{};  // file; "": no access log
+  std::string access_log{};  // file name; "": no access log
   std::optional<Prices> prices{};
 };
 
 // A finished request, for the access log.
 struct AccessEntry {
   std::string_view id, tenant, path, model;
-  std::string_view finish{};  // of the first answer; "": unknown
+  std::string_view finish{};  // finish reason of the first answer; "": unknown
   int status = 0;             // HTTP status; 0: unknown
   std::int64_t prompt_tokens = 0;
   int answers = 0;     // 0: unknown
-  double seconds = 0;  // from the arrival to the end of the request
+  double seconds = 0;  // seconds from the arrival to the end of the request
   AnswerCost cost;
 };
 

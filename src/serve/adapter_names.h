@@ -16,7 +16,7 @@ namespace octavo {
 struct AdapterCard {
   std::string name;
   std::string path;
-  std::string parent;           // name of the base model
+  std::string parent;
   std::int64_t created_at = 0;  // seconds since 1970
 };
 

@@ -96,10 +96,10 @@ class Admission {
   std::atomic<int> tickets_ = 0;
   mutable std::mutex mutex_;
   Price used_;
-  std::int64_t last_end_us_ = 0;    // time at which an answer last ended
+  std::int64_t last_end_us_ = 0;
   std::int64_t busy_since_us_ = 0;  // time at which the first of the current answers was admitted
   double seconds_an_answer_ = 0;    // moving average of the time between the ends of two answers
-  std::unordered_map<std::string, Price> clients_;  // only clients that use resources
+  std::unordered_map<std::string, Price> clients_;
 };
 
 }  // namespace octavo

@@ -20,12 +20,12 @@ struct BeamRules {
   // score of an answer: sum of its log-probabilities / (number of prompt and output tokens) ^
   // length_penalty
   double length_penalty = 1;
-  int max_tokens = 1;  // of each answer
+  int max_tokens = 1;  // maximum number of output tokens of each answer
   int prompt_tokens = 1;
   // number of log-probabilities that the reply has for each position; -1: all
   std::optional<int> logprobs{};
   std::vector<TokenId> ends{};  // end-of-text and stop tokens
-  bool keep_end = false;        // whether an answer includes its end token
+  bool keep_end = false;
 };
 
 // The beams of one prompt, without the calls to the engine. Sums of log-probabilities are doubles. If two
@@ -46,7 +46,7 @@ class Beams {
 
   struct Answer {
     std::vector<TokenId> tokens;
-    std::vector<TokenLogprobs> logprobs;  // of the answer's tokens, if requested
+    std::vector<TokenLogprobs> logprobs;  // log-probabilities of the answer's tokens, if requested
     double sum = 0;
     std::optional<TokenId> end;  // nullopt: the answer ended at max_tokens
   };
@@ -60,7 +60,7 @@ class Beams {
     TokenLogprobs said{};
   };
   struct Beam {
-    int last = -1;  // index of the last node
+    int last = -1;
     int length = 0;
     double sum = 0;
     std::optional<TokenId> end{};
@@ -110,7 +110,7 @@ class BeamSearch final : public OutputReceiver, public std::enable_shared_from_t
   Beams beams_;
 
   std::mutex mutex_;         // guards all members below; while no request is running, only step() uses them
-  std::size_t awaited_ = 0;  // number of running requests of this step
+  std::size_t awaited_ = 0;  // number of running requests in this step
   std::vector<TokenLogprobs> rows_;
   Output head_;                     // fields that all answers share: engine, cached tokens, times
   std::optional<Output> broken_{};  // output of the first request that failed

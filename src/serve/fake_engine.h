@@ -20,13 +20,13 @@
 namespace octavo {
 
 struct Script {
-  std::vector<TokenId> tokens{};  // output tokens, cut at max_tokens
+  std::vector<TokenId> tokens{};  // output tokens; max_tokens may cut them
   // finish reason after the last token; max_tokens changes it to `length`
   FinishReason end = FinishReason::stop;
   std::optional<Error> error{};  // sent if `end` is FinishReason::error
   bool hang = false;             // whether to wait for an abort after the last token
   int tokens_per_step = 1;
-  std::vector<float> pooled{};  // result for pooling requests
+  std::vector<float> pooled{};
   std::vector<int> computed{};  // values of Output::computed_tokens in the outputs before the first token
 };
 
@@ -104,7 +104,7 @@ class FakeEngine final : public EngineClient {
   std::optional<ErrorCode> refusal_code{};
   std::atomic<bool> healthy = true;
   std::atomic<bool> hangs = false;
-  std::atomic<bool> out_of_memory = false;  // whether stats() throws std::bad_alloc
+  std::atomic<bool> out_of_memory = false;
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};

@@ -31,7 +31,7 @@ std::span<const TokenId> kept_special(const Service& service, const openai::Gene
 
 // If a client has this number of unread bytes, the server closes the connection.
 constexpr std::size_t kUnreadBytesMax = std::size_t{16} << 20;
-constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // maximum size of one write to a stream
+constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 
 std::size_t bytes_of(const Output& output) {
   std::size_t bytes = sizeof(output) + output.token_ids.size() * sizeof(TokenId);
@@ -215,7 +215,6 @@ void Generation::end_with(Error error) {
   schedule();
 }
 
-// Starts a worker if no worker is running.
 void Generation::schedule() {
   {
     const std::lock_guard lock(mutex_);
@@ -339,7 +338,7 @@ void Generation::open_stream() {
       {.content_type = std::string(plan_.reply->stream_type()), .headers = std::move(headers)});
 }
 
-// Returns whether all answers are complete.
+// Returns true if this output has completed the last answer.
 Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
   open_stream();
   const bool ended = mail.output.finished.has_value();

@@ -33,7 +33,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   ~Generation();
 
   const std::string& request_id() const { return plan_.request.request_id; }
-  const std::string& client() const { return plan_.client; }  // tenant
+  const std::string& client() const { return plan_.client; }  // the client's tenant
   // Ends all unfinished answers with FinishReason::abort. Returns false if the generation was already
   // cancelled.
   bool cancel() noexcept { return submission_.cancel(); }
@@ -47,7 +47,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     std::size_t prompt;
     Output output;
     std::int64_t at_us;
-    std::shared_ptr<const std::string> weights;  // version of the weights
+    std::shared_ptr<const std::string> weights;  // version of the weights that computed the output
   };
   struct Choice {
     openai::OutputProcessor processor;
@@ -58,7 +58,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
     AnswerCost cost{};
-    bool ended = false;  // whether the engine has ended the answer
+    bool ended = false;
     bool opened = false;
     std::vector<openai::WeightSpan> weights{};  // weight versions of the tokens so far
   };
@@ -118,7 +118,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   std::vector<Run> runs_;
   std::unique_ptr<PromptProgress> progress_;  // null: the client did not request progress
   std::vector<Mail> batch_;                   // outputs taken from mail_
-  std::size_t next_ = 0;                      // index of the next output in batch_
+  std::size_t next_ = 0;
   std::size_t unfinished_runs_;
   bool concluded_ = false;
   bool stream_open_ = false;

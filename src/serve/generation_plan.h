@@ -33,7 +33,7 @@ struct RequestAccount {
 struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // token ids; each prompt fits the context
-  std::vector<MediaPart> images{};            // images of the prompt; only with one prompt
+  std::vector<MediaPart> images{};  // images of the prompt; only if there is one prompt
   std::vector<MediaPart> sources{};           // one per prompt: media for cross attention, or embeddings
   std::vector<std::string> echo_texts;        // with echo: the text at the beginning of each answer
   bool prompt_only = false;                   // whether to leave the output tokens out of the reply
@@ -45,12 +45,12 @@ struct GenerationPlan {
   // makes the response for an error that occurs before the reply begins
   http::Response (*error_response)(const Error&) = openai::error_response;
   std::int64_t arrived_us = 0;
-  Price price{};         // estimated
-  std::string client{};  // tenant
+  Price price{};  // estimated resources
+  std::string client{};
   RequestAccount account{};
-  std::optional<TraceContext> trace{};  // trace context that the client sent
+  std::optional<TraceContext> trace{};
   std::optional<int> engine{};          // index of the engine; nullopt: any engine
-  bool background = false;              // whether no client waits for the reply
+  bool background = false;
 
   // Returns the client's deadline as a time of now_us(), or 0 if there is no deadline.
   std::int64_t ends_us() const {

@@ -33,7 +33,7 @@ class HttpMetrics {
 
   mutable std::mutex mutex_;
   std::map<std::string, Handler, std::less<>> handlers_;
-  std::map<std::pair<std::string, std::string>, Histogram> seconds_;  // by handler and method
+  std::map<std::pair<std::string, std::string>, Histogram> seconds_;  // duration by handler and method
   std::map<std::string, std::int64_t> requests_;                      // number of requests by label text
   Histogram all_seconds_{
       {.01, .025, .05, .075, .1, .25, .5, .75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60}};

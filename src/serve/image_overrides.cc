@@ -77,7 +77,6 @@ Result<> apply(Fields& f, media::TokenBudgetRule& rule) {
   return read(f, "max_soft_tokens", 1, rule.tokens_max, rule.tokens_max);
 }
 
-// Applies the fields that select the frames of a video.
 Result<> apply(Fields& f, media::VideoRule& rule) {
   double fps = 0;
   int frames = 0;

@@ -34,7 +34,7 @@ class LiveFeed {
 
   EngineClient& engine_;
   const Metrics& metrics_;
-  std::int64_t last_step_ = 0;  // index of the last step that was sent
+  std::int64_t last_step_ = 0;
   std::int64_t looked_us_ = 0;  // time at which the prefix tree was last requested
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// Which URLs of media the server may fetch.
+// Limits on the URLs from which media are fetched.
 struct MediaSources {
   std::vector<std::string> domains{};  // allowed hosts of http: and https: URLs
   std::string local_path{};            // folder that file: URLs may read; "": file: URLs are refused

@@ -456,7 +456,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; }))
     write_work(engines, out);
 
-  std::vector<Answers> answers;  // copy of each engine's values
+  std::vector<Answers> answers;
   {
     const std::lock_guard lock(mutex_);
     for (const EngineStats& e : engines) {

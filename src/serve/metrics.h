@@ -17,7 +17,6 @@
 
 namespace octavo {
 
-// A completed answer.
 struct AnswerRecord {
   int engine = 0;  // EngineInfo::index
   FinishReason reason = FinishReason::stop;
@@ -42,7 +41,7 @@ class Metrics {
   void admission_rejected();
 
   struct Latencies {
-    Histogram first_token, token_gap;  // seconds
+    Histogram first_token, token_gap;  // in seconds
   };
   Latencies latencies(int engine) const;
 
@@ -56,7 +55,7 @@ class Metrics {
   struct Answers {
     explicit Answers(int max_model_len);
 
-    std::array<std::int64_t, 5> ended{};  // by FinishReason
+    std::array<std::int64_t, 5> ended{};  // number of ended answers by FinishReason
     Histogram prompt_tokens, generation_tokens, max_generation_tokens, params_max_tokens, computed_tokens;
     Histogram params_n, preemptions;
     Histogram first_token, token_gap, time_per_token;
@@ -68,7 +67,7 @@ class Metrics {
   std::string model_name_;
   int max_model_len_;
   mutable std::mutex mutex_;
-  std::vector<Answers> engines_;  // by engine
+  std::vector<Answers> engines_;
   std::int64_t rejected_ = 0;
 };
 

@@ -115,7 +115,7 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
 
 // Called after the last deliver().
 void Pooling::conclude() {
-  if (submission_.cancelled()) return;  // the client has disconnected
+  if (submission_.cancelled()) return;
   std::string body;
   if (!error_)
     if (const auto done = within_memory([&]() -> Result<> {

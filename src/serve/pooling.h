@@ -37,13 +37,13 @@ class Pooling final : public OutputReceiver, public std::enable_shared_from_this
   Admission::Ticket ticket_;
   Submission submission_;
   const std::shared_ptr<http::Exchange> exchange_;
-  const std::vector<int> lengths_;  // number of tokens of each text
+  const std::vector<int> lengths_;
   const std::int64_t arrived_us_ = now_us();
 
   std::mutex mutex_;  // guards all members below
   Vectors vectors_;
   std::size_t unfinished_;
-  std::optional<Error> error_;  // the first error of a text
+  std::optional<Error> error_;
   AnswerCost cost_;             // complete after the last text
 };
 

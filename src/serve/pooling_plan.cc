@@ -136,7 +136,7 @@ std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// Data that all routes need after the texts are read.
+// The plan and the reply's common data, which all routes need once the texts are tokenised.
 struct Begun {
   PoolingPlan plan;
   Frame frame;

@@ -23,11 +23,11 @@ struct PoolingPlan {
   std::string request_id;
   std::vector<Tokenizer::Texts> texts;            // token ids; each text fits the model
   std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the engine's results
-  Task task = Task::embed;                        // the same for all texts
+  Task task = Task::embed;
   std::string adapter{};                          // name of the LoRA adapter; "": no adapter
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // fields of the body that have no effect
-  std::string client{};                       // tenant
+  std::string client{};
   RequestAccount account{};
   http::Response (*error_response)(const Error&) = openai::error_response;
 
@@ -36,7 +36,6 @@ struct PoolingPlan {
     for (const Tokenizer::Texts& text : texts) sum += std::ssize(text.ids);
     return sum;
   }
-  // Returns the number of vectors that the engine returns.
   std::int64_t vectors() const { return is_of_tokens(task) ? tokens() : std::ssize(texts); }
 };
 

@@ -24,7 +24,6 @@ std::vector<std::string> stat_fields() {
   return {std::istream_iterator<std::string>(rest), {}};
 }
 
-// Boot time in seconds since 1970.
 double boot_time() {
   std::ifstream file("/proc/stat");
   for (std::string word; file >> word;)

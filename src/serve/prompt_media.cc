@@ -107,7 +107,7 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   if (windows * tokens > tokens_max) return std::unexpected(no_room("sound", windows * tokens, service));
   const std::vector<float> mel = sound.log_mel(samples, windows);
   const std::string_view bytes(reinterpret_cast<const char*>(mel.data()), mel.size() * sizeof(float));
-  const std::size_t size = bytes.size() / static_cast<std::size_t>(windows);  // bytes of a window
+  const std::size_t size = bytes.size() / static_cast<std::size_t>(windows);
   ReadMedia read;
   for (std::int64_t i = 0; i < windows * tokens; ++i) read.text += sound.token;
   for (std::size_t at = 0; at < bytes.size(); at += size) {

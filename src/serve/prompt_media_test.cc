@@ -24,7 +24,6 @@ std::string base64(const std::string& bytes) {
 
 class ImagesTest : public ServeTest {
  protected:
-  // `parts` is true if the template reads lists of parts.
   void serve_images(bool parts = true, int context = 400) {
     tokenizer_ = Tokenizer::load(golden_.directory).value();
     if (parts)

@@ -20,7 +20,6 @@ struct ReadMedia {
 // Returns the bytes of "data:[type];base64,..", or of the fetched file.
 Result<std::string> bytes_of(const openai::ChatPrompt::Media& media);
 
-// Hashes the part's bytes and dimensions.
 Hash128 digest_of(const MediaPart& part);
 
 // Returns the error for media that need more tokens than the context has left.

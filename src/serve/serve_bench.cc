@@ -30,7 +30,6 @@ void streamed_token(benchmark::State& state) {
 }
 BENCHMARK(streamed_token);
 
-// Parses a conversation of the given number of bytes.
 void parsed_chat_request(benchmark::State& state) {
   RequestRules rules;
   rules.model_names = {"demo"};

@@ -36,7 +36,7 @@ struct MediaOptions {
 // Limits of running and waiting requests. One client may use all slots of running answers, half of the
 // queue and half of the memory.
 struct AdmissionOptions {
-  int max_num_seqs = 128;          // maximum number of running answers
+  int max_num_seqs = 128;  // running answers
   int max_num_queued_reqs = 4096;  // maximum number of waiting answers; above it, the server returns 429
   // maximum sum of Price::bytes; above it, the server returns 429
   std::int64_t request_bytes_max = std::int64_t{4} << 30;
@@ -61,11 +61,11 @@ struct ServeFeatures {
   bool request_id_headers = false;     // whether responses include X-Request-Id
   bool request_metrics = false;  // whether replies and the Server-Timing header include an answer's times
   bool tokenizer_info = false;
-  bool dev_mode = false;         // enables the routes for development
+  bool dev_mode = false;
   bool sleep_mode = false;       // enables /sleep; only with dev_mode
   bool profiles = false;         // enables /start_profile and /stop_profile
-  bool change_adapters = false;  // enables /v1/load_lora_adapter and /v1/unload_lora_adapter
-  bool page = true;              // serves the web page at `/`
+  bool change_adapters = false;
+  bool page = true;
 };
 
 struct AccessOptions {
@@ -74,7 +74,7 @@ struct AccessOptions {
   // server trusts the header, so a gateway must set it.
   std::string client_header{};
   bool isolate_prefix_cache = false;  // whether tenants do not share cached prefixes
-  mcp::Options mcp{};                 // MCP servers that requests may use
+  mcp::Options mcp{};
 };
 
 struct ObserveOptions {
@@ -88,7 +88,7 @@ struct ObserveOptions {
 
 struct ServedModel {
   std::string root{};  // name of the model as the user gave it; `root` in /v1/models
-  std::string path{};  // folder or file of the weights
+  std::string path{};
 };
 
 struct ServeOptions {

@@ -48,7 +48,6 @@ std::int64_t ms_since_1970() {
       .count();
 }
 
-// A file for text, gzipped or plain.
 class TraceFile {
  public:
   static Result<TraceFile> create(const std::string& path, bool gzip) {

@@ -18,10 +18,10 @@ namespace octavo {
 struct StepTraceOptions {
   std::string folder{};  // folder of the files; "": tracing is disabled
   bool gzip = true;
-  int delay_steps = 0;  // number of steps to skip at first
+  int delay_steps = 0;
   int max_steps = 0;    // number of steps after which the trace ends; 0: kTracedStepsMax
 };
-inline constexpr int kTracedStepsMax = 1'000'000;  // per engine
+inline constexpr int kTracedStepsMax = 1'000'000;  // maximum number of traced steps per engine
 
 // Reads vLLM's ProfilerConfig, such as {"profiler": "torch", "torch_profiler_dir": "traces"}. Also reads
 // torch_profiler_use_gzip, delay_iterations and max_iterations. Returns an error with the name of an

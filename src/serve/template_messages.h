@@ -19,7 +19,7 @@ enum class ContentFormat : std::uint8_t { automatic, string, parts };
 
 struct ContentRules {
   ContentFormat format{};
-  bool media = false;  // whether the model supports images, videos or audio
+  bool media = false;
   // Returns the placeholder text of a kind of media. A null function means that media have no placeholder.
   std::function<std::string_view(openai::MediaKind)> token{};
 };

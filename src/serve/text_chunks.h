@@ -28,7 +28,7 @@ struct PoolingRules {
   std::optional<TokenId> step_tag{};
   std::vector<int> returned{};
   std::map<std::string, std::string, std::less<>> text_prompts{};  // prefixes of texts, by input type
-  bool score_template = false;  // whether the chat template renders pairs of texts
+  bool score_template = false;
 };
 
 // Texts in order. A long text is split into several chunks.

@@ -11,7 +11,6 @@
 
 namespace octavo {
 
-// A finished answer.
 struct AnswerSpan {
   std::optional<TraceContext> context{};
   std::string request_id;

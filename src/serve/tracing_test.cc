@@ -77,7 +77,7 @@ TEST_F(TracingTest, PhasesAreBelowTheAnswer) {
     AnswerSpan answer{.arrived_us = 90, .finished_us = 500};
     answer.times = {.arrived_us = 100, .scheduled_us = 200, .first_token_us = 300, .last_token_us = 400};
     record_answer(*tracer, answer, true);
-    answer.times = {.arrived_us = 100};  // aborted while waiting
+    answer.times = {.arrived_us = 100};
     record_answer(*tracer, answer, true);
     record_answer(*tracer, answer, false);
   }  // the destructor sends the remaining spans
@@ -111,7 +111,7 @@ TEST_F(TracingTest, WhatNobodyRecordsIsNotSent) {
     span.context.reset();
     span.request_id = "last";
     tracer->record(to_span(span));
-  }  // the destructor sends the remaining spans
+  }
   ASSERT_EQ(spans_.size(), 1U);
   EXPECT_EQ(value_of(spans_[0], "gen_ai.request.id"), "\"last\"");
 }

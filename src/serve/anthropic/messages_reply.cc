@@ -156,9 +156,9 @@ class MessagesReply final : public openai::Reply {
 
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
-  json::array content_{};  // blocks that have ended
+  json::array content_{};
   json::object block_{};   // the current block; empty: no block is open
-  std::string text_{};     // text of the current block
+  std::string text_{};
   bool begun_ = false;
   bool called_ = false;
   std::optional<FinishReason> finish_{};

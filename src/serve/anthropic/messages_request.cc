@@ -84,7 +84,6 @@ class Messages {
   }
 
   json::array take() { return std::move(messages_); }
-  // Returns the URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
   // Returns the names of the parts that have no effect.
   std::vector<std::string> take_ignored() { return std::move(ignored_); }
@@ -268,8 +267,8 @@ class Messages {
 
   bool reads_images_;
   json::array messages_;
-  json::object message_;  // the current message
-  json::array parts_;     // content of the current message
+  json::object message_;
+  json::array parts_;
   std::vector<std::string> images_;
   std::vector<std::string> ignored_;
 };

@@ -31,8 +31,8 @@ struct CallResult {
 
 // The remaining time and bytes that all MCP servers of one response may use.
 struct Budget {
-  std::int64_t us;                                   // microseconds for messages
-  std::size_t list_bytes = Options::kListsBytesMax;  // bytes for lists of tools
+  std::int64_t us;  // remaining microseconds for messages
+  std::size_t list_bytes = Options::kListsBytesMax;  // remaining bytes for tool lists
 };
 
 // All functions return `unavailable`, with the server's name, if the server cannot be reached, is too slow
@@ -67,7 +67,7 @@ class Client {
   Result<> count(const Tool& tool);
 
   const http::Url url_;
-  const http::Headers headers_;  // given by the request, such as Authorization
+  const http::Headers headers_;  // headers that the request gives, such as Authorization
   const int timeout_ms_;
   const std::shared_ptr<Budget> budget_;
   std::string session_{};  // value of Mcp-Session-Id; "": the server has no sessions

@@ -11,18 +11,19 @@ namespace octavo::mcp {
 struct Options {
   // MCP servers that requests may use, as HOST or HOST:PORT. Empty: MCP tools are disabled.
   std::vector<std::string> allowed{};
-  int timeout_ms = 30'000;             // for a message and its answer, including the wait for a free thread
-  std::int64_t response_ms = 300'000;  // for all messages of a response
+  // time limit of a message, including the wait for its answer and for a free thread
+  int timeout_ms = 30'000;
+  std::int64_t response_ms = 300'000;  // time limit for all messages of a response
 
-  static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;  // of a server's answer
-  // The rest of a longer output is cut off.
+  static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;  // maximum size of a server's answer
+  // Maximum size of a tool's output. The rest of a longer output is cut off.
   static constexpr std::size_t kResultBytesMax = std::size_t{64} << 10;
-  // of the tool lists of all servers of a request
+  // maximum size of the tool lists of all servers of a request
   static constexpr std::size_t kListsBytesMax = std::size_t{4} << 20;
-  static constexpr int kThreads = 4;  // for each entry of `allowed`
+  static constexpr int kThreads = 4;  // threads for each entry of `allowed`
   // maximum number of messages that wait for a thread of the server
   static constexpr std::size_t kWaitingMax = 64;
-  static constexpr int kPagesMax = 16;  // maximum number of pages of a server's tool list
+  static constexpr int kPagesMax = 16;
 };
 
 }  // namespace octavo::mcp

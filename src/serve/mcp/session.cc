@@ -60,14 +60,14 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   struct TurnState {
-    json::object response{};        // the response at the end of the turn
+    json::object response{};
     std::string end{};              // type of the turn's last event
     std::optional<Call> call{};     // the call that the model is writing
-    std::deque<Call> calls{};       // calls to run
+    std::deque<Call> calls{};
     bool waits_for_client = false;  // whether the client must answer before the next turn
   };
   struct Counts {
-    int turns = 0, runs = 0;  // number of turns, and number of calls that were run
+    int turns = 0, runs = 0;
     int runs_max = std::numeric_limits<int>::max();
   };
 
@@ -104,7 +104,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Servers servers_{};
   openai::ResponsesRequest history_{};  // items of earlier responses
-  json::array input_{};                 // items of the request
+  json::array input_{};
   json::array prelude_{};               // output items that precede the first turn
   json::array output_{};
   json::object response_{};  // the response object of the first turn

@@ -27,7 +27,7 @@ struct Server {
       allowed{};                          // names of the tools that the model may see; nullopt: all
   std::vector<std::string> approved{};    // names of the tools that run without the client's approval
   std::vector<std::string> unapproved{};  // names of the tools that need the client's approval
-  bool needs_approval = true;             // for tools in neither list
+  bool needs_approval = true;  // whether tools in neither list need approval
 
   bool offers(std::string_view tool) const;
   bool must_ask(std::string_view tool) const;
@@ -42,7 +42,7 @@ struct ServerTool {
 struct Call {
   boost::json::object item;  // "mcp_call" or "mcp_approval_request"
   ServerTool tool;
-  bool asks = false;  // whether the item is an approval request
+  bool asks = false;
 };
 
 struct Servers {
@@ -55,7 +55,6 @@ struct Servers {
   void add_functions(std::size_t server, const boost::json::object& item);
 };
 
-// Returns whether the request names an MCP server.
 bool names_servers(const boost::json::object& body);
 
 // Returns an error with the field's name if a tool is invalid or the server's host is not in
@@ -68,7 +67,6 @@ Result<Servers> read_servers(const boost::json::object& body, const Options& opt
 Result<std::deque<Call>> answered_calls(const boost::json::array& known, const boost::json::array& input,
                                         const Servers& servers);
 
-// Gives the call a result that reports an error.
 void fail_call(boost::json::object& item, std::string_view why);
 
 // Returns "" if the member is missing or not a string.

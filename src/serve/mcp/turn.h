@@ -16,7 +16,7 @@ namespace octavo::mcp {
 
 struct TurnEvents {
   std::function<void(boost::json::object)> event;
-  std::function<void()> ended;  // called after the last event
+  std::function<void()> ended;
   // called instead of `event` and `ended` if the request fails at once
   std::function<void(http::Response)> refused;
 };

@@ -16,7 +16,6 @@ enum class Shape : std::uint8_t { chat, generate };
 std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer,
                                           openai::ReplyOptions options);
 
-// Returns the reply to a request without a prompt.
 std::string hold_reply(Shape shape, const Hold& hold);
 
 // Returns the current time in Ollama's format: RFC 3339 with microseconds.

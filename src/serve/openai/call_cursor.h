@@ -61,7 +61,6 @@ class CallCursor {
 };
 
 bool is_space(char c);
-// Returns the text without white space at both ends.
 std::string_view trimmed(std::string_view text);
 std::size_t spaces_at_end(std::string_view text);
 // Returns the number of bytes at the end of the text that may be the beginning of the marker.

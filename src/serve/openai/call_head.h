@@ -15,7 +15,6 @@ enum class CallPolicy : std::uint8_t {
   // Sends calls while the model writes them. If a call turns out to be invalid before its first piece was
   // sent, its text becomes content.
   stream,
-  // Sends only complete calls.
   whole,
   // For reasoning text. Reading ends at the first complete call of a known tool. A call without a marker
   // must be at the beginning of a line.
@@ -25,7 +24,7 @@ enum class CallPolicy : std::uint8_t {
 struct CallHead {
   std::string name{}, id{};
   std::string whole{};  // the complete arguments if the head contains them, otherwise ""
-  bool object = false;  // whether the call is a JSON object {"name", "arguments"}
+  bool object = false;
   // whether the call has an id that names no tool, so that the arguments decide which tool is called
   bool nameless = false;
 };

@@ -72,7 +72,7 @@ Result<std::string> read_thinking(Fields& part) {
 
 struct Content {
   json::value shown;     // content for the template: a string, null or a list of parts
-  std::string thoughts;  // text of the reasoning parts
+  std::string thoughts;
 };
 
 // If `type` is missing, the name of the part's content field (`text`, `image_url`, ..) is the type, as in

@@ -19,12 +19,11 @@ enum class MediaKind : std::uint8_t { image, video, sound };
 MediaKind media_kind(std::string_view type);
 
 struct ChatPrompt {
-  // An image, a video or audio in the conversation.
   struct Media {
     std::string field;  // name for errors, such as "messages[0].content[1].image_url"
     std::string url;
     MediaKind kind = MediaKind::image;
-    std::optional<std::string> bytes = {};  // bytes fetched from the URL
+    std::optional<std::string> bytes = {};
   };
   std::vector<Media> media{};
 
@@ -40,7 +39,7 @@ struct ChatPrompt {
   std::string chat_template{};  // template of the request; "": the server's template
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // must not be set together with add_generation_prompt
-  bool omitted_images = false;          // whether omit_images() has replaced images
+  bool omitted_images = false;
   std::string echo{};                   // content of the last message, if the answer must begin with it
 };
 

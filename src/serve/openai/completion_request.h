@@ -26,7 +26,7 @@ struct CompletionRequest {
   // embeddings of each prompt; if not empty, the prompts' token ids are ignored
   std::vector<MediaPart> embeds;
   std::optional<std::string> suffix;  // text after the output, for models that fill in the middle
-  bool echo = false;                  // whether the answer begins with the prompt
+  bool echo = false;
   bool prompt_only = false;           // whether the client gets only the prompt: echo with max_tokens = 0
 };
 

@@ -7,11 +7,10 @@ namespace octavo::openai {
 
 namespace {
 
-constexpr int kGemmaDepthMax = 64;  // of nested collections
+constexpr int kGemmaDepthMax = 64;  // maximum depth of nested collections
 
 std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
-// Reads the text up to the next quote.
 bool quoted_text(CallCursor& cursor, std::string_view quote, std::string& out) {
   const std::size_t size = cursor.rest().find(quote);
   if (size == std::string_view::npos) return cursor.starve();

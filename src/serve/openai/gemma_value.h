@@ -15,7 +15,6 @@ struct GemmaValue {
   bool is_bare = false;
 };
 
-// `quote` is the quotation mark of the dialect.
 bool read_gemma(CallCursor& cursor, std::string_view quote, GemmaValue& value);
 // Reads the name of a member and the ':' after the name.
 bool read_gemma_name(CallCursor& cursor, std::string_view quote, std::string& name);

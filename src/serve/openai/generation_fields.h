@@ -25,29 +25,28 @@ namespace octavo::openai {
 struct RequestRules {
   std::vector<std::string> model_names;  // replies contain the first name
   std::shared_ptr<AdapterNames> adapters =
-      std::make_shared<AdapterNames>();  // other models (adapters) that requests can name
+      std::make_shared<AdapterNames>();  // LoRA adapters that requests can name as their model
   SamplingLimits limits;
   GenerationDefaults defaults;
   int max_model_len = 0;
-  int prompts_max = 1024;  // of a completion request
+  int prompts_max = 1024;  // maximum number of prompts in a completion request
   bool priority_scheduling = false;
   bool force_include_usage = false;
-  bool return_tokens_as_token_ids = false;  // default of the request's field
-  int stream_interval = 1;                  // minimum for all streams
+  bool return_tokens_as_token_ids = false;  // default of the request's field of this name
+  int stream_interval = 1;  // minimum of StreamOptions::interval
   bool trust_chat_templates = false;        // whether requests may contain a chat template
   boost::json::object default_template_kwargs{};
   // dialect for tool_choice `auto`; null: `auto` is disabled
   const grammar::ToolDialect* tool_dialect = nullptr;
   std::vector<std::string> special_tokens{};  // texts of the vocabulary's special tokens
-  int images_max = 0;                         // per prompt; 0: not supported
-  int videos_max = 0;                         // per prompt; 0: not supported
-  int sounds_max = 0;                         // per prompt; 0: not supported
+  int images_max = 0;  // maximum number of images per prompt; 0: not supported
+  int videos_max = 0;  // maximum number of videos per prompt; 0: not supported
+  int sounds_max = 0;  // maximum number of audios per prompt; 0: not supported
   bool exclude_unused_tools = false;          // whether tool_choice `none` removes the tools from the prompt
   std::optional<ReasoningRule> reasoning{};   // nullopt: reasoning is not separated from the text
   // Options of grammars for JSON answers. OpenAI promises that members are in the order of the schema.
   grammar::JsonOptions json{.any_order = false};
 
-  // Copies the engine's limits.
   void take_limits(const EngineInfo& engine);
 };
 
@@ -74,18 +73,18 @@ struct PromptOptions {
   std::vector<TokenId> forwarded{};
 };
 
-// Data that the reply contains besides the text.
+// Optional parts of the reply.
 struct ReportOptions {
   bool token_ids = false;
   bool tokens_as_token_ids = false;
   bool prompt_logprobs = false;
-  bool cost = false;  // usage.octavo
+  bool cost = false;  // adds usage.octavo
 };
 
 struct ThinkingOptions {
-  bool included = true;             // whether the reply contains the reasoning
+  bool included = true;
   bool off = false;                 // whether the request sets enable_thinking = false for the chat template
-  std::optional<int> token_budget;  // maximum number of reasoning tokens
+  std::optional<int> token_budget;
 };
 
 struct GenerationRequest {
@@ -95,7 +94,7 @@ struct GenerationRequest {
   PromptOptions prompt;
   ReportOptions report;
   ThinkingOptions thinking;
-  std::string model;    // model name for the reply
+  std::string model;
   std::string adapter;  // name of the LoRA adapter; "": no adapter
   std::string request_id;
   std::string cache_salt;

@@ -27,7 +27,7 @@ struct HarmonyTokens {
 class HarmonyReader {
  public:
   enum class Place : std::uint8_t {
-    header,   // in the header of a message
+    header,
     thought,  // in channel analysis, or in a message to a recipient that is not a function
     text,     // in channel final, or in channel commentary without a recipient
     call,     // in the arguments of a call of function()
@@ -53,7 +53,7 @@ class HarmonyReader {
   const Tokenizer* tokenizer_;
   bool calls_;
   Place place_ = Place::header;
-  std::vector<std::int32_t> role_, channel_;  // tokens of the current header so far
+  std::vector<std::int32_t> role_, channel_;
   bool in_channel_ = false;
   std::string function_;
 };

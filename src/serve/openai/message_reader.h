@@ -13,7 +13,7 @@
 
 namespace octavo::openai {
 
-// A piece of a call. Only the first piece of a call has `id` and `name`.
+// A piece of a tool call. Only the first piece of a call has `id` and `name`.
 struct CallDelta {
   int index = 0;
   std::string id{};
@@ -49,9 +49,9 @@ class MessageReader {
 
   const ToolUse* tools_;
   std::string answer_id_;
-  std::uint64_t calls_ = 0;             // number of ids that were created
+  std::uint64_t calls_ = 0;
   std::optional<ToolParser> parser_{};  // parser for calls that the model may write
-  std::string forced_text_{};           // text of a forced call so far
+  std::string forced_text_{};
 };
 
 }  // namespace octavo::openai

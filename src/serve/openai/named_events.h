@@ -30,7 +30,7 @@ class NamedEvents {
 
   const bool shows_tokens_;
   std::vector<TokenId> tokens_;
-  std::string text_;       // all events except the last one
+  std::string text_;
   std::string last_name_;  // "": there is no event
   boost::json::object last_;
 };

@@ -31,8 +31,8 @@ struct WeightSpan {
 
 // A piece of an answer. All pieces appended give the whole answer.
 struct AnswerPart {
-  int index = 0;            // index of the answer
-  std::string reasoning{};  // precedes `text`
+  int index = 0;
+  std::string reasoning{};  // reasoning before `text`
   std::string text{};
   std::vector<TokenId> token_ids{};
   std::vector<TokenLogprobs> logprobs{};
@@ -42,7 +42,7 @@ struct AnswerPart {
   StopReason stop_reason{};
   // set at the end of the last answer, if the engine keeps KV blocks
   std::optional<KvTransferParams> kv_transfer{};
-  std::vector<WeightSpan> weights{};  // of the whole answer; set at its end
+  std::vector<WeightSpan> weights{};  // weight versions of the whole answer; set at the end of the answer
 
   void append(AnswerPart&& next);
   // Adds the tokens of this part to the answer's spans. Moves the spans into the last part.
@@ -54,7 +54,7 @@ struct Thinking {
   TokenId begin = 0, end = 0;
   bool open = false;         // whether the answer begins with reasoning, even without the begin token
   bool shown = true;         // whether the client gets the reasoning with its tokens and log-probabilities
-  std::string_view label{};  // removed from the beginning of the reasoning
+  std::string_view label{};  // text that is removed from the beginning of the reasoning
   // if set, the reasoning stays in the text, and this prefix precedes the answer
   std::string_view prefix{};
   // For gpt-oss, used instead of begin, end and open. Calls are written as text in the tool dialect
@@ -107,13 +107,13 @@ class OutputProcessor {
   Detokenizer detokenizer_;
   StopSplitter stops_;
   std::optional<Thinking> thinking_;
-  std::optional<CallWatch> watch_;  // finds calls in reasoning
+  std::optional<CallWatch> watch_;  // finds calls within reasoning
   bool called_ = false;             // whether a call has ended the reasoning
   AnswerPart hidden_;               // tokens of hidden reasoning that may belong to a call
   int thoughts_before_call_ = 0;    // number of reasoning tokens before the possible call
   bool at_text_start_ = true;       // whether no text has been written yet
   bool begins_anywhere_ = false;    // whether the begin token is never text, wherever it occurs
-  bool has_arguments_ = false;      // whether the current call has arguments
+  bool has_arguments_ = false;
   std::string prefix_;              // prefix of the answer that is not written yet
   std::string label_;               // beginning of the reasoning, as long as it matches the label
   bool in_label_ = false;

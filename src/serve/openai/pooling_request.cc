@@ -54,7 +54,6 @@ Result<> refuse_keep_last(const PoolingFields& fields) {
 
 void finish_pooling_fields(const Fields& f, PoolingFields& out) { out.unknown_fields = f.unread(); }
 
-// Reads a text, or a text in an object {"text": ..}.
 Result<std::string> item_text(const json::value& item, std::string_view field) {
   if (item.is_string()) return std::string(item.get_string());
   if (const json::object* object = item.if_object())
@@ -63,7 +62,6 @@ Result<std::string> item_text(const json::value& item, std::string_view field) {
   return invalid(field, "must be a string or a list of strings");
 }
 
-// Reads texts from the first of these fields that is present.
 Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const json::value* found = f.any(name);
@@ -151,7 +149,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
     TRY(request.input, read_input(f));
   }
   std::string format = "float";
-  TRY_VOID(f.text("embedding_type", format));  // Jina's field name
+  TRY_VOID(f.text("embedding_type", format));  // Jina's name of encoding_format
   TRY_VOID(f.text("encoding_format", format));
   if (format != "float" && format != "base64")
     return invalid("encoding_format", "must be \"float\" or \"base64\", got \"{}\"", format);
@@ -226,7 +224,7 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   TRY(request.documents, read_texts(f, {"documents"}));
   TRY_VOID(f.integer("top_n", request.top_n, 0));
   TRY_VOID(f.boolean("return_documents", request.return_documents));
-  int tokens_per_document = 0;  // Cohere's field
+  int tokens_per_document = 0;  // Cohere's field max_tokens_per_doc
   TRY_VOID(f.integer("max_tokens_per_doc", tokens_per_document, 0));
   if (tokens_per_document > 0)
     return invalid("max_tokens_per_doc",

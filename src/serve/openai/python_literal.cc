@@ -16,7 +16,7 @@ namespace octavo::openai {
 
 namespace {
 
-constexpr int kPythonDepthMax = 64;  // of nested collections
+constexpr int kPythonDepthMax = 64;  // maximum depth of nested collections
 
 bool is_quote(char c) { return c == '\'' || c == '"'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -194,7 +194,6 @@ std::optional<std::string> json_number(std::string_view written) {
   return shortest.find_first_of(".e") == std::string::npos ? shortest + ".0" : shortest;
 }
 
-// Returns the length of a name or a number.
 std::size_t word_size(std::string_view text) {
   const auto is_sign = [](char c) { return c == '+' || c == '-'; };
   std::size_t size = is_sign(text.front()) ? 1 : 0;
@@ -271,7 +270,6 @@ class LiteralReader {
     return true;
   }
 
-  // Reads a dictionary or a set.
   bool braces(std::string& out, int depth) {
     cursor_.skip(1);
     std::string items;

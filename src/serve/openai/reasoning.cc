@@ -11,7 +11,7 @@ struct Parser {
   std::string_view name, begin = "<think>", end = "</think>";
   bool from_start = true;
   std::string_view label{}, prefix{};
-  bool ends_at_call = false;  // whether a tool call ends the reasoning
+  bool ends_at_call = false;
 };
 
 struct TextParser {

@@ -18,14 +18,13 @@ struct ReasoningRule {
   // whether answers begin with reasoning even without the begin token, unless the prompt has ended the
   // reasoning
   bool from_start = false;
-  std::string_view label{};  // removed from the beginning of the reasoning
+  std::string_view label{};  // text that is removed from the beginning of the reasoning
   // if set, the reasoning stays in the text, and this prefix precedes the answer
   std::string_view prefix{};
   bool ends_at_call = false;  // whether a tool call ends the reasoning, as in vLLM for this model
   std::optional<HarmonyTokens> harmony{};  // for gpt-oss, used instead of all fields above
-  const ThoughtMarks* text = nullptr;      // if set, used instead of the tokens
+  const ThoughtMarks* text = nullptr;  // text markers; if set, used instead of the tokens
 
-  // Returns whether two tokens mark the reasoning.
   bool tokens() const { return !harmony && !text; }
 };
 

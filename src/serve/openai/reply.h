@@ -23,27 +23,26 @@ namespace octavo::openai {
 struct Usage {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
-  std::optional<std::int64_t> cached_tokens{};     // reported if set
-  std::optional<std::int64_t> reasoning_tokens{};  // reported if set
-  std::optional<RequestTimes> times{};             // of a single answer; reported as "metrics" if set
-  std::optional<AnswerCost> cost{};                // of all answers; reported as "octavo" if set
-  const Prices* prices = nullptr;                  // null: no money is reported
+  std::optional<std::int64_t> cached_tokens{};
+  std::optional<std::int64_t> reasoning_tokens{};
+  std::optional<RequestTimes> times{};  // times of a single answer; reported as "metrics" if set
+  std::optional<AnswerCost> cost{};  // cost of all answers; reported as "octavo" if set
+  const Prices* prices = nullptr;  // prices of the cost; null: no money is reported
 };
 
 // A prompt, for replies that repeat it.
 struct EchoedPrompt {
   int tokens = 0;
-  std::string text{};                // set with echo
+  std::string text{};  // prompt text; set with echo
   std::vector<TokenId> token_ids{};  // set with return_token_ids, prompt_logprobs, or echo plus logprobs
   std::vector<TokenLogprobs> logprobs{};
 };
 
-// The progress of a request's prompts.
 struct Progress {
-  std::int64_t total = 0;     // number of prompt tokens
+  std::int64_t total = 0;
   std::int64_t cached = 0;    // number of tokens found in the prefix cache
   std::int64_t computed = 0;  // number of tokens computed or found in the prefix cache
-  double ms = 0;              // since the first step
+  double ms = 0;  // milliseconds since the first step
 };
 
 struct ReplyOptions {
@@ -54,14 +53,14 @@ struct ReplyOptions {
   std::string echo{};        // for chats: text before the content of each answer
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
-  int top_logprobs = 0;          // log-probabilities per position; -1: all
-  bool listed_logprobs = false;  // report the sampled token and those of logprob_token_ids
+  int top_logprobs = 0;  // number of log-probabilities per position; -1: all
+  bool listed_logprobs = false;  // whether to report the sampled token and the tokens of logprob_token_ids
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  bool include_usage = false;  // report the usage at the end of a stream
-  ToolUse tools{};             // for chats
-  int n = 1;                   // number of answers to each prompt
+  bool include_usage = false;  // whether to report the usage at the end of a stream
+  ToolUse tools{};  // only for chats
+  int n = 1;
 };
 
 class Reply {

@@ -47,7 +47,6 @@ class Conversation {
   json::array take() { return std::move(messages_); }
   // Returns whether the last item is an assistant message that the client has marked as unfinished.
   bool unfinished() const { return unfinished_; }
-  // Returns the URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
   std::vector<std::string> take_ignored() { return std::move(ignored_); }
 

@@ -34,7 +34,7 @@ Result<> read_value(Fields& f, std::string_view name, std::vector<std::string>& 
   return name == "stop" ? f.one_or_more_texts(name, out) : f.texts(name, out);
 }
 
-constexpr std::size_t kWrongKeysShown = 8;  // in the error message
+constexpr std::size_t kWrongKeysShown = 8;  // maximum number of wrong keys in an error message
 
 // Reads {"token id": bias}.
 Result<> read_value(Fields& f, std::string_view name, Biases& out) {

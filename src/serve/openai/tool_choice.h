@@ -30,7 +30,7 @@ struct ToolUse {
   std::optional<ForcedTool> forced;               // answers consist of calls of this tool
   const grammar::ToolDialect* dialect = nullptr;  // answers may contain calls in this dialect
   std::shared_ptr<const KnownTools> tools;        // set if `dialect` is set
-  bool parallel = true;                           // whether an answer may contain several calls
+  bool parallel = true;
   bool bound = false;                             // whether the grammar of the answers includes calls
   bool known_only = false;                        // whether calls of unknown tools are text (`allowed_tools`)
 };
@@ -54,7 +54,6 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
 // Returns the dialect for a parser's name and the tokenizer, or an error if the parser is unknown.
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer);
 std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const Tokenizer& tokenizer);
-// Returns the texts of all special tokens.
 std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 
 bool tools_unused(Fields& fields);

@@ -157,7 +157,7 @@ inline const std::vector<Form> kHabits = {
      "<function name=\"get_weather\"><param name=\"city\">a<![CDATA[<b>]]>&amp;</param></function>",
      "",
      {call(0, "get_weather", R"({"city": "a<b>&"})")}},
-    // All parameters inside one parameter.
+    // One parameter contains all parameters as an object.
     {"qwen3_coder",
      "<tool_call>\n<function=get_weather>\n<parameter=arguments>\n{\"city\": \"x\", \"days\": "
      "\"5\"}\n</parameter>\n"
@@ -212,7 +212,6 @@ inline const std::vector<Form> kHabits = {
     {"gemma4", "<|tool_call>:call:stop{}<tool_call|>", "", {kStop}},
     {"gemma4", "Well,\ncall:stop{}", "Well,", {kStop}},
     {"gemma4", "<call>stop{}", "", {kStop}},
-    // A valid call after an invalid call.
     {"pythonic", "[add(a=b'z'), stop()]", "[add(a=b'z')", {kStop}},
     {"pythonic", "[stop(), add(1), add(a=1)]", ", add(1)", {kStop, call(1, "add", R"({"a": 1})")}},
     {"xlam",

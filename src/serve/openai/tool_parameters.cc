@@ -19,7 +19,7 @@ using Kind = Json::Kind;
 
 namespace {
 
-constexpr int kDepthMax = 16;  // of nested schemas and references
+constexpr int kDepthMax = 16;  // maximum depth of nested schemas and references
 
 enum Type : std::uint8_t {
   null = 1,

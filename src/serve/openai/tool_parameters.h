@@ -15,7 +15,6 @@ namespace octavo::openai {
 
 class ToolParameters {
  public:
-  // A tool without known parameters.
   ToolParameters() = default;
   // `schema` is the JSON schema of the arguments; an invalid schema is ignored. `strict` is true if a
   // grammar constrains the values, so that the model writes strings without quotes and all other values as

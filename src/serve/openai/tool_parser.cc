@@ -340,7 +340,6 @@ ToolParser::Step ToolParser::read_arguments() {
   return Step::done;
 }
 
-// Skips the members after the arguments in {"name", "arguments"}.
 ToolParser::Step ToolParser::skip_members() {
   CallCursor cursor(buffer_);
   std::string ignored;

@@ -27,7 +27,7 @@ struct CallPiece {
   int index = 0;
   std::string name{};
   std::string arguments{};  // part of the text of a JSON object
-  std::string id{};         // sent with the name, if the model wrote an id
+  std::string id{};  // id that the model wrote; sent with the name
 
   bool operator==(const CallPiece&) const = default;
 };
@@ -56,7 +56,7 @@ class ToolParser {
 
  private:
   enum class State : std::uint8_t {
-    text,         // searches for a marker
+    text,  // searches for a marker that begins a call
     first_call,   // at a marker that may begin a call
     arguments,    // in the arguments of a call
     members,      // after the arguments in {"name", "arguments", ...}
@@ -71,13 +71,13 @@ class ToolParser {
     std::unique_ptr<ArgumentsReader> reader;
     bool held = false;      // whether no part of the call was sent
     std::string raw;        // while held: the text from the beginning of the call
-    std::string arguments;  // while held
+    std::string arguments;  // arguments so far, while the call is held
   };
   // Position of a marker in the buffer, or the number of bytes at the buffer's end that could begin a
   // marker.
   struct Mark {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
-    bool restarts = false;  // whether an answer begins after this marker
+    bool restarts = false;  // whether the marker separates reasoning from an answer
   };
 
   // Each of the reading functions reads from the beginning of buffer_.
@@ -122,7 +122,7 @@ class ToolParser {
   bool at_start_ = true;  // whether only white space was read since the answer began
   bool at_line_start_ = true;
   bool behind_call_ = false;  // whether only white space was read since the last call
-  std::size_t form_ = 0;      // index in forms_
+  std::size_t form_ = 0;
   bool first_ = true;         // whether the current call is the first one after its marker
   // whether no call of the current list was valid, so that its items become content
   bool broken_list_ = false;

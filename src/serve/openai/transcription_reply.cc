@@ -185,8 +185,8 @@ class TranscriptionReply final : public Reply {
   ReplyOptions options_;
   Transcript transcript_;
   std::vector<AnswerPart> waiting_;  // by window: parts that wait for earlier windows
-  std::size_t window_ = 0;           // index of the window that is being sent
-  bool spoken_ = false;              // whether the window has text
+  std::size_t window_ = 0;
+  bool spoken_ = false;
 };
 
 }  // namespace

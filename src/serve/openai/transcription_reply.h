@@ -10,12 +10,11 @@
 
 namespace octavo::openai {
 
-// The reply's fields besides the text.
 struct Transcript {
   TranscriptFormat format = TranscriptFormat::json;
   bool translated = false;
-  std::string language;        // language code
-  double seconds = 0;          // length of the audio
+  std::string language;
+  double seconds = 0;  // length of the audio in seconds
   std::vector<double> starts;  // start of each window, in seconds
   TokenId first_time = 0;      // SoundRules::first_time
   double temperature = 0;
@@ -27,7 +26,7 @@ struct Transcript {
 
 // The text between two timestamps.
 struct Segment {
-  double start = 0, end = 0;  // from the start of the audio
+  double start = 0, end = 0;  // seconds since the start of the audio
   std::vector<TokenId> tokens{};
   std::string text{};
   double mean_logprob = 0;  // mean over the segment's tokens, including the timestamp at the end

@@ -128,7 +128,8 @@ Result<TranscriptionRequest> parse_transcription_request(std::span<const http::F
   std::optional<int> most;
   TRY_VOID(f.integer("max_completion_tokens", most));
   if (most) out.sampling.max_tokens = most, out.limit_field = "max_completion_tokens";
-  if (request.timed()) out.sampling.logprobs.output = 0;  // only the sampled tokens' log-probabilities
+  // reports only the log-probabilities of the sampled tokens
+  if (request.timed()) out.sampling.logprobs.output = 0;
   TRY_VOID(refuse_unsupported_sound(f));
   f.accept({"user", "include[]"});
   TRY_VOID(finish_reading(f, rules, out));

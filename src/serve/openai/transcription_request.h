@@ -20,7 +20,7 @@ struct TranscriptionRequest {
   std::string language;   // two-letter code of the audio's language; "": detect the language
   std::string prompt;     // text before the audio, or an example of the style
   TranscriptFormat format = TranscriptFormat::json;
-  bool translate = false;  // whether to translate into English
+  bool translate = false;
 
   bool timed() const { return format != TranscriptFormat::json && format != TranscriptFormat::text; }
 };

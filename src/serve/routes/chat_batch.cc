@@ -36,7 +36,6 @@ Result<GenerationPlan> plan_of(Service& service, const http::Request& request, c
   return prepare_chat(service, std::move(chat));
 }
 
-// Appends the only prompt of `one` to `all`.
 void add_prompt(GenerationPlan one, GenerationPlan& all) {
   std::optional<int>& max_tokens = all.request.sampling.max_tokens;
   max_tokens =

@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // ids per request
+constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // maximum number of token ids per request
 
 }  // namespace
 
