@@ -20,8 +20,7 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
         [self = shared_from_this()] { self->host_->post([self] { self->send(); }); })) {
       file_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
       const auto count = static_cast<std::size_t>(file_.gcount());
-      if (count > 0 && !exchange_->write(std::string_view(piece).substr(0, count)))
-        return;
+      if (count > 0 && !exchange_->write(std::string_view(piece).substr(0, count))) return;
       if (file_.eof()) return exchange_->finish();
       if (!file_) return exchange_->cut();
     }

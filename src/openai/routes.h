@@ -25,10 +25,10 @@ struct Route {
   bool chat = false;               // whether the prompt is a conversation for a chat template
   bool renders = false;            // whether PATH/render exists, which returns the token ids of the prompt
   bool resumable = false;          // whether another replica can continue a broken stream
-  bool named_events = false;  // whether the stream's events have names
+  bool named_events = false;       // whether the stream's events have names
   bool pooled = false;
-  bool stored_id = false;          // whether the path ends with the id of a stored response or conversation
-  std::string_view creates = {};   // prefix of the ids of objects that the route stores on the server
+  bool stored_id = false;         // whether the path ends with the id of a stored response or conversation
+  std::string_view creates = {};  // prefix of the ids of objects that the route stores on the server
 
   bool generates() const { return !limit.empty(); }
 };

@@ -31,7 +31,7 @@ struct RecordedAnswer {
   int index = 0;  // index of the answer, in [0, n)
   std::int64_t count = 0;
   std::vector<TokenId> tokens{};  // output tokens; empty if the log records only hashes
-  std::string hash{};    // SHA-256 of the output tokens, or of the floats that a pooling task returned
+  std::string hash{};  // SHA-256 of the output tokens, or of the floats that a pooling task returned
   std::string finish{};
 };
 

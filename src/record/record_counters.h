@@ -11,7 +11,7 @@ namespace octavo {
 // Reasons why a finished request is not recorded.
 enum class RecordDrop : std::uint8_t {
   queue,
-  disk,   // the disk is full or reported an error
+  disk,  // the disk is full or reported an error
   size,
 };
 inline constexpr int kRecordDrops = 3;

@@ -31,7 +31,7 @@ inline constexpr std::size_t kCostUnits = 14;
 
 // Describes a unit in JSON, headers, metrics, logs, traces and price files.
 struct CostField {
-  std::string_view name;  // name in JSON, headers, logs, traces and price files
+  std::string_view name;    // name in JSON, headers, logs, traces and price files
   std::string_view metric;  // part of the metric's name, with Prometheus' base unit
   double per_base;          // number of cost units per base unit of the metric
   std::string_view help;

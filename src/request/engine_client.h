@@ -17,9 +17,9 @@ namespace octavo {
 
 // How pause() treats unfinished requests.
 enum class PauseMode : std::uint8_t {
-  abort,  // ends them with FinishReason::abort
-  wait,   // lets them finish before the engine pauses
-  keep,   // stops them immediately; resume() continues them
+  abort,  // ends the requests with FinishReason::abort
+  wait,   // lets the requests finish before the engine pauses
+  keep,   // stops the requests immediately; resume() continues them
 };
 
 class EngineClient {

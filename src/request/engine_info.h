@@ -86,9 +86,9 @@ struct EngineInfo {
     bool whole = false;
     // whether an image consists of several squares of `size` pixels (MediaPart::Tiles)
     bool tiled = false;
-    // Only with `tiled`: number of patches along the side of a token, or 0. If it is not 0, the
-    // tokens of the tiles and a separator token come first. The tokens of the complete image
-    // follow, with one more token after each row. Tiles can contain empty patches.
+    // Only with `tiled`. If not 0, the complete image comes last: its tokens follow the tokens of
+    // the tiles and a separator token, and one more token follows each row. Tiles can then contain
+    // empty patches, and whole_last is the number of patches along the side of a token.
     int whole_last = 0;
     // Maximum number of frames in one MediaPart of a video; 0: no videos. Video tokens have the id
     // video_token_id.

@@ -117,14 +117,14 @@ struct KvTierStats {
   std::int64_t skipped_loads = 0;
 };
 
-// For the lifetimes of sampled KV blocks. The buckets are vLLM's.
+// Histogram for the lifetimes of sampled KV blocks, with vLLM's buckets.
 inline Histogram residency_histogram() {
   return Histogram(
       {.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800});
 }
 struct KvResidencyStats {
   bool enabled = false;
-  Histogram lifetime = residency_histogram();  // seconds from allocation to eviction
+  Histogram lifetime = residency_histogram();           // seconds from allocation to eviction
   Histogram idle_before_evict = residency_histogram();  // seconds from the last use to eviction
   Histogram reuse_gap = residency_histogram();          // seconds between two uses
 };
@@ -182,7 +182,7 @@ struct EngineCondition {
 };
 
 struct TokenStats {
-  std::int64_t prompt = 0;  // prompt tokens of answers that have started
+  std::int64_t prompt = 0;         // prompt tokens of answers that have started
   std::int64_t prompt_cached = 0;  // prompt tokens that were in the prefix cache
   std::int64_t generation = 0;
 };
@@ -197,7 +197,7 @@ struct KeptBlockStats {
 struct PrefixCacheStats {
   std::int64_t queries = 0;  // counter: number of tokens looked up
   std::int64_t hits = 0;
-  PrefixTree tree{};         // the tree at the last call of EngineClient::look_at_prefixes()
+  PrefixTree tree{};  // the tree at the last call of EngineClient::look_at_prefixes()
 };
 
 struct DraftStats {

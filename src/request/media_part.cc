@@ -200,7 +200,7 @@ std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images) 
 
 void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes) {
   auto part = images.begin();
-  int saved = 0;              // number of tokens minus number of positions, for the current video or image
+  int saved = 0;  // tokens so far minus positions so far, since an image takes fewer positions than tokens
   int begin = 0, behind = 0;  // position of the current video or image, and position of the text after it
   const auto enter = [&] {
     if (!part->continues) begin = part->first - saved;

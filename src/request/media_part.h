@@ -21,7 +21,7 @@ namespace octavo {
 // read by cross attention.
 struct MediaPart {
   Hash128 digest = {};  // hash of `bytes`
-  int first = 0;  // position of the first token that the part replaces
+  int first = 0;        // position of the first token that the part replaces
   int tokens = 0;       // number of tokens that the part replaces; 0 for a source
   // Image: RGB, u8 [height, width, 3], with the size in EngineInfo::image. Sound: f32. Text: token ids,
   // i32.

@@ -42,10 +42,10 @@ struct ThinkingBudget {
 };
 
 struct Request {
-  std::string name;             // the client's request id, for logs and traces
+  std::string name;            // the client's request id, for logs and traces
   Task task = Task::generate;  // EngineInfo::does tells which tasks are possible
   std::vector<TokenId> prompt;
-  SamplingParams sampling;      // result of validated()
+  SamplingParams sampling;  // result of validated()
   // end-of-text tokens, sorted; each one ends the answer, unless ignore_eos is set
   std::vector<TokenId> eos_ids;
   std::int64_t priority = 0;  // lower values run first; only with priority scheduling
@@ -133,7 +133,7 @@ struct Output {
   std::optional<Error> error;
   // Parameters for the request to the decode engine. Set when the last answer ends.
   std::optional<KvTransferParams> kv_transfer;
-  RequestTimes times;  // times so far, in outputs with tokens; complete in the last output
+  RequestTimes times;   // times so far, in outputs with tokens; complete in the last output
   int preemptions = 0;  // number of preemptions of the answer; set in the last output
   AnswerCost cost{};    // cost of the answer so far; complete in the last output
 };

@@ -10,7 +10,7 @@ namespace {
 using P = SamplingParams;
 using Part = SamplingField::Part;
 
-// Limits of the repetition penalty. Values outside of them could make a logit infinite.
+// Limits of the repetition penalty. Other penalties could make a logit infinite.
 constexpr double kPenaltyLeast = 1e-6, kPenaltyMost = 1e6;
 
 constexpr SamplingField kFields[] = {

@@ -33,8 +33,8 @@ struct SamplingField {
   // Allowed range of a number. validated() checks the limits that the server sets.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false;        // whether the value must be above `least`
-  std::string_view flag = {};      // flag of octavo generate, chat and run-batch; "": no flag
+  bool above_least = false;    // whether the value must be above `least`
+  std::string_view flag = {};  // flag of octavo generate, chat and run-batch; "": no flag
   bool generation_config = false;
   bool messages = false;           // whether /v1/messages also accepts the field
 };

@@ -50,7 +50,7 @@ std::string tenant_label(std::string_view name);
 // Costs by tenant. Any thread may call the functions.
 class TenantCosts {
  public:
-  // The cost of all further tenants is added to kOthers.
+  // Maximum number of tenants with separate sums. The costs of all further tenants are added to kOthers.
   static constexpr std::size_t kTenantsMax = 1000;
   static constexpr std::string_view kOthers = "other";
 

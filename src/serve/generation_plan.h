@@ -33,7 +33,7 @@ struct RequestAccount {
 struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // token ids; each prompt fits the context
-  std::vector<MediaPart> images{};  // images of the prompt; only if there is one prompt
+  std::vector<MediaPart> images{};            // images of the prompt; only if there is one prompt
   std::vector<MediaPart> sources{};           // one per prompt: media for cross attention, or embeddings
   std::vector<std::string> echo_texts;        // with echo: the text at the beginning of each answer
   bool prompt_only = false;                   // whether to leave the output tokens out of the reply
@@ -49,7 +49,7 @@ struct GenerationPlan {
   std::string client{};
   RequestAccount account{};
   std::optional<TraceContext> trace{};
-  std::optional<int> engine{};          // index of the engine; nullopt: any engine
+  std::optional<int> engine{};  // index of the engine; nullopt: any engine
   bool background = false;
 
   // Returns the client's deadline as a time of now_us(), or 0 if there is no deadline.

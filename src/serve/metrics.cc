@@ -129,7 +129,7 @@ void write_prompt_sources(Engines engines, Exposition& out) {
   }
 }
 
-// Writes where the KV of cached prompt tokens was when their request arrived.
+// Writes the number of cached prompt tokens by the place of their KV: this engine, another engine or a tier.
 void write_cached_sources(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "prompt_tokens_cached_by_source_total";
   out.begin(kName,

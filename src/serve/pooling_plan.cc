@@ -93,7 +93,7 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
   vectors.resize(count * kept);
 }
 
-// Keeps only the vectors of tokens whose vectors the server returns.
+// Drops the vectors of tokens that PoolingRules or the model's TokenHead excludes.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
   const TaskRules::TokenHead* head = service.engine_info.tasks.token_head(task);

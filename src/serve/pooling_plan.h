@@ -24,7 +24,7 @@ struct PoolingPlan {
   std::vector<Tokenizer::Texts> texts;            // token ids; each text fits the model
   std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the engine's results
   Task task = Task::embed;
-  std::string adapter{};                          // name of the LoRA adapter; "": no adapter
+  std::string adapter{};  // name of the LoRA adapter; "": no adapter
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // fields of the body that have no effect
   std::string client{};

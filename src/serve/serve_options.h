@@ -36,7 +36,7 @@ struct MediaOptions {
 // Limits of running and waiting requests. One client may use all slots of running answers, half of the
 // queue and half of the memory.
 struct AdmissionOptions {
-  int max_num_seqs = 128;  // running answers
+  int max_num_seqs = 128;          // running answers
   int max_num_queued_reqs = 4096;  // maximum number of waiting answers; above it, the server returns 429
   // maximum sum of Price::bytes; above it, the server returns 429
   std::int64_t request_bytes_max = std::int64_t{4} << 30;
@@ -62,8 +62,8 @@ struct ServeFeatures {
   bool request_metrics = false;  // whether replies and the Server-Timing header include an answer's times
   bool tokenizer_info = false;
   bool dev_mode = false;
-  bool sleep_mode = false;       // enables /sleep; only with dev_mode
-  bool profiles = false;         // enables /start_profile and /stop_profile
+  bool sleep_mode = false;  // enables /sleep; only with dev_mode
+  bool profiles = false;    // enables /start_profile and /stop_profile
   bool change_adapters = false;
   bool page = true;
 };

@@ -8,7 +8,7 @@ namespace octavo {
 namespace {
 
 const std::string kBody = "{{ '<' + m.role + '>' + m.content + '\n' }}";
-// Like the templates of Qwen3, GLM and SmolLM3, this template does not print other roles.
+// Like the templates of Qwen3, GLM and SmolLM3, this template prints only three roles.
 const std::string kDrops = "{%- for m in messages %}{%- if m.role in ['system', 'user', 'assistant'] %}" + kBody +
                            "{%- endif %}{%- endfor %}";
 // Like Qwen3.5's template, this one raises an error if a system message is not first.

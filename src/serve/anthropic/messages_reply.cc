@@ -157,7 +157,7 @@ class MessagesReply final : public openai::Reply {
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
   json::array content_{};
-  json::object block_{};   // the current block; empty: no block is open
+  json::object block_{};  // the current block; empty: no block is open
   std::string text_{};
   bool begun_ = false;
   bool called_ = false;

@@ -31,7 +31,7 @@ struct CallResult {
 
 // The remaining time and bytes that all MCP servers of one response may use.
 struct Budget {
-  std::int64_t us;  // remaining microseconds for messages
+  std::int64_t us;                                   // remaining microseconds for messages
   std::size_t list_bytes = Options::kListsBytesMax;  // remaining bytes for tool lists
 };
 

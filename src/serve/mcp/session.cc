@@ -105,7 +105,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Servers servers_{};
   openai::ResponsesRequest history_{};  // items of earlier responses
   json::array input_{};
-  json::array prelude_{};               // output items that precede the first turn
+  json::array prelude_{};  // output items that precede the first turn
   json::array output_{};
   json::object response_{};  // the response object of the first turn
   json::object usage_{};     // sum over all turns

@@ -27,7 +27,7 @@ struct Server {
       allowed{};                          // names of the tools that the model may see; nullopt: all
   std::vector<std::string> approved{};    // names of the tools that run without the client's approval
   std::vector<std::string> unapproved{};  // names of the tools that need the client's approval
-  bool needs_approval = true;  // whether tools in neither list need approval
+  bool needs_approval = true;             // whether tools in neither list need approval
 
   bool offers(std::string_view tool) const;
   bool must_ask(std::string_view tool) const;

@@ -18,8 +18,8 @@ void skip_quote(CallCursor& cursor) {
   if (cursor.next_is('"') || cursor.next_is('\'')) cursor.skip(1);
 }
 
-// Models write other text than the dialect's marker between a name and the arguments. Accepts nothing, an
-// id, or a code fence.
+// Accepts the text that models write between a name and the arguments instead of the dialect's marker:
+// nothing, an id, or a code fence.
 bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   std::string id;
   if (!dialect.id_mark.empty() && cursor.literal(dialect.id_mark) && !cursor.name(id)) return false;

@@ -43,8 +43,8 @@ class HeadReader {
   Found read(CallCursor& cursor, bool first, CallHead& head) const;
 
  private:
-  // Reads the opening of a call in the dialect. Models also write other openings; for those, the tool must
-  // be known.
+  // own_opening() reads the opening that the dialect describes. Models also write other openings, such as
+  // that of object_opening(); after these openings, the tool must be known.
   bool own_opening(CallCursor& cursor, bool first) const;
   bool object_opening(CallCursor& cursor, bool first) const;
   Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;

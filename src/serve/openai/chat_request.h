@@ -40,7 +40,7 @@ struct ChatPrompt {
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // must not be set together with add_generation_prompt
   bool omitted_images = false;
-  std::string echo{};                   // content of the last message, if the answer must begin with it
+  std::string echo{};  // content of the last message, if the answer must begin with it
 };
 
 // For models that read no images: replaces images in tool results and in earlier turns by kOmittedImage. An

@@ -64,8 +64,8 @@ Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& r
   return parts;
 }
 
-// Prompts that are embeddings have no text and no ids. "" and [] count as no prompt, because clients send
-// them.
+// Prompts that are embeddings have no text and no ids. Clients may send "" or [], which
+// count as no prompt.
 Result<> take_embeds(Fields& fields, CompletionRequest& request) {
   const json::value* prompt = fields.any("prompt");
   const bool none = !prompt || (prompt->is_string() && prompt->get_string().empty()) ||

@@ -33,15 +33,15 @@ struct RequestRules {
   bool priority_scheduling = false;
   bool force_include_usage = false;
   bool return_tokens_as_token_ids = false;  // default of the request's field of this name
-  int stream_interval = 1;  // minimum of StreamOptions::interval
+  int stream_interval = 1;                  // minimum of StreamOptions::interval
   bool trust_chat_templates = false;        // whether requests may contain a chat template
   boost::json::object default_template_kwargs{};
   // dialect for tool_choice `auto`; null: `auto` is disabled
   const grammar::ToolDialect* tool_dialect = nullptr;
   std::vector<std::string> special_tokens{};  // texts of the vocabulary's special tokens
-  int images_max = 0;  // maximum number of images per prompt; 0: not supported
-  int videos_max = 0;  // maximum number of videos per prompt; 0: not supported
-  int sounds_max = 0;  // maximum number of audios per prompt; 0: not supported
+  int images_max = 0;                         // maximum number of images per prompt; 0: not supported
+  int videos_max = 0;                         // maximum number of videos per prompt; 0: not supported
+  int sounds_max = 0;                         // maximum number of audios per prompt; 0: not supported
   bool exclude_unused_tools = false;          // whether tool_choice `none` removes the tools from the prompt
   std::optional<ReasoningRule> reasoning{};   // nullopt: reasoning is not separated from the text
   // Options of grammars for JSON answers. OpenAI promises that members are in the order of the schema.
@@ -83,7 +83,7 @@ struct ReportOptions {
 
 struct ThinkingOptions {
   bool included = true;
-  bool off = false;                 // whether the request sets enable_thinking = false for the chat template
+  bool off = false;  // whether the request sets enable_thinking = false for the chat template
   std::optional<int> token_budget;
 };
 

@@ -114,8 +114,8 @@ class OutputProcessor {
   bool at_text_start_ = true;       // whether no text has been written yet
   bool begins_anywhere_ = false;    // whether the begin token is never text, wherever it occurs
   bool has_arguments_ = false;
-  std::string prefix_;              // prefix of the answer that is not written yet
-  std::string label_;               // beginning of the reasoning, as long as it matches the label
+  std::string prefix_;  // prefix of the answer that is not written yet
+  std::string label_;   // beginning of the reasoning, as long as it matches the label
   bool in_label_ = false;
   int tokens_ = 0;
   int reasoning_tokens_ = 0;

@@ -23,7 +23,7 @@ struct ReasoningRule {
   std::string_view prefix{};
   bool ends_at_call = false;  // whether a tool call ends the reasoning, as in vLLM for this model
   std::optional<HarmonyTokens> harmony{};  // for gpt-oss, used instead of all fields above
-  const ThoughtMarks* text = nullptr;  // text markers; if set, used instead of the tokens
+  const ThoughtMarks* text = nullptr;      // text markers; if set, used instead of the tokens
 
   bool tokens() const { return !harmony && !text; }
 };

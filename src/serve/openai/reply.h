@@ -26,14 +26,14 @@ struct Usage {
   std::optional<std::int64_t> cached_tokens{};
   std::optional<std::int64_t> reasoning_tokens{};
   std::optional<RequestTimes> times{};  // times of a single answer; reported as "metrics" if set
-  std::optional<AnswerCost> cost{};  // cost of all answers; reported as "octavo" if set
-  const Prices* prices = nullptr;  // prices of the cost; null: no money is reported
+  std::optional<AnswerCost> cost{};     // cost of all answers; reported as "octavo" if set
+  const Prices* prices = nullptr;       // prices of the cost; null: no money is reported
 };
 
 // A prompt, for replies that repeat it.
 struct EchoedPrompt {
   int tokens = 0;
-  std::string text{};  // prompt text; set with echo
+  std::string text{};                // prompt text; set with echo
   std::vector<TokenId> token_ids{};  // set with return_token_ids, prompt_logprobs, or echo plus logprobs
   std::vector<TokenLogprobs> logprobs{};
 };
@@ -42,7 +42,7 @@ struct Progress {
   std::int64_t total = 0;
   std::int64_t cached = 0;    // number of tokens found in the prefix cache
   std::int64_t computed = 0;  // number of tokens computed or found in the prefix cache
-  double ms = 0;  // milliseconds since the first step
+  double ms = 0;              // milliseconds since the first step
 };
 
 struct ReplyOptions {
@@ -53,13 +53,13 @@ struct ReplyOptions {
   std::string echo{};        // for chats: text before the content of each answer
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
-  int top_logprobs = 0;  // number of log-probabilities per position; -1: all
+  int top_logprobs = 0;          // number of log-probabilities per position; -1: all
   bool listed_logprobs = false;  // whether to report the sampled token and the tokens of logprob_token_ids
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
   bool include_usage = false;  // whether to report the usage at the end of a stream
-  ToolUse tools{};  // only for chats
+  ToolUse tools{};             // only for chats
   int n = 1;
 };
 

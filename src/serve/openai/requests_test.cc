@@ -430,7 +430,7 @@ TEST(Requests, ChatsAreNotStored) {
   EXPECT_EQ(chat_error(R"("store":"yes")"), "store");
 }
 
-// The rule also holds if the tokenizer begins each text with a token.
+// An empty text is refused even if the tokenizer begins each text with a special token.
 TEST(Requests, AnEmptyTextIsNoPrompt) {
   const auto read = [](std::string_view body) {
     const auto request = parse_completion_request(json::parse(body).as_object(), rules());

@@ -288,7 +288,7 @@ class ResponsesReply final : public Reply {
   json::object response_;
   MessageReader reader_;
   std::optional<Item> item_{};
-  json::array logprobs_{};      // entries of tokens whose text is not sent yet
+  json::array logprobs_{};  // entries of tokens whose text is not sent yet
   std::vector<TokenId> prompt_ids_{}, output_ids_{};
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;

@@ -96,8 +96,7 @@ class ToolConverter {
     return push(fields, std::move(function), std::move(tool));
   }
 
-  // The description contains the grammar of the input, because the model must follow the grammar and
-  // nothing enforces it.
+  // Adds the grammar of the input to the description, because nothing else makes the model follow it.
   Result<> add_custom(Fields& fields, std::string_view name_space) {
     TRY(ResponsesTool tool, named(fields, name_space));
     if (tool.name.empty()) return invalid(fields.full_name("name"), "is missing");

@@ -109,7 +109,9 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
       schema.empty()
           ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, dialect, special)
           : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
-  if (!tag && !strict) return {};  // calls cannot be enforced: all answers are JSON, or known_only applies
+  // Calls of this dialect cannot be constrained: a schema applies to all answers, and the parser checks
+  // known_only.
+  if (!tag && !strict) return {};
   if (!tag) return invalid("tools", "{}", tag.error().message);
   request.output = {.kind = grammar::GrammarKind::structural_tag,
                     .text = *std::move(tag),

@@ -31,8 +31,8 @@ struct ToolUse {
   const grammar::ToolDialect* dialect = nullptr;  // answers may contain calls in this dialect
   std::shared_ptr<const KnownTools> tools;        // set if `dialect` is set
   bool parallel = true;
-  bool bound = false;                             // whether the grammar of the answers includes calls
-  bool known_only = false;                        // whether calls of unknown tools are text (`allowed_tools`)
+  bool bound = false;       // whether the grammar of the answers includes calls
+  bool known_only = false;  // whether calls of unknown tools are text (`allowed_tools`)
 };
 
 // Reads tools, tool_choice and parallel_tool_calls. `dialect` is the server's dialect, or null without

@@ -148,7 +148,7 @@ inline std::vector<Form> other_dialects() {
       {"deepseek_v32", "<｜DSML｜tool_calls>\n" + invoke + "</｜DSML｜tool_calls>", "", {weather}},
       {"deepseek_v4", "<｜DSML｜function_calls>\n" + invoke + "</｜DSML｜function_calls>", "", {weather}},
       {"deepseek_v32", "Hm.\n" + invoke + "</｜DSML｜function_calls>", "Hm.", {weather}},
-      // The calls have the other format of Qwen.
+      // Qwen's newer format instead of Hermes' format.
       {"hermes", "Hm\n<tool_call>\n" + coder + "</tool_call>\nDone", "HmDone", {weather}},
       {"hermes", coder + "</tool_call>", "", {weather}},
       {"hermes",

@@ -234,7 +234,7 @@ void ToolParser::no_call() {
   leave();
 }
 
-// Makes the marker of the first call content, and continues after the marker.
+// Stops looking for a call. If no call followed the marker, the marker becomes content.
 void ToolParser::leave() {
   if (first_) {
     emit_content(std::exchange(layout_, {}));

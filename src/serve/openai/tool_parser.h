@@ -27,7 +27,7 @@ struct CallPiece {
   int index = 0;
   std::string name{};
   std::string arguments{};  // part of the text of a JSON object
-  std::string id{};  // id that the model wrote; sent with the name
+  std::string id{};         // id that the model wrote; sent with the name
 
   bool operator==(const CallPiece&) const = default;
 };
@@ -56,7 +56,7 @@ class ToolParser {
 
  private:
   enum class State : std::uint8_t {
-    text,  // searches for a marker that begins a call
+    text,         // searches for a marker that begins a call
     first_call,   // at a marker that may begin a call
     arguments,    // in the arguments of a call
     members,      // after the arguments in {"name", "arguments", ...}
@@ -123,7 +123,7 @@ class ToolParser {
   bool at_line_start_ = true;
   bool behind_call_ = false;  // whether only white space was read since the last call
   std::size_t form_ = 0;
-  bool first_ = true;         // whether the current call is the first one after its marker
+  bool first_ = true;  // whether the current call is the first one after its marker
   // whether no call of the current list was valid, so that its items become content
   bool broken_list_ = false;
   bool last_ = false;  // whether no more text follows

@@ -14,7 +14,7 @@ struct Transcript {
   TranscriptFormat format = TranscriptFormat::json;
   bool translated = false;
   std::string language;
-  double seconds = 0;  // length of the audio in seconds
+  double seconds = 0;          // length of the audio in seconds
   std::vector<double> starts;  // start of each window, in seconds
   TokenId first_time = 0;      // SoundRules::first_time
   double temperature = 0;
