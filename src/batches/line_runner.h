@@ -74,7 +74,7 @@ class LineRunner {
   std::map<std::uint64_t, Open> open_;
   std::uint64_t last_id_ = 0;
   int retrying_ = 0;
-  int tries_alone_ = 0;  // number of tries since a line last ended
+  int tries_alone_ = 0;  // refused tries, while no other line was running, since a line last ended
 };
 
 }  // namespace octavo::batches

@@ -24,8 +24,8 @@ BeamRules rules_of(const Request& request, double length_penalty) {
   return rules;
 }
 
-// The engine takes log-probabilities before temperature and penalties, so only the number of
-// log-probabilities matters.
+// Returns the parameters for one token of a beam. Temperature and penalties are left out, because the engine
+// takes log-probabilities before it applies them.
 SamplingParams one_token(const SamplingParams& asked) {
   SamplingParams p;
   p.temperature = 0;
