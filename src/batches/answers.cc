@@ -17,13 +17,13 @@ namespace {
 
 constexpr int kAnswersAtOnce = 256;
 
-// Reads the answers of a batch in ascending order of line numbers.
+// Reads the stored answers of a batch in ascending order of line numbers.
 class AnswerReader {
  public:
   AnswerReader(Store& store, std::string batch) : store_(store), batch_(std::move(batch)) {}
 
-  // Returns the answer to a line, or nullopt if the line has none. Callers request lines in ascending
-  // order.
+  // Returns the answer to a line, or nullopt if the line has none. The caller must request lines in
+  // ascending order.
   Result<std::optional<LineAnswer>> of_line(std::int64_t line) {
     if (next_ == answers_.size()) {
       TRY(answers_, store_.answers_after(batch_, line - 1, kAnswersAtOnce));
@@ -79,7 +79,8 @@ struct OutputFile {
   DurableFile content;
 };
 
-// Adds the file's record and returns the file's id. Returns "" and adds nothing if the file is empty.
+// Adds a record for the output file and returns the file's id. If the file is empty, returns "" and adds no
+// record.
 Result<std::string> keep(OutputFile& file, const Batch& batch, std::vector<StoredFile>& files) {
   if (file.empty()) return "";
   TRY_VOID(file.content.commit());
@@ -104,7 +105,6 @@ struct Output {
   }
 };
 
-// Writes all stored answers. Used if the input file is missing.
 Result<> write_answers(Store& store, Output& out) {
   std::int64_t last = 0;
   while (true) {

@@ -1,4 +1,4 @@
-// Writes a file that is either complete or absent, also after a crash.
+// Writes a file that is either complete or absent, even after a crash.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace octavo::batches {
 
 class DurableFile {
  public:
-  // commit() gives the file its name `path`.
+  // The file gets the name `path` in commit().
   explicit DurableFile(std::string path);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
@@ -19,7 +19,7 @@ class DurableFile {
 
   void write(std::string_view bytes);
   std::int64_t bytes() const { return bytes_; }
-  // Errors: io if this call or an earlier one has failed.
+  // Returns an io error if this call or an earlier write has failed.
   Result<> commit();
 
  private:

@@ -13,15 +13,14 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
   FileStream(HostPtr host, std::shared_ptr<http::Exchange> exchange, std::ifstream file)
       : host_(std::move(host)), exchange_(std::move(exchange)), file_(std::move(file)) {}
 
-  // Sends the next pieces. Runs on a worker thread, and never on two threads at once.
+  // Sends pieces until the client's buffer is full. Runs on a worker thread, never on two threads at once.
   void send() {
     std::string piece(kPieceBytes, '\0');
     while (!exchange_->wait_writable(
         [self = shared_from_this()] { self->host_->post([self] { self->send(); }); })) {
       file_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
       const auto count = static_cast<std::size_t>(file_.gcount());
-      if (count > 0 && !exchange_->write(std::string_view(piece).substr(0, count)))
-        return;  // the client has disconnected
+      if (count > 0 && !exchange_->write(std::string_view(piece).substr(0, count))) return;
       if (file_.eof()) return exchange_->finish();
       if (!file_) return exchange_->cut();
     }

@@ -1,4 +1,4 @@
-// Sends the contents of stored files as responses.
+// Sends stored files as responses.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace octavo::batches {
 
-// Sends the file in pieces, at the speed of the client. Errors: io if the file cannot be opened; in this
-// case nothing is sent.
+// Sends the file in pieces, at the speed of the client's connection. Returns an io error if the file cannot
+// be opened; no response has been sent in this case.
 Result<> send_file(const HostPtr& host, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& path, std::string content_type);
 

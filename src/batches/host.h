@@ -1,4 +1,4 @@
-// The program that runs batches: a server or a router.
+// Interface of the program that runs batches: a server or a router.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,22 @@
 
 namespace octavo::batches {
 
-// All functions may be called from any thread.
+// Any thread may call these functions.
 class Host {
  public:
   virtual ~Host() = default;
 
-  // Responds to the request of a line. If the status is 429 or 503, the line is tried again.
+  // Answers the request of a line. If the status is 429 or 503, the line is retried.
   virtual void send(const std::shared_ptr<http::Exchange>& exchange) = 0;
-  // Returns header fields for the request of a line, in addition to Content-Type.
+  // Returns headers for the requests of lines, in addition to Content-Type.
   virtual http::Headers line_headers() const { return {}; }
-  // Returns whether one more line of this owner may run. running: number of running lines of all owners.
+  // Returns whether one more line of this owner may run. `running` is the number of running lines of all
+  // owners.
   virtual bool has_room(int running, const std::string& owner) const = 0;
 
   // Returns the tenant of a request, or "" if the host does not distinguish clients.
   virtual std::string tenant_of(const http::Request& request) const = 0;
-  // Runs `work`, which reads a file, on another thread.
+  // Runs `work` on another thread, because `work` reads a file.
   virtual void post(std::function<void()> work) = 0;
 };
 
@@ -33,7 +34,7 @@ using HostPtr = std::shared_ptr<Host>;
 
 // Returns the owner of a tenant's files and batches, or "" if the host does not distinguish clients.
 std::string owner_of(std::string_view tenant);
-// Returns Request::peer for the lines of an owner's batches.
+// Returns Request::peer for the requests of an owner's batches.
 inline std::string line_peer(std::string_view owner) { return "batch:" + std::string(owner); }
 
 }  // namespace octavo::batches

@@ -1,4 +1,4 @@
-// A line of a batch in OpenAI's format: {"custom_id", "method", "url", "body"}.
+// A line of a batch's input file in OpenAI's format: {"custom_id", "method", "url", "body"}.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -19,18 +19,17 @@ struct Line {
   std::shared_ptr<const std::string> body;  // JSON object
 };
 
-// Parses a line. Sets custom_id as soon as it is known, also if the line is refused. Errors:
-// invalid_argument, with the name of the field.
+// Parses a line. Sets custom_id even if another field is invalid. Returns invalid_argument with the name of
+// the invalid field.
 Result<Line> read_line(const std::string& text, std::string& custom_id);
 
-// Returns a line of the output file, in vLLM's format. If `status` is 0, no response was received and
-// `body` is the error.
+// Returns a line of the output file, in vLLM's format. If `status` is 0, `body` is an error that occurred
+// before a response was received.
 std::string output_line(const std::string& custom_id, std::int64_t status, const std::string& body);
 
-// Returns 32 random hexadecimal digits.
 std::string random_hex();
 
-// Parses a text as JSON. If it is not JSON, returns it as a string.
+// Parses a text as JSON, or returns the text as a JSON string if the text is not JSON.
 boost::json::value json_or_text(const std::string& text);
 
 struct NumberedText {
@@ -44,7 +43,7 @@ class LineReader {
 
   bool is_open() const { return file_.is_open(); }
   std::optional<NumberedText> next();
-  // Called after the last line. Returns whether the whole file was read without an error.
+  // Call this after the last line. Returns whether the whole file was read without an error.
   bool complete() const { return file_.eof(); }
 
  private:

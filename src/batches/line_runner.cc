@@ -15,7 +15,7 @@ namespace {
 constexpr int kTriesAlone = 100;
 constexpr std::int64_t kRetryUs = 50'000, kRetryMostUs = 10'000'000;
 
-// Returns whether the line's own `timeout` ended it. A retry would end in the same way.
+// Returns whether the line's own `timeout` field ended the request. A retry would end in the same way.
 bool is_own_timeout(const std::string& body) {
   boost::system::error_code bad;
   const boost::json::value parsed = parse_exact_json(body, bad);
@@ -90,7 +90,7 @@ std::vector<LineRunner::Ended> LineRunner::wait(int ms) {
   std::vector<Ended> ended;
   for (auto& [id, response] : responses) {
     const auto found = open_.find(id);
-    if (found == open_.end()) continue;  // closed by close() or close_all()
+    if (found == open_.end()) continue;  // close() or close_all() has removed the line
     if (may_try_again(response)) {
       Open& open = found->second;
       open.exchange = nullptr;

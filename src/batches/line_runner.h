@@ -1,4 +1,5 @@
-// Runs lines of batches as requests in this process. The server's batches and `octavo run-batch` use it.
+// Runs the lines of batches as requests within this process. The server's batches and `octavo run-batch`
+// use it.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +17,7 @@
 
 namespace octavo::batches {
 
-// One thread calls all functions, except wake(), which any thread may call.
+// One thread calls all functions except wake(), which any thread may call.
 class LineRunner {
  public:
   struct Job {
@@ -29,17 +30,17 @@ class LineRunner {
     http::Response response;
   };
 
-  // Starts a line. client: the tenant of the requests. If the server refuses the line (429 or 503), the
-  // runner retries it, except if its own `timeout` is over. A background origin retries without a limit,
-  // and at growing intervals after 503. Other origins retry 100 times while no other line runs.
+  // `origin` decides how often a line with status 429 or 503 is retried. A background origin retries
+  // without a limit, and at growing intervals after 503. Other origins retry at most 100 times while no
+  // other line runs. A line that its own `timeout` has ended is not retried.
   LineRunner(HostPtr host, http::Request::Origin origin);
   ~LineRunner();
 
   void start(Job job, std::string client);
-  // Returns the lines that have ended. If there are none, it first waits for the end of a line, for wake(),
-  // or for `ms` milliseconds.
+  // Returns the lines that have ended. If no line has ended, first waits for a line, for wake(), or for
+  // `ms` milliseconds.
   std::vector<Ended> wait(int ms);
-  // Ends the running lines of one batch, or of all batches. wait() does not return these lines.
+  // close() and close_all() end running lines. wait() does not return these lines.
   void close(const std::string& batch);
   void close_all();
   void wake();
@@ -47,7 +48,8 @@ class LineRunner {
   int open() const { return static_cast<int>(open_.size()); }
 
  private:
-  // Responses to ended lines. Shared, because callbacks may use it after the runner is destroyed.
+  // Responses of ended lines. Callbacks share this object, because a callback can run after the runner is
+  // destroyed.
   struct Arrivals {
     std::mutex mutex;
     std::condition_variable changed;
@@ -71,8 +73,8 @@ class LineRunner {
   const std::shared_ptr<Arrivals> arrivals_ = std::make_shared<Arrivals>();
   std::map<std::uint64_t, Open> open_;
   std::uint64_t last_id_ = 0;
-  int retrying_ = 0;     // number of lines in open_ that wait for their next try
-  int tries_alone_ = 0;  // number of tries since the last end of a line
+  int retrying_ = 0;
+  int tries_alone_ = 0;  // refused tries, while no other line was running, since a line last ended
 };
 
 }  // namespace octavo::batches

@@ -58,7 +58,7 @@ bool is_custom_id(std::string_view id) {
   return !id.empty() && id.size() <= kIdMax && std::ranges::all_of(id, allowed);
 }
 
-// Converts the requests of a batch to the lines of an input file.
+// Converts the requests of a batch to lines in OpenAI's format.
 Result<std::string> input_of(const json::array& requests) {
   std::string input;
   std::unordered_set<std::string> ids;

@@ -54,7 +54,7 @@ json::object batch_json(const Batch& batch) {
   return out;
 }
 
-// Checks that the route takes one JSON request and returns one JSON response.
+// Returns an error unless the route takes one JSON request and returns one JSON response.
 Result<> check_endpoint(const std::string& endpoint) {
   std::string known;
   for (const openai::Route& route : openai::routes()) {

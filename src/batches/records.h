@@ -7,7 +7,7 @@
 
 namespace octavo::batches {
 
-// Times are in seconds since 1970; 0 if the event has not happened.
+// All times are in seconds since 1970. 0: the event has not happened.
 struct StoredFile {
   std::int64_t number = 0;  // index in the order of creation
   std::string id{};
@@ -21,12 +21,12 @@ struct StoredFile {
 
 inline constexpr std::string_view kInput = "batch";
 inline constexpr std::string_view kOutput = "batch_output";
-inline constexpr std::string_view kMessages = "message_batch";  // not listed by /v1/files
+inline constexpr std::string_view kMessages = "message_batch";  // /v1/files hides files with this purpose
 
 inline constexpr std::string_view kOpenai = "openai";
 inline constexpr std::string_view kAnthropic = "anthropic";
 
-// Statuses of a batch, as in OpenAI's API.
+// Values of Batch::status, as in OpenAI's API.
 inline constexpr std::string_view kValidating = "validating";
 inline constexpr std::string_view kInProgress = "in_progress";
 inline constexpr std::string_view kCancelling = "cancelling";
@@ -36,7 +36,7 @@ inline constexpr std::string_view kCancelled = "cancelled";
 inline constexpr std::string_view kExpired = "expired";
 inline constexpr std::string_view kFailed = "failed";
 
-// Maximum time from the creation of a batch to its end, in seconds.
+// Seconds from the creation of a batch until it expires.
 inline constexpr std::int64_t kWindowS = 24 * 3'600;
 
 struct Batch {
@@ -56,8 +56,8 @@ struct Batch {
   std::int64_t in_progress_at = 0;
   std::int64_t cancelling_at = 0;
   std::int64_t finalizing_at = 0;
-  std::int64_t ended_at = 0;  // time at which the status became final
-  std::int64_t total = 0;     // number of lines
+  std::int64_t ended_at = 0;
+  std::int64_t total = 0;
   std::int64_t completed = 0;
   std::int64_t failed = 0;
 
@@ -67,13 +67,14 @@ struct Batch {
   }
 };
 
-// The answer to a line. Each line has at most one.
+// The answer to a line of a batch. Each line has at most one answer.
 struct LineAnswer {
   std::string batch{};
   std::int64_t line = 0;  // line number in the input file, from 1
   std::string custom_id{};
-  std::int64_t status = 0;  // HTTP status; 0 if the line is not a valid request: `body` is the error then
-  std::string body{};       // JSON
+  // HTTP status, or 0 if the line is not a valid request; `body` is then the error
+  std::int64_t status = 0;
+  std::string body{};
 };
 
 }  // namespace octavo::batches

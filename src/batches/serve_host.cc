@@ -19,8 +19,8 @@ class ServeHost final : public Host {
     exchange->respond({.status = 503, .body = R"({"error": {"message": "the server is stopping"}})"});
   }
 
-  // A line may start while the running answers, including those of clients, use less than three quarters of
-  // the engine's sequences.
+  // Lines and clients together may use three quarters of the engine's sequences. Above this limit, no new
+  // line starts.
   bool has_room(int running, const std::string&) const override {
     const auto service = service_.lock();
     return service && running < most_ && service->admission.used().answers < most_;
@@ -40,7 +40,7 @@ class ServeHost final : public Host {
   }
 
  private:
-  const std::weak_ptr<Service> service_;  // weak, because the service owns this object
+  const std::weak_ptr<Service> service_;  // The service owns this object, so a shared_ptr would be a cycle.
   const int most_;
 };
 

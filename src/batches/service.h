@@ -1,4 +1,4 @@
-// Adds files and batches to a server or a router.
+// Adds the file and batch APIs to a server or a router.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace octavo::batches {
 
-// Starts the worker, which continues the unfinished batches of the store.
+// Starts the worker thread, which also continues the unfinished batches of the store.
 std::unique_ptr<BatchApi> start(std::unique_ptr<Store> store, HostPtr host);
 
 HostPtr serve_host(const std::shared_ptr<Service>& service);

@@ -1,5 +1,5 @@
-// Typed access to SQLite. A struct of strings and integers is a row: its fields are the table's columns, in
-// the same order.
+// Typed access to SQLite. A row is a struct of strings and integers, whose fields are the table's columns
+// in the same order.
 #pragma once
 
 #include <boost/pfr.hpp>
@@ -24,12 +24,12 @@ class Statement {
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
 
-  // index: from 1. Strings are copied.
+  // `index` starts at 1. Strings are copied.
   void bind(int index, std::int64_t value);
   void bind(int index, std::string_view value);
-  // Moves to the next row. Returns false after the last row. Errors: io.
+  // Moves to the next row. Returns false after the last row, and an io error on failure.
   Result<bool> step();
-  // column: from 0.
+  // `column` starts at 0.
   void read(int column, std::int64_t& out) const;
   void read(int column, std::string& out) const;
 
@@ -38,11 +38,11 @@ class Statement {
   sqlite3_stmt* statement_;
 };
 
-// Used by one thread at a time.
+// Only one thread at a time may use a connection.
 class Sqlite {
  public:
-  // Opens or creates the file with an exclusive lock. Errors: io, including a file that another process has
-  // locked.
+  // Opens or creates the file with an exclusive lock. Returns an io error if the file cannot be opened or
+  // another process has locked it.
   static Result<Sqlite> open(const std::string& path);
   ~Sqlite();
   Sqlite(Sqlite&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
@@ -90,7 +90,7 @@ class Sqlite {
     }
   }
 
-  // Inserts a row. how: "INSERT OR REPLACE" or "INSERT OR IGNORE".
+  // Inserts a row. `how` is "INSERT OR REPLACE" or "INSERT OR IGNORE".
   template <class Record>
   Result<> put(const std::string& how, const std::string& table, const Record& record) {
     std::string sql = how + " INTO " + table + " VALUES (?";
@@ -103,7 +103,7 @@ class Sqlite {
     return {};
   }
 
-  // Runs `work` in a transaction, and rolls the transaction back if `work` fails.
+  // Runs `work` in a transaction. Rolls the transaction back if `work` returns an error.
   template <class Work>
   Result<> together(Work&& work) {
     TRY_VOID(script("BEGIN IMMEDIATE"));

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version of the tables. A column's position is that of the struct's field. A file with another
-// user_version is refused.
+// Version of the tables, stored as SQLite's user_version. A file with another version is refused. The order
+// of the columns is the order of the structs' fields.
 constexpr int kSchema = 1;
 constexpr const char* kTables = R"(
   CREATE TABLE IF NOT EXISTS files (number INTEGER PRIMARY KEY, id TEXT UNIQUE, owner TEXT, filename TEXT, purpose TEXT,
@@ -68,7 +68,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, std::int64
   return store;
 }
 
-// Deletes content files without a record: a server that was killed can leave them.
+// Deletes files without a record. A server that was killed can leave such files.
 Result<> Store::remove_leftovers() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(files_, error)) {

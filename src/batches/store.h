@@ -1,4 +1,5 @@
-// Store of files and batches in a folder: file contents are files, everything else is in a SQLite database.
+// Stores files and batches in a folder. The folder contains the files' contents; a SQLite database contains
+// everything else.
 #pragma once
 
 #include <functional>
@@ -18,14 +19,14 @@
 namespace octavo::batches {
 
 inline constexpr std::int64_t kFilesMax = 10'000;
-inline constexpr std::int64_t kLinesMax = 50'000;  // maximum number of lines of a batch
+inline constexpr std::int64_t kLinesMax = 50'000;  // limit per batch
 inline constexpr std::int64_t kUnfinishedMax = 1'000;
-// If several clients share the store, each may use 1/kClientPart of every limit.
+// If several clients share the store, each client may use 1/kClientPart of every limit.
 inline constexpr std::int64_t kClientPart = 4;
 
 struct PageOf {
-  std::string after{};   // id of the last record before the page; "": the page starts with the first record
-  std::string before{};  // id of the first record after the page; if set, `after` is ignored
+  std::string after{};   // id of the record before the page; "": the page starts with the first record
+  std::string before{};  // id of the record after the page; if set, `after` is ignored
   std::int64_t limit = 20;
   bool oldest_first = false;
 };
@@ -41,51 +42,52 @@ struct AnswerCounts {
 
 std::int64_t unix_time();
 
-// All functions may be called from any thread, and can also return the error io.
+// Any thread may call these functions. All of them can also return an io error.
 class Store {
  public:
-  // Opens the store and creates its folder. bytes_max: maximum size of all files and answers in bytes.
-  // clients: whether several clients share the store. Errors: io, including a folder that another server
-  // uses (field "batch-dir").
+  // Opens the store and creates its folder. `bytes_max` limits the bytes of all files and answers.
+  // `clients` is true if several clients share the store. Returns an io error on "batch-dir" if another
+  // server uses the folder.
   static Result<std::unique_ptr<Store>> open(const std::string& folder, std::int64_t bytes_max, bool clients);
 
   std::string path_of(const std::string& file_id) const { return files_ + "/" + file_id; }
 
-  // Checks that the owner may store another answer. Errors: resource_exhausted.
+  // Returns resource_exhausted if the owner may not store another answer.
   Result<> check_space(const std::string& owner);
 
-  // Adds a file. Errors: resource_exhausted if the store has kFilesMax files, if the content does not fit,
-  // or if the owner's part of either limit is used.
+  // Adds a file. Returns resource_exhausted if the store has kFilesMax files, if the content does not fit,
+  // or if the owner has used its part of either limit.
   Result<StoredFile> add_file(StoredFile file, std::string_view content);
   // The functions below return not_found if the owner has no such record.
   Result<StoredFile> file(const std::string& owner, const std::string& id);
-  // Deletes a file. Errors: also invalid_argument while an unfinished batch uses the file.
+  // Deletes a file. Returns invalid_argument if an unfinished batch uses the file.
   Result<> remove_file(const std::string& owner, const std::string& id);
-  // Deletes a file that no batch reads, including a hidden file.
+  // Deletes a file that no batch reads. The file may be hidden (kMessages).
   Result<> discard_file(const std::string& id);
-  // Lists files, except hidden ones. purpose: "" lists all purposes.
+  // Lists the files that are not hidden, in pages. If `purpose` is "", lists files of all purposes.
   Result<Page<StoredFile>> files(const std::string& owner, const std::string& purpose, const PageOf& page);
 
-  // Adds the batch and sets its number. Errors: resource_exhausted if kUnfinishedMax batches are
-  // unfinished, or if the owner's part of this limit is used.
+  // Adds the batch and sets its number. Returns resource_exhausted if kUnfinishedMax batches are
+  // unfinished, or if the owner has used its part of this limit.
   Result<Batch> add_batch(Batch batch);
   Result<Batch> batch(const std::string& owner, std::string_view protocol, const std::string& id);
   Result<Page<Batch>> batches(const std::string& owner, std::string_view protocol, const PageOf& page);
   // Returns the unfinished batches, oldest first.
   Result<std::vector<Batch>> unfinished();
-  // Changes a batch in one transaction, and returns the new record. If `change` fails, nothing changes.
+  // Changes a batch in one transaction, and returns the new record. If `change` returns an error, nothing
+  // changes.
   Result<Batch> change(const std::string& id, const std::function<Result<>(Batch&)>& change);
-  // Adds the records of the output files, ends the batch, and deletes its answers, which are now in the
-  // files.
+  // Adds records for the output files, ends the batch, and deletes its stored answers, because the output
+  // files contain them.
   Result<> finish(const Batch& batch, std::span<const StoredFile> files);
-  // Deletes an ended batch and its files. Errors: invalid_argument if the batch is unfinished.
+  // Deletes an ended batch and its files. Returns invalid_argument if the batch has not ended.
   Result<> remove_batch(const Batch& batch);
 
-  // Adds answers, except those to lines that already have one.
+  // Adds answers. Skips lines that already have an answer.
   Result<> add_answers(std::span<const LineAnswer> answers);
   Result<std::set<std::int64_t>> answered(const std::string& batch);
   Result<AnswerCounts> counts(const std::string& batch);
-  // Returns at most `limit` answers to lines after `line`, in ascending order of line numbers.
+  // Returns at most `limit` answers to lines with a number above `line`, in ascending order.
   Result<std::vector<LineAnswer>> answers_after(const std::string& batch, std::int64_t line, int limit);
 
  private:
@@ -95,10 +97,11 @@ class Store {
   struct Limit {
     std::string_view what;  // the limited resource, such as "files"
     std::string_view name;
-    std::string_view remedy;  // what the client can do
+    std::string_view remedy;
     std::int64_t most;
   };
-  // Checks a limit before `more` is added. used: by all owners. Errors: resource_exhausted.
+  // Returns resource_exhausted if `more` would exceed the limit. `used` is the current amount of all
+  // owners.
   Result<> within(const Limit& limit, std::int64_t used, std::int64_t used_by_owner, std::int64_t more) const;
   Result<> count_answers();
   Result<> remove_leftovers();
@@ -115,7 +118,8 @@ class Store {
   const std::string files_;  // folder of the files' contents
   const std::int64_t bytes_max_;
   const bool clients_;
-  std::map<std::string, std::int64_t> answer_bytes_;  // bytes of the answers of unfinished batches, by owner
+  // bytes of the answers of unfinished batches, by owner
+  std::map<std::string, std::int64_t> answer_bytes_;
 };
 
 }  // namespace octavo::batches

@@ -198,7 +198,6 @@ TEST_F(StoreTest, OneClientHasAQuarterOfTheBatches) {
   EXPECT_TRUE(store_->add_batch({.id = "other", .owner = "you", .status = std::string(kInProgress)}));
 }
 
-// A cancelled, expired or failed batch ends even if its input file is damaged or missing.
 TEST_F(StoreTest, ABatchWithoutItsInputEnds) {
   open();
   add("file-1", line("a") + line("b"));

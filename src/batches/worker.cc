@@ -23,7 +23,7 @@ constexpr std::size_t kErrorsMax = 100;  // maximum number of entries in a batch
 struct Checked {
   std::int64_t total = 0;
   std::vector<LineAnswer> refused{};  // answers to invalid lines
-  json::array errors{};               // first errors, as entries of the batch's `errors`
+  json::array errors{};               // entries for the batch's `errors`
 
   void refuse(std::int64_t number, const std::string& custom_id, std::string_view code, const Error& error) {
     const std::string message = error.field.empty() ? error.message : error.field + ": " + error.message;
@@ -90,7 +90,6 @@ void Worker::run() {
   runner_.close_all();
 }
 
-// Reads new and cancelled batches from the store.
 Result<> Worker::refresh() {
   TRY(const std::vector<Batch> unfinished, store_->unfinished());
   for (const Batch& batch : unfinished) {
@@ -142,7 +141,7 @@ void Worker::fail(Active& active, std::string_view code, std::string message) {
   end_early(active, kFailed);
 }
 
-// Stores answers to the invalid lines. A batch without a valid line fails.
+// Stores error answers for the invalid lines. If no line is valid, the batch fails.
 Result<> Worker::validate(Active& active) {
   const std::string& id = active.batch.id;
   const auto fail = [&](const std::string& errors) {
@@ -221,7 +220,7 @@ void Worker::take(std::vector<LineRunner::Ended> ended) {
   save_answers();
 }
 
-// Saves the answers. Until this succeeds, no line starts and no batch ends.
+// Until this function succeeds, no line starts and no batch ends.
 void Worker::save_answers() {
   if (unsaved_.empty()) return;
   const auto saved = store_->add_answers(unsaved_);

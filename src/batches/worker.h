@@ -16,26 +16,27 @@
 
 namespace octavo::batches {
 
-// Starts batches in the order of their creation. When a batch has no more lines to start, it starts lines
-// of the next batch. A line starts only if the host has capacity; one line may always run.
+// Starts batches in the order of their creation. When all lines of a batch have started, starts lines of
+// the next batch. A line starts only if the host has capacity, except that one line may always run.
 class Worker {
  public:
   Worker(std::shared_ptr<Store> store, HostPtr host);
   ~Worker() { stop(); }
 
-  // Called after a batch was added or cancelled, from any thread.
+  // Call this after a batch was added or cancelled. Any thread may call it.
   void wake();
-  // Ends the running lines; they run again after the next start. May be called from any thread.
+  // Aborts the running lines. They run again when the server next starts. Any thread may call it.
   void stop();
 
  private:
   struct Active {
     Batch batch;
-    std::optional<LineReader> lines{};  // the open input file, while lines remain to be started
+    // the input file; open while the batch has lines that have not started
+    std::optional<LineReader> lines{};
     std::set<std::int64_t> answered{};
-    int open = 0;                       // number of running lines
-    bool exhausted = false;             // no lines remain to be started
-    std::string_view end = kCompleted;  // status that the batch gets after its last line
+    int open = 0;
+    bool exhausted = false;
+    std::string_view end = kCompleted;  // status of the batch after its last line
     std::string errors{};               // JSON array of errors, if `end` is kFailed
   };
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kIdHeader = "request-id";
 
-// Seconds since 1970 as RFC 3339. Cards of other engines may have any number.
+// Formats seconds since 1970 as RFC 3339. Other engines may send any number, also one out of range.
 std::string date_of(const json::value* seconds) {
   constexpr std::int64_t kYear9999 = 253'402'300'799;
   const std::int64_t given = seconds && seconds->is_int64() ? seconds->get_int64() : 0;
@@ -65,7 +65,7 @@ bool shows_models(const openai::Route& route) {
   return route.path == "/v1/models" || route.path == "/v1/models/";
 }
 
-// OpenAI's type of an answer; "": it has none.
+// Returns the `object` field of OpenAI's responses, or "" if it is missing.
 std::string_view type_of(const json::object& body) {
   const json::value* type = body.if_contains("object");
   return type && type->is_string() ? std::string_view(type->get_string()) : "";
@@ -88,7 +88,7 @@ void amend(http::Response& response, std::string_view path, std::string_view req
   if (!failed && !(route && shows_models(*route))) return;
   boost::system::error_code broken;
   const json::value read = json::parse(response.body, broken);
-  if (broken || !read.is_object()) return;  // the beginning of a stream
+  if (broken || !read.is_object()) return;  // a stream of events has no JSON body
   json::object body = read.get_object();
   if (failed) {
     body = error_of(std::move(body), response.status);

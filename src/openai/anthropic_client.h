@@ -1,5 +1,5 @@
-// Answers for Anthropic's clients: the request's id, and errors and models in Anthropic's form.
-// form.
+// Changes responses for Anthropic's clients: adds the request id, and converts errors and models to
+// Anthropic's format.
 #pragma once
 
 #include <string>
@@ -10,16 +10,19 @@
 
 namespace octavo::anthropic {
 
-// Whether the client speaks Anthropic's protocol: by the path, and at /v1/models by the header
-// anthropic-version. path: without the server's prefix.
+// Returns whether the client speaks Anthropic's protocol. At /v1/models, the header
+// anthropic-version decides; on all other routes, the path does. `path` does not include the
+// server's prefix.
 bool is_client(std::string_view path, const http::Headers& headers);
 
-// Adds the header `request-id`. Errors get Anthropic's form and the field `request_id`. OpenAI's cards of
-// models become Anthropic's: {"type": "model", "id", "display_name", "created_at"}. Other bodies stay.
+// Adds the header `request-id`. Converts errors to Anthropic's format, with the field `request_id`.
+// Converts OpenAI model objects to Anthropic's {"type": "model", "id", "display_name",
+// "created_at"}. Does not change other bodies.
 void amend(http::Response& response, std::string_view path, std::string_view request_id);
 
-// Amends the answer of a request that is_client() knows. The id becomes the request's X-Request-Id. Only
-// before the request is handled. request_id: plain ASCII.
+// Applies amend() to the response of a request for which is_client() returns true. Also sets the
+// request's X-Request-Id to `request_id`, which must be plain ASCII. Call this before the request
+// is handled.
 void amend_answer(http::Exchange& exchange, std::string_view path, std::string request_id);
 
 }  // namespace octavo::anthropic

@@ -1,4 +1,4 @@
-// Checks API keys.
+// Checks the API keys of requests, for servers and routers.
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@
 
 namespace octavo {
 
-// Compares the client's key with all allowed keys. The time reveals nothing about the keys: digests of equal
-// length are compared completely.
+// Compares digests of equal length in constant time, so that the response time reveals nothing
+// about the keys.
 class ApiKeys {
  public:
   explicit ApiKeys(const std::vector<std::string>& keys);
 
   // Returns true without keys: every client is allowed.
   bool open() const { return digests_.empty(); }
-  // authorization: the header's value, "Bearer KEY".
+  // `authorization` is the value of the header, "Bearer KEY".
   bool allows(std::string_view authorization) const;
 
  private:

@@ -11,8 +11,8 @@ namespace octavo::openai {
 
 int status_of(ErrorCode code);
 
-// Returns the JSON object; an empty `param` becomes null. The type is vLLM's name of the status
-// ("BadRequestError").
+// Returns the JSON object. An empty `param` becomes null. The type is vLLM's name for the status,
+// such as "BadRequestError".
 std::string error_json(int status, std::string_view message, std::string_view param = {});
 
 http::Response error_response(int status, std::string_view message, std::string_view param = {});

@@ -8,8 +8,8 @@
 namespace octavo::openai {
 namespace {
 
-// Returns the first two hexadecimal digits of the \uXXXX escape at this position, in lower case; "" if none
-// exists.
+// Returns the first two hexadecimal digits of the \uXXXX escape at this position in lower case, or "" if no
+// escape is here.
 std::string escape_at(std::string_view text, std::size_t at) {
   if (!text.substr(std::min(at, text.size())).starts_with("\\u") || at + 4 > text.size()) return "";
   std::string digits;
@@ -21,7 +21,7 @@ std::string escape_at(std::string_view text, std::size_t at) {
 bool is_high(std::string_view digits) { return digits >= "d8" && digits <= "db"; }
 bool is_low(std::string_view digits) { return digits >= "dc" && digits <= "df"; }
 
-// Returns whether an escape shortly before this position is half of a surrogate pair.
+// Returns whether an escape shortly before this position is an unpaired half of a surrogate pair.
 bool half_pair_before(std::string_view text, std::size_t at) {
   constexpr std::size_t kEscape = 6;
   for (std::size_t i = at > 2 * kEscape ? at - 2 * kEscape : 0; i < at; ++i) {
@@ -30,14 +30,14 @@ bool half_pair_before(std::string_view text, std::size_t at) {
       i += 2 * kEscape - 1;
       continue;
     }
-    // The window may begin between the halves of a pair.
+    // The window may begin between the two halves of a pair.
     const bool second = i >= kEscape && is_high(escape_at(text, i - kEscape));
     if (is_high(digits) || (is_low(digits) && !second)) return true;
   }
   return false;
 }
 
-// Returns the length in bytes of the UTF-8 character at this position; 0 if the bytes are not UTF-8.
+// Returns the length in bytes of the UTF-8 character at this position, or 0 if the bytes are not UTF-8.
 std::size_t character_bytes(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   const int first = byte(at);
@@ -48,7 +48,7 @@ std::size_t character_bytes(std::string_view text, std::size_t at) {
   return bytes;
 }
 
-// Returns whether the byte at this position is part of a character that is not UTF-8.
+// Returns whether the byte at this position belongs to an invalid UTF-8 character.
 bool broken_character(std::string_view text, std::size_t at) {
   if (at >= text.size() || static_cast<unsigned char>(text[at]) < 0x80) return false;
   std::size_t start = at;
@@ -64,7 +64,7 @@ std::string json_problem(std::string_view text, std::size_t at) {
     if (text.substr(at).starts_with(name))
       return fmt::format("{} is no JSON value: send a number, null, or leave the field out", name);
   if (half_pair_before(text, at)) return "an escape in a string is half of a surrogate pair";
-  // The parser stops within a character, or after it.
+  // The parser stops at a byte within the invalid character, or at the byte after it.
   const bool broken = broken_character(text, at) || (at > 0 && broken_character(text, at - 1));
   return broken ? "the text is not UTF-8" : "";
 }

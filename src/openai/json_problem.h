@@ -1,4 +1,4 @@
-// Explains why a text is not JSON, since parsers only report "syntax error".
+// Explains why a text is not valid JSON, because parsers only report "syntax error".
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace octavo::openai {
 
-// Returns why a parser stopped at this byte; "" for unknown reasons.
+// Returns the reason why a JSON parser stopped at byte `at`, or "" if the reason is unknown.
 std::string json_problem(std::string_view text, std::size_t at);
 
 }  // namespace octavo::openai

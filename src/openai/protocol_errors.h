@@ -1,4 +1,4 @@
-// Errors in the format of the client's protocol.
+// Formats errors for the client's protocol.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace octavo::openai {
 
 http::Response error_response_in(Protocol protocol, const Error& error);
-// param: the field with the error, for protocols that report it.
+// `param` is the name of the invalid field, for protocols that report the field.
 std::string error_json_in(Protocol protocol, int status, std::string_view message,
                           std::string_view param = {});
 

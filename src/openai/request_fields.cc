@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Returns a short form of an invalid value, for errors.
+// Returns a short text for an invalid value, for error messages.
 std::string shown(const json::value& value) {
   constexpr std::size_t kShownMax = 40;
   if (const json::string* number = long_number(value)) {

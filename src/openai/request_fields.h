@@ -1,4 +1,5 @@
-// Reads the fields of a JSON request, and checks their types and ranges. Errors name the field and the limit.
+// Reads the fields of a JSON request and checks their types and ranges. Errors contain the name of
+// the field and its limit.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,15 +19,16 @@ namespace octavo::openai {
 
 inline constexpr std::size_t kJsonDepthMax = kExactJsonDepthMax;
 
-// Parses a body that must be one JSON object, in any encoding that utf8_json reads. Errors: invalid_argument,
-// with the position of the error.
+// Parses a request body, which must be one JSON object in an encoding that utf8_json reads. Returns
+// invalid_argument, with the position of the error, for other bodies.
 Result<boost::json::object> parse_body(std::string_view body);
 
-// Reads one object. Each function sets `out` if the field exists and is not null (OpenAI's clients send null
-// for "default"). A wrong type or range is an error that names the field.
+// Reads one JSON object. Each function sets `out` if the field exists and is not null (OpenAI's
+// clients send null for "default"). Returns an error with the field's name if the type or the range
+// is wrong.
 class Fields {
  public:
-  // path: prefix of the field names in errors, such as "stream_options." or "messages[3].".
+  // `path` is the prefix of the field names in errors, such as "stream_options." or "messages[3].".
   explicit Fields(const boost::json::object& object, std::string path = {})
       : object_(&object), path_(std::move(path)) {}
 
@@ -48,13 +50,13 @@ class Fields {
   Result<const boost::json::object*> object(std::string_view name);
   Result<const boost::json::array*> array(std::string_view name);
 
-  // Ignores these fields, with any values.
+  // Marks these fields as read, so that unread() does not return them.
   void accept(std::initializer_list<std::string_view> names);
-  // Refuses a field without support: it must be absent, null or `harmless`.
+  // Returns an error unless the field is absent, null or equal to `harmless`.
   Result<> refuse(std::string_view name, std::string_view reason,
                   const boost::json::value& harmless = nullptr);
 
-  // Returns the names of fields that no function has read.
+  // Returns the names of the fields that none of the functions above has read.
   std::vector<std::string> unread() const;
 
   std::string full_name(std::string_view name) const { return path_ + std::string(name); }
@@ -65,7 +67,8 @@ class Fields {
   std::unordered_set<std::string_view> read_;
 };
 
-// Reads an integer in [min, max]: a JSON number (also 16.0), or a string ("16") as in vLLM.
+// Reads an integer in [min, max]. As in vLLM, the value is a JSON number (16 or 16.0) or a string
+// ("16").
 Result<std::int64_t> integer_in(const boost::json::value& value, std::string_view field, std::int64_t min,
                                 std::int64_t max);
 

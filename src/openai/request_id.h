@@ -1,4 +1,4 @@
-// Ids by which clients, logs and traces name a request.
+// Reads the request id that the client sends. Responses, logs and traces contain this id.
 #pragma once
 
 #include <string>
@@ -7,8 +7,7 @@
 
 namespace octavo::openai {
 
-// The X-Request-Id, up to 256 bytes. Empty if it is missing or not plain ASCII, because it is written to
-// answers, logs and traces.
+// Returns the first 256 bytes of the X-Request-Id header, or "" if they are missing or not plain ASCII.
 std::string request_id_of(const http::Headers& headers);
 
 }  // namespace octavo::openai

@@ -1,4 +1,5 @@
-// Routes of inference APIs: one table for servers, routers, pickers and sidecars.
+// Table of the inference routes. Servers, routers, endpoint pickers and sidecars all use this
+// table.
 #pragma once
 
 #include <cstdint>
@@ -7,37 +8,38 @@
 
 namespace octavo::openai {
 
-// The API that defines a route's errors and fields.
+// The API that defines the format of a route's requests and errors.
 enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang, ollama };
 
-// Where a request names its model.
+// The part of a request that contains the model's name.
 enum class ModelField : std::uint8_t { none, body, body_or_default, form, path };
 
 struct Route {
-  std::string_view path;              // a path with '/' at its end matches all longer paths
+  std::string_view path;              // a path that ends with '/' also matches longer paths
   std::string_view methods = "POST";  // as in an Allow header
   Protocol protocol = Protocol::openai;
   ModelField model = ModelField::body;
-  std::string_view limit = {};     // field with the limit on output tokens; "": the route generates none
-  std::string_view limit_in = {};  // object with the limit field; "": the body
-  bool chat = false;               // the prompt is a conversation for a chat template
-  bool renders = false;            // PATH/render exists, and returns the prompt's exact tokens
-  bool resumable = false;          // another replica can continue a broken stream
-  bool named_events = false;       // the events of its streams have names
-  bool pooled = false;             // the answer is vectors or scores
-  bool stored_id = false;          // the path ends with the id of a stored response or conversation
-  std::string_view creates = {};   // prefix of ids that the route creates and its server stores
+  // name of the field that limits output tokens; "": the route generates no text
+  std::string_view limit = {};
+  std::string_view limit_in = {};  // object that contains the field; "": the body itself
+  bool chat = false;               // whether the prompt is a conversation for a chat template
+  bool renders = false;            // whether PATH/render exists, which returns the token ids of the prompt
+  bool resumable = false;          // whether another replica can continue a broken stream
+  bool named_events = false;       // whether the stream's events have names
+  bool pooled = false;
+  bool stored_id = false;         // whether the path ends with the id of a stored response or conversation
+  std::string_view creates = {};  // prefix of the ids of objects that the route stores on the server
 
   bool generates() const { return !limit.empty(); }
 };
 
 std::span<const Route> routes();
 
-// Returns the route of a path; null if none exists. A gateway's prefix may precede the path; then OpenAI's
-// routes may lack "/v1".
+// Returns the route of a path, or null. The path may begin with a gateway's prefix; the "/v1" of
+// OpenAI's routes may then be missing.
 const Route* find_route(std::string_view path);
 
-// Returns the protocol of this path, which decides the format of errors.
+// Returns the protocol of the path's route, which decides the format of errors.
 Protocol protocol_of(std::string_view path);
 
 }  // namespace octavo::openai

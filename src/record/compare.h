@@ -1,4 +1,5 @@
-// Checks whether a request can be replayed, and compares the new answers with the recorded ones.
+// Replays recorded requests: checks whether a record can be replayed, and compares the new answers with the
+// recorded answers.
 #pragma once
 
 #include <string>
@@ -8,15 +9,15 @@
 
 namespace octavo {
 
-// Returns the request to submit again. For an aborted answer, the request ends after the recorded number of
-// tokens. Errors: unsupported, with the reason why the record cannot be replayed.
+// Returns the request to submit again. If an answer was aborted, the request stops after the recorded
+// number of tokens. Returns `unsupported`, with the reason, if the record cannot be replayed.
 Result<Request> replayed_request(const Record& record);
 
-// Describes the first difference between the answers; returns "" if all are identical. An aborted answer is
-// compared only up to its last token.
+// Describes the first difference between the answers, or returns "" if they are identical. Compares an
+// aborted answer only up to its last token.
 std::string difference(const Record& record, const std::vector<RecordedAnswer>& now);
 
-// Lists the known reasons for a difference, in one line. engine, adapter: those of the replay.
+// Lists the known reasons for a difference in one line. `engine` and `adapter` are those of the replay.
 std::string reasons(const Record& record, const EngineIdentity& engine, const std::string& adapter);
 
 }  // namespace octavo

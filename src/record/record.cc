@@ -35,7 +35,7 @@ void add_output(const Output& output, std::vector<RecordedAnswer>& answers) {
 std::string hash_of(const std::vector<TokenId>& tokens) { return sha256_of(tokens); }
 std::string hash_of(const std::vector<float>& numbers) { return sha256_of(numbers); }
 
-// The hash does not depend on whether media are recorded.
+// Media are removed before hashing, so the hash does not depend on RecordOptions::media.
 std::string record_line(Record record, bool hashes_only) {
   if (record.request) {
     std::vector<std::string> media;

@@ -1,5 +1,6 @@
-// Records of finished requests. A record contains the answers and everything that determines them. It is
-// one line of JSON, whose members are the fields of these structs (base/struct_json.h).
+// Records of finished requests. A record contains the answers of a request and everything that determines
+// the answers. A record is one line of JSON, and its members are the fields of these structs
+// (base/struct_json.h).
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,15 @@
 
 namespace octavo {
 
-// The properties of an engine that affect its answers. Engines with equal identities give equal answers.
+// The properties of an engine that affect its answers. Engines with equal identities give equal answers to
+// equal requests.
 struct EngineIdentity {
   std::string version{};
   std::string binary{};    // hash of the executable file
   std::string weights{};   // model_fingerprint() of the model
-  std::string device{};    // device and its instruction set
+  std::string device{};    // device with its instruction set
   std::string layout{};    // tensor-parallel and pipeline-parallel sizes
-  std::string settings{};  // number formats
+  std::string settings{};  // number formats of weights and cache
 
   bool operator==(const EngineIdentity&) const = default;
 };
@@ -28,10 +30,9 @@ struct EngineIdentity {
 struct RecordedAnswer {
   int index = 0;  // index of the answer, in [0, n)
   std::int64_t count = 0;
-  std::vector<TokenId> tokens{};  // output tokens; empty if only hashes are recorded
-  std::string hash{};             // SHA-256 of the output tokens, or of the numbers that a pooling task
-                                  // returned
-  std::string finish{};           // name of the FinishReason
+  std::vector<TokenId> tokens{};  // output tokens; empty if the log records only hashes
+  std::string hash{};  // SHA-256 of the output tokens, or of the floats that a pooling task returned
+  std::string finish{};
 };
 
 struct Record {
@@ -41,22 +42,22 @@ struct Record {
   std::string adapter{};  // hash of the adapter's files; "": no adapter
   std::int64_t prompt_tokens = 0;
   std::string request_hash{};  // SHA-256 of the JSON text of `request`
-  std::optional<Request> request{};  // `entropy` is set. nullopt if only hashes are recorded
+  std::optional<Request> request{};  // nullopt if the log records only hashes; otherwise `entropy` is set
   std::vector<RecordedAnswer> answers{};
 };
 
-// Returns the record as one line, without a line break, and adds request_hash. hashes_only: omits the
+// Returns the record as one line without a line break, and adds request_hash. With hashes_only, omits the
 // request and the output tokens.
 std::string record_line(Record record, bool hashes_only);
 
-// Errors: the message names the field.
+// Returns an error with the name of the invalid field if the line is not a record.
 Result<Record> parse_record(std::string_view line);
 
-// Copies a request for a record, without members that identify a client.
-// media: keeps the bytes of media.
+// Copies a request for a record, without the members that identify a client. `media` decides whether the
+// copy keeps the bytes of media.
 Request recorded_request(const Request& request, bool media);
 
-// Adds an output of the request to its answers. The finished output completes count, hash and finish.
+// Appends an output to the recorded answers. The last output of an answer also sets count, hash and finish.
 void add_output(const Output& output, std::vector<RecordedAnswer>& answers);
 
 std::string hash_of(const std::vector<TokenId>& tokens);

@@ -8,18 +8,18 @@
 
 namespace octavo {
 
-// Reason why a finished request is not in the records.
+// Reasons why a finished request is not recorded.
 enum class RecordDrop : std::uint8_t {
-  queue,  // the queue to the disk is full
-  disk,   // the disk is full or reported another error
-  size,   // the record is larger than a file
+  queue,
+  disk,  // the disk is full or reported an error
+  size,
 };
 inline constexpr int kRecordDrops = 3;
 inline constexpr std::array<std::string_view, kRecordDrops> kRecordDropNames = {"queue", "disk", "size"};
 
 struct RecordCounters {
   std::atomic<std::int64_t> written = 0;
-  std::array<std::atomic<std::int64_t>, kRecordDrops> dropped{};  // index: RecordDrop
+  std::array<std::atomic<std::int64_t>, kRecordDrops> dropped{};  // by RecordDrop
 
   void drop(RecordDrop reason) { ++dropped[static_cast<std::size_t>(reason)]; }
 };

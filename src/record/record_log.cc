@@ -140,7 +140,7 @@ bool RecordLog::start_file() {
   return file_ >= 0;
 }
 
-// Returns false if the line could not be written. A partly written line is removed.
+// Returns false if the write failed. Removes a partly written line.
 bool RecordLog::append(const std::string& line) {
   std::size_t written = 0;
   while (written < line.size()) {

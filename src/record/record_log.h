@@ -1,5 +1,5 @@
-// A folder of files with one record on each line. A separate thread writes them, so a full or slow disk
-// delays no request. Records that exceed a limit are dropped and counted.
+// Writes records to the files of a folder, one record per line. A separate thread writes the files, so a
+// full or slow disk does not delay requests. Records that exceed a limit are dropped and counted.
 #pragma once
 
 #include <condition_variable>
@@ -20,30 +20,30 @@
 namespace octavo {
 
 struct RecordOptions {
-  std::string dir{};                               // created if missing; "": requests are not recorded
-  std::int64_t bytes_max = std::int64_t{1} << 30;  // maximum size of all files in bytes; the oldest files
-                                                   // are deleted
-  bool hashes_only = false;                        // records without token ids, parameters and grammars
-  bool media = false;                              // records with the bytes of images and sounds
+  std::string dir{};  // created if missing; "": requests are not recorded
+  // maximum size of all files; the oldest files are deleted
+  std::int64_t bytes_max = std::int64_t{1} << 30;
+  bool hashes_only = false;  // whether to omit token ids, parameters and grammars
+  bool media = false;        // whether to include the bytes of images and sounds
 
   static constexpr std::int64_t kBytesMin = std::int64_t{1} << 20;
 };
 
 class RecordLog {
  public:
-  // Errors: io, field "record", if the folder cannot be created or written.
+  // Returns an io error on "record" if the folder cannot be created or written.
   static Result<std::unique_ptr<RecordLog>> open(RecordOptions options,
                                                  RecordCounters& counters = record_counters());
   // Writes the queued records first.
   ~RecordLog();
 
-  // Queues a record. May be called from any thread, and never blocks on the disk.
+  // Queues a record. Any thread may call it. It never waits for the disk.
   void add(Record&& record) noexcept;
   void drop(RecordDrop reason) { counters_.drop(reason); }
 
  private:
   static constexpr std::int64_t kWaitingBytesMax = std::int64_t{64} << 20;
-  static constexpr std::int64_t kFiles = 8;  // maximum size of a file is bytes_max / kFiles
+  static constexpr std::int64_t kFiles = 8;  // a file has at most bytes_max / kFiles bytes
 
   RecordLog(RecordOptions options, RecordCounters& counters)
       : options_(std::move(options)), counters_(counters) {}
@@ -56,10 +56,10 @@ class RecordLog {
   const RecordOptions options_;
   RecordCounters& counters_;
 
-  // The members below belong to the writing thread.
+  // Only the writing thread uses the members from here to `failing_`.
   int file_ = -1;  // file descriptor; -1: no file is open
   std::int64_t file_bytes_ = 0;
-  bool failing_ = false;  // the last write failed
+  bool failing_ = false;
 
   std::mutex mutex_;  // guards the members below
   std::condition_variable came_;
@@ -69,8 +69,8 @@ class RecordLog {
   std::thread thread_;
 };
 
-// Returns the files of a folder of records, oldest first. If `path` is a file, it returns this path.
-// Errors: not_found.
+// Returns the files of a folder of records, oldest first, or `path` itself if it is a file. Returns
+// not_found if there are no records.
 Result<std::vector<std::filesystem::path>> record_files(const std::string& path);
 
 }  // namespace octavo

@@ -63,7 +63,8 @@ TEST(RecordLog, RestartsDeleteTheOldestToo) {
   const ScratchDirectory folder;
   for (int run = 0; run < 12; ++run) {
     const auto log = RecordLog::open({.dir = folder.path(), .bytes_max = RecordOptions::kBytesMin}).value();
-    for (int i = 0; i < 25; ++i) log->add(record_of(i, 2000));  // 4 kB each, less than a file has
+    // 4 kB per record, less than the size of a file
+    for (int i = 0; i < 25; ++i) log->add(record_of(i, 2000));
   }
   EXPECT_LE(bytes_in(folder.path()), RecordOptions::kBytesMin);
   EXPECT_GT(read_all(folder.path()).size(), 150U);
@@ -76,7 +77,7 @@ TEST(RecordLog, DeletesTheOldestBeyondItsBytes) {
   {
     const auto log =
         RecordLog::open({.dir = folder.path(), .bytes_max = RecordOptions::kBytesMin}, counters).value();
-    for (int i = 0; i < kRecords; ++i) log->add(record_of(i, 2000));  // 4 kB each
+    for (int i = 0; i < kRecords; ++i) log->add(record_of(i, 2000));  // 4 kB per record
     ASSERT_TRUE(eventually([&] { return counters.written == kRecords; }));
   }
   EXPECT_LE(bytes_in(folder.path()), RecordOptions::kBytesMin);
@@ -97,7 +98,7 @@ TEST(RecordLog, ALargeRecordIsDroppedAndCounted) {
   EXPECT_EQ(counters.dropped[static_cast<std::size_t>(RecordDrop::size)], 1);
 }
 
-// The test limits the size of files, which has the same effect as a full disk.
+// A limit on the size of files has the same effect as a full disk.
 TEST(RecordLog, AFullDiskDropsRecordsAndLeavesWholeLines) {
   RecordCounters counters;
   const ScratchDirectory folder;

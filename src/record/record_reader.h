@@ -1,4 +1,4 @@
-// Reads records line by line, because they may exceed the memory.
+// Reads records line by line, because a folder of records can be larger than the memory.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace octavo {
 
 class RecordReader {
  public:
-  // path: a folder of records or one of its files. Errors: as of record_files().
+  // `path` is a folder of records or one file. Returns the errors of record_files().
   static Result<RecordReader> open(const std::string& path);
 
   struct Line {
-    std::string place;  // file and line number, for messages
+    std::string place;  // file and line number, for error messages
     Result<Record> record;
   };
   // Returns nullopt after the last line.
@@ -29,7 +29,7 @@ class RecordReader {
 
   std::vector<std::filesystem::path> files_;
   std::ifstream stream_;
-  std::size_t file_ = 0;  // number of opened files
+  std::size_t file_ = 0;  // number of files opened so far
   std::int64_t number_ = 0;
 };
 

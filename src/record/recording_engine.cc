@@ -16,7 +16,7 @@ std::int64_t us_since_1970() {
       .count();
 }
 
-// Removes unprintable characters from a client's id, so that the record is valid UTF-8.
+// Removes unprintable characters from a client's request id, so that the record is valid UTF-8.
 std::string printable(std::string id) {
   std::erase_if(id, [](char c) { return c < 0x20 || c > 0x7e; });
   return id;
@@ -49,7 +49,7 @@ class RecordingEngine::Sink final : public OutputSink {
   RecordingEngine& engine_;
   Record record_;
   int unfinished_;
-  bool lost_ = false;  // memory for the record could not be allocated
+  bool lost_ = false;  // whether memory for the record could not be allocated
   const std::shared_ptr<OutputSink> next_;
 };
 
@@ -98,7 +98,8 @@ void RecordingEngine::set_weights(std::string weights) {
   identity_.weights = std::move(weights);
 }
 
-// The new weights get no fingerprint, because reading them again takes seconds and would delay answers.
+// Records contain "reloaded PATH" instead of a fingerprint of the new weights, because reading the weights
+// again takes seconds and would delay answers.
 void RecordingEngine::reload_weights(std::string path, Done done) {
   std::string before = identity().weights;
   set_weights("reloading");

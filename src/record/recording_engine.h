@@ -1,4 +1,4 @@
-// An engine that forwards all calls to another engine and records its requests (record_log.h).
+// An engine that forwards all calls to another engine and records its finished requests (record_log.h).
 #pragma once
 
 #include <functional>
@@ -15,9 +15,8 @@ namespace octavo {
 
 struct RecordedEngine {
   EngineIdentity identity;
-  std::uint64_t seed = 0;  // seed of requests without a seed
+  std::uint64_t seed = 0;  // seed for requests that have no seed
   bool media = false;      // see recorded_request()
-  // Returns the hash of the files in an adapter's folder.
   std::function<std::string(const std::string& path)> adapter_of;
 };
 
@@ -56,11 +55,10 @@ class RecordingEngine final : public EngineClient {
   void set_weights(std::string weights);
 
   const RecordedEngine recorded_;
-  const std::unique_ptr<RecordLog> log_;  // must outlive the engine, because the engine's last outputs are
-                                          // recorded
+  // must outlive engine_, because the engine's last outputs are recorded too
+  const std::unique_ptr<RecordLog> log_;
   mutable std::mutex mutex_;
   EngineIdentity identity_;
-  // hash of the adapter's files, by name of the adapter
   std::map<std::string, std::string, std::less<>> adapters_;
   std::uint64_t submitted_ = 0;
   std::unique_ptr<EngineClient> engine_;

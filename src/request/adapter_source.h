@@ -1,4 +1,5 @@
-// A LoRA adapter: its name, as in CacheIdentity::adapter, and its folder.
+// The name of a LoRA adapter, which is also its CacheIdentity::adapter, and the folder of its
+// files.
 #pragma once
 
 #include <functional>
@@ -10,10 +11,9 @@ namespace octavo {
 
 struct AdapterSource {
   std::string name;
-  std::string path;  // path of its folder on the engine's host
+  std::string path;  // path on the engine's host
 };
 
-// Called once, on any thread, with the result of loading or unloading an adapter.
 using AdapterDone = std::function<void(Result<>)>;
 
 }  // namespace octavo

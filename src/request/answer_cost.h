@@ -1,5 +1,5 @@
-// The cost of an answer: one integer for each unit. The engine counts them (engine/loop/step_costs.h);
-// servers and routers add and report them.
+// The cost of an answer: one integer for each unit. The engine counts the units
+// (engine/loop/step_costs.h); servers and routers add them up and report them.
 #pragma once
 
 #include <array>
@@ -29,12 +29,12 @@ enum class CostUnit : std::uint8_t {
 };
 inline constexpr std::size_t kCostUnits = 14;
 
-// The one description of a unit: for JSON, headers, metrics, logs, traces and prices.
+// Describes a unit in JSON, headers, metrics, logs, traces and price files.
 struct CostField {
-  std::string_view name;    // in JSON, headers, logs, traces and price files
-  std::string_view metric;  // in names of metrics, in Prometheus' base units
-  double per_base;          // number of units in a base unit
-  std::string_view help;    // for metrics
+  std::string_view name;    // name in JSON, headers, logs, traces and price files
+  std::string_view metric;  // part of the metric's name, with Prometheus' base unit
+  double per_base;          // number of cost units per base unit of the metric
+  std::string_view help;
 };
 inline constexpr std::array<CostField, kCostUnits> kCostFields{{
     {"prompt_tokens_computed", "prompt_tokens_computed", 1, "Prompt tokens computed for the first time"},
@@ -65,15 +65,16 @@ struct AnswerCost {
   bool operator==(const AnswerCost&) const = default;
 };
 
-// A cost as text, "prompt_tokens_computed=7, output_tokens=3": the value of the header X-Octavo-Cost. Units
-// with 0 are left out. An empty cost is "output_tokens=0".
+// Returns the value of the header X-Octavo-Cost, such as "prompt_tokens_computed=7,
+// output_tokens=3". Leaves out units with 0. Returns "output_tokens=0" if all units are 0.
 std::string cost_text(const AnswerCost& cost);
-// Reads such a text. Ignores unknown units, which a newer version may add. nullopt: the text has another
-// form.
+// Parses the text of cost_text(). Ignores unknown units, because a newer version may add some.
+// Returns nullopt if the text has a wrong format.
 std::optional<AnswerCost> parse_cost_text(std::string_view text);
 
-// Request header with which gateways and routers ask for the cost ("1"), and response header with the cost.
-// In a stream of server-sent events the cost is a comment after the last event: ": X-Octavo-Cost: ..".
+// Gateways and routers request the cost with the request header "X-Octavo-Cost: 1". The response
+// header has the same name. A stream of server-sent events ends with the cost as a comment, ":
+// X-Octavo-Cost: ..".
 inline constexpr std::string_view kCostHeader = "X-Octavo-Cost";
 
 }  // namespace octavo

@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Hashes the parts with their lengths, so that different identities never give the same bytes.
+// The lengths are hashed too, so that different identities never produce the same bytes.
 Hash128 CacheIdentity::digest() const {
   if (*this == CacheIdentity{}) return {};
   std::string bytes;

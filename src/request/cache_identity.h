@@ -1,4 +1,4 @@
-// Determines which requests may share cached prefixes.
+// The identity that decides which requests may share cached prefixes.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@ namespace octavo {
 // and a tenant must not learn another tenant's prompts from the time to first token.
 struct CacheIdentity {
   std::string adapter;  // name of the LoRA adapter; "": no adapter
-  std::string tenant;   // name of the tenant; "": prefixes are shared by all tenants
-  std::string salt;     // cache_salt of the request; "": no salt
+  std::string tenant;   // name of the tenant; "": all tenants share prefixes
+  std::string salt;
 
   bool operator==(const CacheIdentity&) const = default;
 
-  // Returns the hash that precedes a prompt's first block in its prefix keys; zero for the empty identity.
+  // Returns the hash that PrefixHasher puts before a prompt's first block. It is zero for the empty
+  // identity.
   Hash128 digest() const;
 };
 

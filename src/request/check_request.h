@@ -1,4 +1,4 @@
-// Checks a request against an engine's limits, without calling the engine.
+// Checks a request against the limits in EngineInfo, before the request is sent to the engine.
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +7,9 @@
 
 namespace octavo {
 
-// Returns invalid_argument, with field and limit, if ids are outside the vocabulary, if the prompt is empty
-// or leaves no room for output, or if an index in answers_so_far is not below n.
+// Returns invalid_argument, with the field and the limit, if a token id is outside the vocabulary,
+// if the prompt is empty or leaves no room for output, or if an index in answers_so_far is not
+// below n.
 Result<> check_request(const Request& request, const EngineInfo& engine);
 
 }  // namespace octavo

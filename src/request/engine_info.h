@@ -1,4 +1,5 @@
-// Properties of an engine's model and its limits on requests. A client gets them when it starts.
+// Properties of an engine's model, and the engine's limits on requests. EngineClient::info()
+// returns them.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +11,16 @@
 
 namespace octavo {
 
-// Tasks that the model supports.
 struct TaskRules {
   Task default_task = Task::generate;
-  // fields for tasks other than generate
-  int pooled_size = 0;                // number of elements of Output::pooled, per text or per token
-  bool normalise = false;             // whether vectors are scaled to length 1
-  std::vector<std::string> labels{};  // names of the scores
+  int pooled_size = 0;     // number of elements of Output::pooled per text or per token, for pooling tasks
+  bool normalise = false;  // whether vectors are scaled to length 1
+  std::vector<std::string> labels{};  // names of the classes, for classify
   ScoreActivation score_activation = ScoreActivation::none;
 
-  // A separate head that gives a result for each token, for another task. The first token of a text has no
-  // result if its id is left_out_first, and the last one if its id is left_out_last; -1: all tokens have
-  // results.
+  // A separate head for another task, with one result for each token. If the first token of a text
+  // has the id left_out_first, it gets no result; the same holds for the last token and
+  // left_out_last. -1: every token gets a result.
   struct TokenHead {
     Task task = Task::token_embed;
     int size = 0;
@@ -36,18 +35,17 @@ struct TaskRules {
     const auto found = std::ranges::find(token_heads, of, &TokenHead::task);
     return found != token_heads.end() ? &*found : nullptr;
   }
-  // Returns the index of the head for a task: 0 for the default head, otherwise the index in token_heads plus
-  // 1.
+  // Returns 0 for the default head. For a head in token_heads, returns its index plus 1.
   int head_for(Task of) const {
     const TokenHead* head = token_head(of);
     return head != nullptr ? static_cast<int>(head - token_heads.data()) + 1 : 0;
   }
-  // Returns true if requests can have this task. An embedding model also embeds tokens.
+  // Returns whether requests can have this task. An embedding model also supports token_embed.
   bool does(Task of) const {
     return of == default_task || token_head(of) != nullptr ||
            (of == Task::token_embed && default_task == Task::embed);
   }
-  // Returns the number of elements in Output::pooled for this task, per text or per token.
+  // Returns the number of elements of Output::pooled for this task, per text or per token.
   int size_for(Task of) const {
     const TokenHead* head = token_head(of);
     return head != nullptr ? head->size : pooled_size;
@@ -55,53 +53,57 @@ struct TaskRules {
 };
 
 struct EngineInfo {
-  int index = 0;               // index of the engine, or of the client's first engine; a label of metrics
-  int engines = 1;             // number of engines of the client; their indices are consecutive
+  int index = 0;    // index of the client's first engine; a label of metrics
+  int engines = 1;  // number of engines of the client, with consecutive indices
   std::string architecture{};
-  std::string device{};  // name of the device, with its instruction set; "" if it is unknown
+  std::string device{};  // device name with its instruction set; "": unknown
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
   int num_blocks = 0;
   int block_size = 0;  // tokens per block
 
-  // Limits on a request. submit() checks them; a client can check them earlier.
+  // Limits on requests. submit() checks them; clients can check them earlier.
   int vocab_size = 0;
-  int max_model_len = 0;  // maximum number of tokens of prompt and output, or of a pooled text
+  int max_model_len = 0;  // maximum number of tokens of prompt plus output, or of a text for pooling
   int max_num_seqs = 0;
   int max_queued = 4096;
-  int max_logprobs = 20;    // maximum number of logprobs per request; -1: complete vocabulary
+  int max_logprobs = 20;    // maximum number of logprobs per token; -1: the complete vocabulary
   bool priorities = false;  // whether Request::priority has an effect
   int max_loras = 0;        // maximum number of LoRA adapters in memory; 0: LoRA is disabled
-  int prompt_embeds = 0;  // number of elements in a row of prompt embeddings; 0: embeddings are not accepted
+  int prompt_embeds = 0;    // width of prompt embeddings; 0: the engine does not accept embeddings
 
-  // Rule for images in a prompt. If `size` is above 0, an image is a square of `size` pixels and takes
-  // `tokens` tokens. If `size` is 0, an image is a grid of at most `tokens` tokens, each of unit x unit
-  // pixels. Each of these tokens has the id `token_id`. If `tokens` is 0, the model accepts no images.
+  // How images become prompt tokens. `token_id` is the id of all image tokens. With `size` above 0,
+  // an image is a square of `size` pixels and takes `tokens` tokens. With `size` 0, an image is a
+  // grid of at most `tokens` tokens, each of unit x unit pixels. With `tokens` 0, the model accepts
+  // no images.
   struct ImageRule {
     int size = 0;
     int tokens = 0;
     int token_id = 0;
     int unit = 0;
-    bool row_breaks = false;  // see MediaPart::row_breaks
-    bool whole = false;  // whether the tokens of an image attend to each other, so that one step must compute
-                         // all of them
-    bool tiled = false;  // whether an image consists of several such squares (MediaPart::Tiles)
-    // Only with `tiled`; if not 0, number of patches along a token's side. The tokens of the tiles and one
-    // separator token come first, then the tokens of the complete image, with one more token after each row.
-    // Patches of the tiles can be empty.
+    bool row_breaks = false;  // MediaPart::row_breaks
+    // whether an image's tokens attend to each other, so that one step must compute them all
+    bool whole = false;
+    // whether an image consists of several squares of `size` pixels (MediaPart::Tiles)
+    bool tiled = false;
+    // Only with `tiled`. If not 0, the complete image comes last: its tokens follow the tokens of
+    // the tiles and a separator token, and one more token follows each row. Tiles can then contain
+    // empty patches, and whole_last is the number of patches along the side of a token.
     int whole_last = 0;
-    // Maximum number of frames in a part of a video; its tokens have the id video_token_id. 0: no videos.
+    // Maximum number of frames in one MediaPart of a video; 0: no videos. Video tokens have the id
+    // video_token_id.
     int frames = 0;
     int video_token_id = 0;
-    float time_steps = 0;  // steps on the time axis per second; 0: one step per part
+    float time_steps = 0;  // steps on the time axis per second; 0: one step per MediaPart
   };
   ImageRule image{};
 
-  // Rule for sounds. A sound is a log-mel spectrogram f32 [mels, frames]. If `mels` is 0, the model accepts
-  // no sound. A sound in a prompt takes at most `tokens` tokens, one per `frames / tokens` frames; each has
-  // the id `token_id`. If `tokens` is 0, the model reads one sound by cross attention instead of in the
-  // prompt, and the engine has `places` slots for sounds. With `whole`, a longer sound is cut into windows of
-  // `frames` frames, each of which takes `tokens` tokens.
+  // How sounds become encoder input. A sound is a log-mel spectrogram f32 [mels, frames]; with
+  // `mels` 0, the model accepts no sounds. With `tokens` above 0, a sound takes at most `tokens`
+  // prompt tokens with the id `token_id`, one for each `frames / tokens` frames. With `tokens` 0,
+  // the model reads one sound by cross attention, and the engine has `places` slots for encoded
+  // sounds. With `whole`, a longer sound is cut into windows of `frames` frames, which take
+  // `tokens` tokens each.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
@@ -112,9 +114,9 @@ struct EngineInfo {
   };
   SoundRule sound{};
 
-  // Rule for models whose encoder reads the prompt (Vaswani et al., "Attention Is All You Need", 2017). The
-  // output begins with the tokens `begin`. tokens: maximum number of prompt tokens; 0: the model has no such
-  // encoder. The engine has `places` slots for prompts.
+  // For encoder-decoder models, whose encoder reads the prompt (Vaswani et al., "Attention Is All
+  // You Need", 2017). The output begins with the tokens `begin`. The prompt has at most `tokens`
+  // tokens; 0: the model has no such encoder. The engine has `places` slots for encoded prompts.
   struct SourceRule {
     int tokens = 0;
     int places = 0;

@@ -1,4 +1,4 @@
-// Counts of values in buckets, as in Prometheus.
+// A Prometheus histogram: counts of values in buckets.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace octavo {
 
 class Histogram {
  public:
-  // bounds: upper bounds of the buckets, ascending, without +Inf.
+  // `bounds` are the upper bounds of the buckets, in ascending order, without +Inf.
   explicit Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
   void observe(double value) {
     ++counts_[static_cast<std::size_t>(std::ranges::lower_bound(bounds_, value) - bounds_.begin())];
     sum_ += value;
   }
 
-  // Sets the counts to those of another histogram with the same bounds. If the number of buckets differs, it
-  // changes nothing and returns false.
+  // Replaces the counts. If the number of counts does not match the buckets, changes nothing and
+  // returns false.
   bool assign(std::span<const std::int64_t> counts, double sum) {
     if (counts.size() != counts_.size()) return false;
     counts_.assign(counts.begin(), counts.end());

@@ -56,7 +56,7 @@ Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) 
   return {};
 }
 
-// Rejects values that no image can have, before memory is allocated for them.
+// Rejects grids that no image can have, before memory is allocated for them.
 Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) {
   constexpr int kTilesMax = 1 << 10;
   const MediaPart::Tiles& t = image.tiles;
@@ -83,7 +83,7 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
   return invalid("images", "an image with this grid must have {} tokens, got {}", tokens, image.tokens);
 }
 
-// before: previous part of the prompt, or null.
+// `before` is the previous part of the prompt, or null.
 Result<> check_grid(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
   if (rule.tiled) return check_tiles(image, rule);
   if (image.tiles != MediaPart::Tiles())
@@ -200,7 +200,7 @@ std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images) 
 
 void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes) {
   auto part = images.begin();
-  int saved = 0;              // number of tokens of the current video or image, minus its positions
+  int saved = 0;  // tokens so far minus positions so far, since an image takes fewer positions than tokens
   int begin = 0, behind = 0;  // position of the current video or image, and position of the text after it
   const auto enter = [&] {
     if (!part->continues) begin = part->first - saved;

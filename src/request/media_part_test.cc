@@ -37,7 +37,7 @@ TEST(ImageIdentities, TellImagesAndPlacesApart) {
   EXPECT_NE(of({part(1, 0, 2), part(2, 2, 2)}), of({part(2, 0, 2), part(1, 2, 2)}));
 }
 
-// A sound changes the identity of all blocks of the prompt.
+// A sound changes the keys of all blocks of the prompt.
 TEST(ImageIdentities, SoundsBelongToTheWholePrompt) {
   EXPECT_THAT(media_identities(kIdentity, std::vector{part(1, 0, 0)}, 4), IsEmpty());
   EXPECT_EQ(with_sources(kIdentity, {}), kIdentity);
@@ -64,7 +64,8 @@ TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {
   }
 }
 
-// A grid of 2 rows and 3 columns takes 3 positions; so does a grid of 3 rows and 1 column, as in Qwen2-VL.
+// As in Qwen2-VL, a grid of 2 rows and 3 columns takes 3 positions, and so does a grid of 3 rows and 1
+// column.
 TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
   std::vector<MediaPart> images{part(1, 2, 6), part(2, 9, 3)};
   images[0].columns = 3;
@@ -74,15 +75,14 @@ TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
   EXPECT_THAT(axes[0], ElementsAre(0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 6, 6, 9, 10));
   EXPECT_THAT(axes[1], ElementsAre(0, 1, 2, 2, 2, 3, 3, 3, 5, 6, 7, 8, 9, 10));
   EXPECT_THAT(axes[2], ElementsAre(0, 1, 2, 3, 4, 2, 3, 4, 5, 6, 6, 6, 9, 10));
-  // Computes the same positions in pieces.
   GridPositions pieces;
   for (int first = 0; first < 14; first += 5)
     append_grid_positions(images, first, std::min(5, 14 - first), pieces);
   EXPECT_EQ(pieces, axes);
 }
 
-// Three parts of 2 x 1 tokens, with the time steps of Qwen2.5-VL. The text after them follows the last
-// part.
+// A video of three parts with 2 x 1 tokens each, with the time steps of Qwen2.5-VL. The text follows the
+// last part.
 TEST(GridPositions, PartsOfAVideoBeginTogether) {
   std::vector<MediaPart> parts{part(1, 1, 2), part(2, 3, 2), part(3, 5, 2)};
   for (int i = 0; i < 3; ++i) {

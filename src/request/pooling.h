@@ -1,4 +1,5 @@
-// Pooling tasks, and the functions applied to a head's output.
+// Pooling tasks of embedding and classification models, and the functions that are applied to the output of
+// the pooling head.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,19 @@
 
 namespace octavo {
 
-// Type of result for a prompt: output tokens, a vector, or label scores. embed and classify return one result
-// per text; token_embed and token_classify return one per token.
+// Type of the result for a prompt: output tokens, a vector, or scores of labels. embed and classify return
+// one result per text; token_embed and token_classify return one result per token.
 enum class Task : std::uint8_t { generate, embed, classify, token_embed, token_classify };
 
 constexpr bool is_of_tokens(Task task) { return task == Task::token_embed || task == Task::token_classify; }
 
-// Returns the task with this name in vLLM, or nullopt if vLLM has no such task.
+// Returns the task with this name in vLLM's API, or nullopt if no task has the name.
 std::optional<Task> task_named(std::string_view name);
 inline constexpr std::string_view kTaskNames = R"("embed", "token_embed", "classify" or "token_classify")";
 
 enum class ScoreActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
-// Scales the vector to length 1; a vector of zeros is unchanged.
+// Scales the vector to length 1. Does not change a vector of zeros.
 void normalise(std::span<float> vector);
 
 void activate(ScoreActivation activation, std::span<float> scores);

@@ -28,7 +28,7 @@ TEST(Pooling, ScoresBecomeProbabilities) {
   scores = {-2, 0.5F};
   activate(ScoreActivation::relu, scores);
   EXPECT_THAT(scores, ElementsAre(0, 0.5F));
-  scores = {1000, 1000};  // their exponentials do not fit into a double
+  scores = {1000, 1000};  // the exponentials do not fit into a double
   activate(ScoreActivation::softmax, scores);
   EXPECT_THAT(scores, ElementsAre(0.5F, 0.5F));
 }

@@ -8,8 +8,8 @@
 namespace octavo {
 namespace {
 
-// All inputs of the hash have a fixed layout and different first words, so that an identity never gives the
-// same bytes as a block.
+// The inputs of the hash have fixed layouts and begin with different tags, so the bytes of an identity
+// never equal the bytes of a block.
 constexpr std::uint64_t kRootTag = 0x746f6f72;
 constexpr std::uint64_t kBlockTag = 0x6b636f6c62;
 constexpr std::uint64_t kExtraBlockTag = 0x6b636f6c6265;

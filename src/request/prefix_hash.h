@@ -1,4 +1,5 @@
-// Keys of prefixes: a hash for each full block of tokens, which covers the block and all tokens before it.
+// Prefix keys of a prompt: one hash per full block. A key covers the tokens of its block and all earlier
+// tokens, so equal keys mean equal prefixes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,9 @@ inline constexpr int kBlockSizeMax = 1024;  // maximum number of tokens in a blo
 
 struct PrefixHashOptions {
   HashAlgorithm algorithm = HashAlgorithm::xxh3_128;
-  std::uint64_t seed = 0;  // secret_seed(), or a fixed seed if several processes must compute the same hashes
-  // The hash function; tests replace it with one that has collisions.
+  // random (secret_seed()), or a fixed value if several processes must compute the same hashes
+  std::uint64_t seed = 0;
+  // Tests replace the hash function with one that has collisions.
   Hash128 (*hash)(HashAlgorithm, std::span<const std::byte>, std::uint64_t) = &hash_bytes;
 };
 
@@ -23,9 +25,9 @@ class PrefixHasher {
  public:
   explicit PrefixHasher(PrefixHashOptions options, int block_size);
 
-  // Extends `keys` to one key per full block of `tokens`: key[i] = H(key[i-1], tokens of block i). `identity`
-  // (CacheIdentity::digest) precedes the first block. extras (media_identities): additional bytes to hash
-  // with each of the first blocks. Existing keys are not computed again.
+  // Extends `keys` to one key per full block of `tokens`: key[i] = H(key[i-1], tokens of block i).
+  // `identity` (CacheIdentity::digest) takes the role of key[-1]. Element i of `extras` (media_identities)
+  // is hashed together with block i. Keeps the keys that `keys` already contains.
   void extend(std::span<const TokenId> tokens, Hash128 identity, std::vector<Hash128>& keys,
               std::span<const Hash128> extras = {}) const;
 

@@ -43,7 +43,7 @@ TEST(PrefixHasher, KeepsSeedsSaltsAndAlgorithmsApart) {
             keys(PrefixHasher({}, 2), {1, 2}));
 }
 
-// A salt that contains the bytes of a key and a block must give another hash than the key and the block.
+// A salt whose bytes equal those of a key and a block must give a different hash.
 TEST(PrefixHasher, DoesNotConfuseSaltAndBlock) {
   const PrefixHasher hasher({.seed = 3}, 4);
   const auto a = keys(hasher, {1, 2, 3, 4, 5, 6, 7, 8});

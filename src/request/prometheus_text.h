@@ -1,4 +1,4 @@
-// Writes parts of Prometheus' text format 0.0.4.
+// Functions that write Prometheus' text format 0.0.4.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace octavo {
 // Escapes backslashes, quotes and line feeds in a label value.
 std::string escaped_label(std::string_view value);
 
-// Appends the lines of a histogram. labels: the text between the braces, may be "".
+// Appends the lines of a histogram. `labels` is the text between the braces, or "".
 void append_histogram(std::string& text, std::string_view name, std::string_view labels,
                       const Histogram& histogram);
 

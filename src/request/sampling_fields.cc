@@ -10,7 +10,7 @@ namespace {
 using P = SamplingParams;
 using Part = SamplingField::Part;
 
-// Limits of the repetition penalty; beyond them a logit may become infinite.
+// Limits of the repetition penalty. Other penalties could make a logit infinite.
 constexpr double kPenaltyLeast = 1e-6, kPenaltyMost = 1e6;
 
 constexpr SamplingField kFields[] = {

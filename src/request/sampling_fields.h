@@ -1,5 +1,5 @@
-// Table of the SamplingParams fields that clients can set, one row per field. The readers of JSON, the
-// range checks, the OpenAPI document, the command-line flags and the generation defaults use this table.
+// Table of the SamplingParams fields that clients can set, one row per field. The JSON readers, the range
+// checks, the OpenAPI document, the command-line flags and the generation defaults use this table.
 #pragma once
 
 #include <cstdint>
@@ -21,30 +21,29 @@ template <class... Ts>
 using SamplingMember = std::variant<MemberPath<SamplingParams, Ts>...>;
 
 struct SamplingField {
-  // Group of the field, by the stage that it affects.
+  // The stage that the field affects.
   enum class Part : std::uint8_t { draws, tokens, end, reports, prompt };
 
-  std::string_view name;  // name in JSON; flags spell it with '-'
+  std::string_view name;  // name in JSON; flags spell the name with '-'
   SamplingMember<bool, int, double, std::optional<int>, std::optional<std::int64_t>, std::vector<TokenId>,
                  std::vector<std::string>, std::vector<std::pair<TokenId, float>>, RepetitionDetection>
       member;
   Part part;
   std::string_view help;
-  // Range of a number; validated() checks limits that the server sets.
+  // Allowed range of a number. validated() checks the limits that the server sets.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false;        // whether `least` itself is excluded
-  std::string_view flag = {};      // flag of octavo generate, chat and run-batch; "": none
-  bool generation_config = false;  // whether the model's generation_config.json can set the default
+  bool above_least = false;    // whether the value must be above `least`
+  std::string_view flag = {};  // flag of octavo generate, chat and run-batch; "": no flag
+  bool generation_config = false;
   bool messages = false;           // whether /v1/messages also accepts the field
 };
 
 std::span<const SamplingField> sampling_fields();
 
-// Returns null if no field has this name.
 const SamplingField* find_sampling_field(std::string_view name);
 
-// Checks the ranges of all numbers. Returns invalid_argument, with the field, the range and the value.
+// Checks the ranges of all numbers. Returns invalid_argument with the field, the range and the value.
 Result<> check_ranges(const SamplingParams& params);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Sampling parameters of a request: the fields, defaults and rules of vLLM's SamplingParams.
+// Sampling parameters of a request, with the fields, defaults and rules of vLLM's SamplingParams.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace octavo {
 
 using TokenId = std::int32_t;
 
-// Ends an answer that repeats itself: the output ends with at least min_count repeats of a pattern of
+// Ends an answer whose output ends with at least min_count repetitions of a pattern. The pattern has
 // min_pattern_size to max_pattern_size tokens. max_pattern_size 0: disabled.
 struct RepetitionDetection {
   int max_pattern_size = 0;
@@ -21,33 +21,32 @@ struct RepetitionDetection {
   int min_count = 0;
 };
 
-// Changes of the logits of tokens that occurred before.
+// Penalties on the logits of tokens that already occurred.
 struct Penalties {
   double presence = 0.0;
   double frequency = 0.0;
   double repetition = 1.0;
 };
 
-// Tokens that an answer may contain.
 struct TokenRules {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
   std::vector<std::string> bad_words;
   std::vector<TokenId> begin_suppress_tokens;      // tokens that must not be the first output token
-  std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words as token ids; set by the server
+  std::vector<std::vector<TokenId>> bad_word_ids;  // token ids of bad_words; set by the server
 };
 
-// Number of most likely tokens to report with logprobs; -1: complete vocabulary.
+// Number of most likely tokens to report at each position; -1: the complete vocabulary.
 struct LogprobRequest {
-  std::optional<int> output;         // for each output token
-  std::optional<int> prompt;         // for each prompt token
+  std::optional<int> output;
+  std::optional<int> prompt;
   std::vector<TokenId> token_ids{};  // tokens to report instead of the most likely ones
 };
 
 struct SamplingParams {
-  int n = 1;  // number of answers to one prompt; answer i uses seed + i
+  int n = 1;  // number of answers to the prompt; answer i uses seed + i
 
-  // Shape of the distribution. Temperature 0 is greedy sampling and ignores top_k, top_p and min_p.
+  // Temperature 0 is greedy sampling, which ignores top_k, top_p and min_p.
   double temperature = 1.0;
   double top_p = 1.0;
   int top_k = 0;  // 0 or -1: disabled
@@ -57,8 +56,8 @@ struct SamplingParams {
 
   TokenRules tokens{};
 
-  std::optional<int> max_tokens = 16;  // maximum number of output tokens; nullopt: up to the maximum context
-                                       // length
+  // maximum number of output tokens; nullopt: up to the model's context length
+  std::optional<int> max_tokens = 16;
   int min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
@@ -68,8 +67,8 @@ struct SamplingParams {
 
   LogprobRequest logprobs{};
 
-  // Handling of the prompt and of the output text.
-  std::optional<int> truncate_prompt_tokens;  // number of last prompt tokens to keep; -1: the model's maximum
+  // number of tokens to keep at the end of the prompt; -1: the model's maximum
+  std::optional<int> truncate_prompt_tokens;
   bool skip_special_tokens = true;
   bool detokenize = true;
 
@@ -87,12 +86,12 @@ struct SamplingLimits {
   int max_bad_words = 1024;
   int max_stop_token_ids = 1024;
   int max_logprob_token_ids = 128;
-  int max_repetition_pattern_size = 1024;  // maximum pattern size, which limits the time of each step
+  int max_repetition_pattern_size = 1024;  // limits the time of each step
 };
 
-// Checks each field against its rule and the limits. Replaces some values: a temperature in (0, 0.01) by
-// 0.01, top_k -1 by 0, biases outside [-100, 100] by the nearer limit, stop_token_ids by a sorted set, seed
-// -1 by no seed. Errors name the field and the limit.
+// Checks each field against its rule and the limits. Returns an error with the field and the limit if a
+// value is invalid. Adjusts some values: a temperature in (0, 0.01) becomes 0.01, top_k -1 becomes 0,
+// biases are clamped to [-100, 100], stop_token_ids become a sorted set, and seed -1 becomes nullopt.
 Result<SamplingParams> validated(SamplingParams params, const SamplingLimits& limits);
 
 }  // namespace octavo

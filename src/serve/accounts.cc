@@ -84,8 +84,6 @@ std::string tenant_label(std::string_view name) {
   return label.empty() ? std::string(kAnonymous) : label;
 }
 
-// --- TenantCosts ---
-
 void TenantCosts::add(std::string_view tenant, const AnswerCost& cost, int requests) {
   const std::lock_guard lock(mutex_);
   auto found = tenants_.find(tenant);
@@ -124,8 +122,6 @@ std::string TenantCosts::metrics(const std::optional<Prices>& prices) const {
   return out;
 }
 
-// --- Accounts ---
-
 Accounts::~Accounts() {
   if (log_ >= 0) close(log_);
 }
@@ -137,7 +133,7 @@ Result<> Accounts::open() {
   return invalid("--access-log", "{} cannot be written: {}", options_.access_log, std::strerror(errno));
 }
 
-// One write() for each line, so that lines of several threads and processes do not mix.
+// Writes each line with one write(), so that the lines of several threads and processes do not mix.
 void Accounts::log(const AccessEntry& entry) const {
   if (log_ < 0) return;
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());

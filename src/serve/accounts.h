@@ -1,4 +1,4 @@
-// Costs of requests by tenant: metrics, the access log, and money.
+// Adds up the costs of requests by tenant, and reports them in metrics, in the access log and as money.
 #pragma once
 
 #include <array>
@@ -19,44 +19,46 @@
 
 namespace octavo {
 
-// Prices of units.
+// Price of each cost unit, from a file that the operator gives.
 struct Prices {
   std::string currency;
-  std::array<double, kCostUnits> per_unit{};  // index: CostUnit
+  std::array<double, kCostUnits> per_unit{};  // by CostUnit
 
   double money(const AnswerCost& cost) const;
 };
-// Reads {"currency": "EUR", "prices": {"output_tokens": 0.000002}}. Errors: unknown units, prices below 0.
+// Reads {"currency": "EUR", "prices": {"output_tokens": 0.000002}}. Returns an error for unknown units and
+// negative prices.
 Result<Prices> read_prices(const boost::json::value& file);
-// The same from a YAML or JSON file.
 Result<Prices> read_prices_file(const std::string& path);
 
-// {"output_tokens": 3, ..}, without units that are 0; with prices also "money" and "currency".
+// Returns {"output_tokens": 3, ..} without the units that are 0. If `prices` is not null, also has "money"
+// and "currency".
 boost::json::object cost_json(const AnswerCost& cost, const Prices* prices);
 
-// Request header with the tenant's name, which `octavo route` sends to workers.
+// Request header with the tenant's name. `octavo route` adds this header when it forwards a request to a
+// worker.
 inline constexpr std::string_view kTenantHeader = "X-Octavo-Tenant";
-// Label of clients without a key and without a tenant's name.
+// Tenant of clients that have neither a key nor a tenant name.
 inline constexpr std::string_view kAnonymous = "anonymous";
 
-// Label of a tenant that a key, or another value that nobody should read, identifies: "tenant-" and the
-// first 12 digits of batches::owner_of.
+// Returns a label that does not reveal the client's key: "tenant-" and the first 12 digits of
+// batches::owner_of.
 std::string hashed_tenant(std::string_view client);
-// At most 64 printable ASCII characters of a tenant's name; others become "_".
+// Returns at most 64 characters of a tenant's name, with "_" for all but printable ASCII characters.
 std::string tenant_label(std::string_view name);
 
-// Costs by tenant. Safe from any thread.
+// Costs by tenant. Any thread may call the functions.
 class TenantCosts {
  public:
-  // Number of tenants with separate values. The cost of more tenants is added to kOthers.
+  // Maximum number of tenants with separate sums. The costs of all further tenants are added to kOthers.
   static constexpr std::size_t kTenantsMax = 1000;
   static constexpr std::string_view kOthers = "other";
 
   explicit TenantCosts(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // requests: number of requests that end with this cost.
+  // `requests` is the number of requests that end with this cost.
   void add(std::string_view tenant, const AnswerCost& cost, int requests);
-  // Returns the counters PREFIX_tenant_* in Prometheus' text format, with the label `tenant`.
+  // Returns the counters PREFIX_tenant_* with the label `tenant`, in Prometheus' text format.
   std::string metrics(const std::optional<Prices>& prices) const;
 
  private:
@@ -71,29 +73,29 @@ class TenantCosts {
 };
 
 struct AccountOptions {
-  std::string access_log{};  // file; "": none
+  std::string access_log{};  // file name; "": no access log
   std::optional<Prices> prices{};
 };
 
-// A request and its end, for the access log.
+// A finished request, for the access log.
 struct AccessEntry {
   std::string_view id, tenant, path, model;
   std::string_view finish{};  // finish reason of the first answer; "": unknown
   int status = 0;             // HTTP status; 0: unknown
   std::int64_t prompt_tokens = 0;
   int answers = 0;     // 0: unknown
-  double seconds = 0;  // from the arrival to the end
+  double seconds = 0;  // seconds from the arrival to the end of the request
   AnswerCost cost;
 };
 
 class Accounts {
  public:
-  // prefix: of the names of metrics, "octavo" or "octavo_route".
+  // `prefix` is the beginning of the metrics' names, "octavo" or "octavo_route".
   explicit Accounts(AccountOptions options, std::string prefix = "octavo")
       : options_(std::move(options)), tenants_(std::move(prefix)) {}
   ~Accounts();
 
-  // Opens the access log. Errors: the file cannot be written.
+  // Opens the access log. Returns an error if the file cannot be written.
   Result<> open();
 
   const Prices* prices() const { return options_.prices ? &*options_.prices : nullptr; }
@@ -106,10 +108,10 @@ class Accounts {
  private:
   const AccountOptions options_;
   TenantCosts tenants_;
-  int log_ = -1;  // file descriptor
+  int log_ = -1;  // file descriptor of the access log; -1: not open
 };
 
-// Returns the compute time of each engine in Prometheus' text format.
+// Returns the counters of each engine's compute time, in Prometheus' text format.
 std::string compute_metrics(std::span<const EngineStats> engines);
 
 }  // namespace octavo

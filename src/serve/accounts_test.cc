@@ -42,7 +42,7 @@ TEST(PricesTest, WrongFilesAreRefusedByField) {
         std::pair(R"({"currency": "EUR"})", "prices"),
         std::pair(R"({"currency": "EUR", "prices": {"output_tokens": -1}})", "prices.output_tokens"),
         std::pair(R"({"currency": "EUR", "prices": {"output_tokens": "x"}})", "prices.output_tokens"),
-        std::pair(R"({"currency": "EUR", "prices": {"tokens": 1}})", "tokens"),
+        std::pair(R"({"currency": "EUR", "prices": {"tokens": 1}})", "prices.tokens"),
         std::pair(R"({"currency": "EUR", "prices": {"output_tokens": 1}, "x": 1})", "x")}) {
     const auto read = prices(text);
     ASSERT_FALSE(read) << text;

@@ -16,8 +16,8 @@ constexpr std::size_t kNameBytesMax = 256;
 constexpr std::size_t kConfigBytesMax = 1 << 20;
 constexpr const char* kConfig = "adapter_config.json";
 
-// Whether the name is a path inside the folder. Each folder has exactly one valid name: "a/../b", "./b" and
-// "b/" are invalid.
+// Returns whether the name is a valid path below the folder. Each adapter folder has exactly one valid
+// name, so "a/../b", "./b" and "b/" are invalid.
 bool is_path_downwards(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && name.size() <= kNameBytesMax && name.find('\0') == std::string::npos &&
@@ -34,7 +34,7 @@ fs::file_time_type changed_at(const fs::path& folder) {
   return latest;
 }
 
-// Whether the files themselves cause the error, so that it persists until they change.
+// Returns whether the adapter's files cause the error. Such an error persists until the files change.
 bool is_of_the_files(ErrorCode code) {
   return code != ErrorCode::resource_exhausted && code != ErrorCode::unavailable;
 }
@@ -55,7 +55,7 @@ Result<> AdapterFolder::open(const std::string& path, std::vector<std::string> b
 
 Result<bool> AdapterFolder::offers(const std::string& name) {
   const std::lock_guard lock(asking_);
-  if (service_.adapters->find(name)) return true;  // another request has loaded it in the meantime
+  if (service_.adapters->find(name)) return true;  // another request has loaded the adapter in the meantime
   const auto path = find(name);
   if (!path) return false;
   const Time changed = changed_at(*path);
@@ -69,7 +69,7 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   service_.engine.load_adapter({name, *path}, [this, name, path = *path, changed](const Result<>& result) {
     ended(name, path, changed, result);
   });
-  // The name is added last, so that no request with it reaches the engine before the adapter.
+  // The name is added after load_adapter(), so that no request with the name reaches the engine too early.
   service_.offer_adapter({.name = name, .path = *path, .parent = {}});
   if (const auto failed = failure_of(name)) {  // the load has already failed
     service_.adapters->remove(name);
@@ -108,7 +108,7 @@ std::optional<AdapterFolder::Failure> AdapterFolder::failure_of(const std::strin
 std::optional<std::string> AdapterFolder::find(const std::string& name) const {
   if (!is_path_downwards(name)) return std::nullopt;
   std::error_code error;
-  // resolves links, which must not lead out of the folder
+  // canonical() resolves links, which must not lead out of the folder
   const fs::path folder = fs::canonical(root_ / name, error);
   if (error || std::ranges::mismatch(root_, folder).in1 != root_.end()) return std::nullopt;
   return is_of_this_model(folder) ? std::optional(folder.string()) : std::nullopt;

@@ -1,4 +1,4 @@
-// A folder of LoRA adapters, each loaded at the first request that names it, as in vLLM's
+// A folder of LoRA adapters. The server loads an adapter when the first request names it, as in vLLM's
 // lora_filesystem_resolver.
 #pragma once
 
@@ -17,20 +17,20 @@ namespace octavo {
 
 class AdapterFolder {
  public:
-  // Lets the service's requests use the folder's adapters. Only adapters of the base model count; base_names:
-  // its names. Error: not a folder.
+  // Makes the folder's adapters available to the requests of the service. Ignores adapters whose base model
+  // is not in `base_names`. Returns an error if `path` is not a folder.
   static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
 
-  // Safe from any thread. Whether requests may use this name: the folder exists and belongs to this model.
-  // The first call starts loading the adapter; only requests for this adapter wait. Error: the folder exists
-  // but cannot be loaded.
+  // Returns whether requests may use this name, that is, whether the folder has an adapter with this name
+  // for the served model. The first call starts to load the adapter; only requests that use the adapter
+  // wait. Returns an error if the adapter cannot be loaded. Any thread may call it.
   Result<bool> offers(const std::string& name);
 
  private:
   using Time = std::filesystem::file_time_type;
   struct Failure {
     Error error;
-    std::optional<Time> changed{};  // modification time of the faulty files; nullopt: a retry can succeed
+    std::optional<Time> changed{};  // modification time of the invalid files; nullopt: a retry can succeed
   };
 
   AdapterFolder(std::filesystem::path root, std::vector<std::string> base_names, const Service& service)
@@ -43,9 +43,10 @@ class AdapterFolder {
   const std::filesystem::path root_;
   const std::vector<std::string> base_names_;
   const Service& service_;
-  std::mutex asking_;  // held during a load, so that no adapter is loaded twice
+  std::mutex asking_;  // held while an adapter loads, so that no adapter is loaded twice
   mutable std::mutex mutex_;
-  std::map<std::string, Failure> failures_;  // failed loads by folder name; at most one for each folder
+  // failed loads by name of the adapter's folder; at most one per folder
+  std::map<std::string, Failure> failures_;
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// The LoRA adapters of a server, by the names that requests use.
+// The LoRA adapters that requests can name as their model.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace octavo {
 struct AdapterCard {
   std::string name;
   std::string path;
-  std::string parent;           // name of the base model
+  std::string parent;
   std::int64_t created_at = 0;  // seconds since 1970
 };
 
-// Any thread.
+// Any thread may call the functions.
 class AdapterNames {
  public:
-  // False: the name is in use.
+  // Returns false if the name is already in use.
   bool add(const AdapterCard& card) {
     const std::lock_guard lock(mutex_);
     return cards_.emplace(card.name, card).second;
   }
-  // False: no such adapter.
+  // Returns false if no adapter has this name.
   bool remove(const std::string& name) {
     const std::lock_guard lock(mutex_);
     return cards_.erase(name) > 0;
@@ -38,13 +38,13 @@ class AdapterNames {
     const auto found = cards_.find(name);
     return found == cards_.end() ? std::nullopt : std::optional(found->second);
   }
-  // Whether requests may use this name: the adapter is loaded, or look_further() finds it. Error: it exists
-  // but cannot be loaded.
+  // Returns whether requests may use this name: the adapter is loaded, or the function set by
+  // look_further() finds it. Returns an error if the adapter exists but cannot be loaded.
   Result<bool> offers(const std::string& name) const {
     if (find(name)) return true;
     return look_ ? look_(name) : false;
   }
-  // Sets the function that searches for names that are not loaded. Call it once, before the first request.
+  // Sets the function that looks for adapters that are not loaded. Call it once, before the first request.
   void look_further(std::function<Result<bool>(const std::string&)> look) { look_ = std::move(look); }
   std::vector<AdapterCard> all() const {
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// Limits the resources in use: by all clients together, and by each client.
+// Limits how much memory and how many queue slots all clients together, and each single client, may use.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,9 @@
 
 namespace octavo {
 
-// Resources of a running request.
+// The resources that a running request uses.
 struct Price {
-  int answers = 0;         // number of answers, n times prompts: slots in the engine's queue
+  int answers = 0;         // slots in the engine's queue: n times the number of prompts
   std::int64_t bytes = 0;  // memory of the sequences and of the requested log-probabilities
 
   Price& operator+=(const Price& other) {
@@ -32,14 +32,14 @@ struct Price {
   }
 };
 
-// A budget for all requests, and a smaller budget for each client, so that no client uses up the server's
-// resources.
+// A budget for all requests, and a smaller budget for each client, so that one client cannot use up the
+// server.
 class Admission {
  public:
   Admission(const Price& budget, const Price& client_max, std::function<std::int64_t()> clock_us = now_us)
       : budget_(budget), client_max_(client_max), clock_us_(std::move(clock_us)) {}
 
-  // A request's share of the budget. The destructor returns it. The admission must outlive the ticket.
+  // The resources that a request holds. The destructor returns them. The Admission must outlive the ticket.
   class Ticket {
    public:
     Ticket() = default;
@@ -55,7 +55,8 @@ class Admission {
     }
     ~Ticket();
 
-    // Reserves more memory. False: the budget or the client's share is used up, and nothing is reserved.
+    // Reserves more memory. Returns false, and reserves nothing, if the budget or the client's share is
+    // used up.
     bool grow(std::int64_t bytes);
     void give_back_answer();
 
@@ -71,16 +72,18 @@ class Admission {
     Price held_;
   };
 
-  // Checks that the price does not exceed one client's budget. Error: invalid_argument, with field and limit.
+  // Returns invalid_argument, with field and limit, if the price exceeds one client's budget.
   Result<> possible(const Price& price) const;
 
-  // Safe from any thread. Errors: as for possible(); resource_exhausted if too many resources are in use.
+  // Reserves the resources of a request. Returns the errors of possible(), and resource_exhausted if too
+  // many resources are in use. Any thread may call it.
   Result<Ticket> admit(const std::string& client, const Price& price);
 
   Price used() const;
   int tickets() const { return tickets_; }
 
-  // Estimated seconds until a request of this price fits, in [1, 60], from the rate at which answers end.
+  // Estimates the seconds until a request of this price fits, in [1, 60], from the rate at which answers
+  // end.
   int retry_after_s(const Price& price) const;
 
  private:
@@ -93,10 +96,10 @@ class Admission {
   std::atomic<int> tickets_ = 0;
   mutable std::mutex mutex_;
   Price used_;
-  std::int64_t last_end_us_ = 0;                    // time when the last answer ended
-  std::int64_t busy_since_us_ = 0;                  // time when the first of the current answers was admitted
-  double seconds_an_answer_ = 0;                    // recent average time between two ends of answers
-  std::unordered_map<std::string, Price> clients_;  // clients that use resources
+  std::int64_t last_end_us_ = 0;
+  std::int64_t busy_since_us_ = 0;  // time at which the first of the current answers was admitted
+  double seconds_an_answer_ = 0;    // moving average of the time between the ends of two answers
+  std::unordered_map<std::string, Price> clients_;
 };
 
 }  // namespace octavo

@@ -31,7 +31,7 @@ TEST(Admission, WhatCanNeverFitIsTheRequestsFault) {
 TEST(Admission, SaysWhenToTryAgainByThePaceOfEnds) {
   std::int64_t now = 1'000'000;
   Admission admission({.answers = 10, .bytes = 1000}, {.answers = 10, .bytes = 1000}, [&] { return now; });
-  EXPECT_EQ(admission.retry_after_s(answers(10)), 1);  // nothing has ended yet
+  EXPECT_EQ(admission.retry_after_s(answers(10)), 1);
   for (int i = 0; i < 3; ++i) {
     auto ticket = admission.admit("a", answers(1)).value();
     EXPECT_EQ(admission.tickets(), 1);

@@ -1,5 +1,5 @@
-// Passes model output in arbitrary pieces to every parser of tool calls and of thoughts marked with words.
-// The joined results must equal the result for the whole text.
+// Fuzz test: passes model output in arbitrary pieces to every parser of tool calls and every parser of
+// reasoning with text markers. The joined results must equal the result for the whole text.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ using namespace octavo;
 using openai::CallPiece;
 using openai::ParsedText;
 
-// Splits the text into pieces whose lengths come from the text itself.
+// Splits the text into pieces. The text itself determines the lengths of the pieces.
 template <class Take>
 void in_pieces(std::string_view text, Take take) {
   for (std::size_t at = 0; at < text.size();) {
@@ -27,7 +27,7 @@ void in_pieces(std::string_view text, Take take) {
   }
 }
 
-// Joins pieces like a client.
+// Joins pieces as a client does.
 void join(ParsedText& all, const ParsedText& news) {
   all.content += news.content;
   for (const CallPiece& piece : news.calls) {

@@ -18,7 +18,7 @@ constexpr int kLastWordsMs = 2000;
 
 }  // namespace
 
-// The service is null until the model is loaded.
+// The state that the HTTP server's callbacks share. `service` is null until the model is loaded.
 struct ApiServer::Door {
   explicit Door(const std::vector<std::string>& api_keys) : keys(api_keys) {}
 
@@ -37,7 +37,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::vector<std::strin
     return openai::error_response(status, message);
   };
   const auto door = std::make_shared<Door>(api_keys);
-  // A client without a key cannot send a body to any path.
+  // A client without a valid key cannot send a body to any path.
   http.admit = [door](const http::Request& request) { return unauthorized(door->keys, request); };
   http.answered = [door](const http::Answered& answered) {
     if (const auto service = door->service.load()) count_answer(*service, answered);
@@ -54,7 +54,7 @@ void ApiServer::open(std::shared_ptr<Service> service) { door_->service = std::m
 
 void ApiServer::stop(int grace_ms) {
   const auto service = door_->service.load();
-  if (service) service->live.stop();  // otherwise the server would wait for its streams
+  if (service) service->live.stop();  // otherwise the server would wait for the streams of the live page
   if (service && service->batches) service->batches->stop();
   if (!server_->drain(grace_ms) && service) {
     for (const auto& generation : service->generations.all()) generation->shut_down();

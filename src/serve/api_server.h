@@ -1,4 +1,4 @@
-// The OpenAI-compatible server: handles routes, API keys, and requests up to the start of a generation.
+// The OpenAI-compatible server. It checks API keys and calls the handlers of the routes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace octavo {
 
 class ApiServer {
  public:
-  // Starts to listen. Until open() is called, requests get 503. Sets `http.refusal` and `http.admit`. Error:
-  // io if it cannot listen on the address.
+  // Listens on the address. Requests get 503 until open() is called. Replaces `http.refusal` and
+  // `http.admit`. Returns an io error if the server cannot listen.
   static Result<std::unique_ptr<ApiServer>> start(const std::vector<std::string>& api_keys,
                                                   http::ServerOptions http);
   ~ApiServer();
@@ -25,8 +25,8 @@ class ApiServer {
   std::uint16_t port() const { return server_->port(); }
   std::string address() const { return server_->address(); }
 
-  // Refuses new requests and waits up to grace_ms for running answers. Then ends the others with an error to
-  // their clients, and waits until the engine has confirmed. The engine must still be running.
+  // Refuses new requests and waits up to grace_ms for running answers. Then ends the remaining answers with
+  // an error, and waits until the engine has confirmed. The engine must still be running.
   void stop(int grace_ms);
 
  private:

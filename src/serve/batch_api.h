@@ -1,4 +1,4 @@
-// Interface to files and batches for the server's routes. The module `batches` implements it.
+// Interface through which the server's routes use files and batches. The module `batches` implements it.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@ namespace octavo {
 class BatchApi {
  public:
   virtual ~BatchApi() = default;
-  // Answers a request to a route of files or batches. Runs on an intake thread.
+  // Answers a request to a route for files or batches. Called on an intake thread.
   virtual void handle(const std::shared_ptr<http::Exchange>& exchange) = 0;
-  // Ends the running lines without recording them; they run again after the server's next start.
+  // Aborts the running lines of batches. They run again when the server next starts.
   virtual void stop() = 0;
 };
 

@@ -24,8 +24,8 @@ BeamRules rules_of(const Request& request, double length_penalty) {
   return rules;
 }
 
-// Log-probabilities are taken before temperature and penalties, so only the number of log-probabilities
-// matters.
+// Returns the parameters for one token of a beam. Temperature and penalties are left out, because the engine
+// takes log-probabilities before it applies them.
 SamplingParams one_token(const SamplingParams& asked) {
   SamplingParams p;
   p.temperature = 0;
@@ -37,8 +37,6 @@ SamplingParams one_token(const SamplingParams& asked) {
 }
 
 }  // namespace
-
-// --- Beams ---
 
 double Beams::score(double sum, int length) const {
   return sum / std::pow(rules_.prompt_tokens + length, rules_.length_penalty);
@@ -52,7 +50,7 @@ std::vector<TokenId> Beams::path(int node) const {
   return tokens;
 }
 
-// The log-probabilities that are reported for a position; entry `place` of the row was chosen.
+// Returns the log-probabilities to report for a position if the entry `place` of the row was chosen.
 TokenLogprobs Beams::said(const TokenLogprobs& row, std::size_t place) const {
   if (!rules_.logprobs) return {};
   TokenLogprobs said{.id = row.top[place].first,
@@ -110,8 +108,8 @@ void Beams::extend(std::span<const TokenLogprobs> rows) {
 bool Beams::done() const {
   if (live_.empty() || steps_ >= rules_.max_tokens) return true;
   if (std::ssize(completed_) < rules_.width) return false;
-  // Sums never rise with more tokens. The best length for a sum is the shortest or the longest one, depending
-  // on the penalty.
+  // More tokens never increase a sum of log-probabilities. For a given sum, either the shortest or the
+  // longest length has the best score, depending on the penalty.
   const double sum = live_.front().sum;
   const double bound = std::max(score(sum, live_.front().length), score(sum, rules_.max_tokens));
   return bound <= score(completed_.back().sum, completed_.back().length);
@@ -138,8 +136,6 @@ std::vector<Beams::Answer> Beams::best() const {
   return answers;
 }
 
-// --- BeamSearch ---
-
 BeamSearch::BeamSearch(std::shared_ptr<Service> service, Request request, double length_penalty,
                        std::shared_ptr<OutputSink> sink)
     : service_(std::move(service)),
@@ -160,8 +156,8 @@ Result<std::shared_ptr<BeamSearch>> BeamSearch::start(std::shared_ptr<Service> s
   return search;
 }
 
-// Submits the requests of a step. After an error no request is running. If only some were submitted, step()
-// reports the error when these have ended.
+// Submits the requests of a step. If it returns an error, no request is running. If only some requests
+// could be submitted, step() reports the error after these requests have ended.
 Result<> BeamSearch::ask() {
   const std::size_t count = beams_.count();
   {
@@ -188,7 +184,7 @@ Result<> BeamSearch::ask() {
   return {};
 }
 
-// Handles the case that `missing` requests of this step could not be submitted.
+// Handles an error of submit(): `missing` requests of this step could not be submitted.
 Result<> BeamSearch::give_up(std::size_t missing, Error error) {
   std::vector<RequestId> ids;
   {
@@ -231,7 +227,7 @@ void BeamSearch::deliver(std::size_t beam, Output&& output) noexcept {
   if (--awaited_ == 0) service_->delivery.post([self = shared_from_this()] { self->step(); });
 }
 
-// Runs after the last request of a step, on a thread that may take long.
+// Runs after the last request of a step has ended, on a thread that may block.
 void BeamSearch::step() {
   bool cancelled = false;
   {

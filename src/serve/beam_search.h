@@ -1,6 +1,6 @@
-// Beam search by vLLM's rules, as a loop over the engine. In each step every beam is the prompt of a request
-// for one token. The engine returns the log-probabilities of the next token. Beams with a common beginning
-// share it through the prefix cache.
+// Beam search with vLLM's rules. For each step, the search submits every beam as a request for one token,
+// and the engine returns the log-probabilities of the next token. The prefix cache avoids recomputing the
+// beams' common prefixes.
 #pragma once
 
 #include <memory>
@@ -16,56 +16,58 @@
 namespace octavo {
 
 struct BeamRules {
-  int width = 1;              // number of beams and of answers
-  double length_penalty = 1;  // score: sum of log-probabilities / (number of tokens, including the prompt's)
-                              // ^ length_penalty
-  int max_tokens = 1;         // maximum number of output tokens of an answer
+  int width = 1;  // number of beams, and of answers
+  // score of an answer: sum of its log-probabilities / (number of prompt and output tokens) ^
+  // length_penalty
+  double length_penalty = 1;
+  int max_tokens = 1;  // maximum number of output tokens of each answer
   int prompt_tokens = 1;
-  std::optional<int> logprobs{};  // number of log-probabilities in the reply for each position; -1: all
-  std::vector<TokenId> ends{};    // tokens that end an answer
-  bool keep_end = false;          // whether an answer includes its end token
+  // number of log-probabilities that the reply has for each position; -1: all
+  std::optional<int> logprobs{};
+  std::vector<TokenId> ends{};  // end-of-text and stop tokens
+  bool keep_end = false;
 };
 
-// The unfinished and finished beams of one prompt; independent of the engine. Sums of log-probabilities are
-// double. Among equal scores the beam found first is better.
+// The beams of one prompt, without the calls to the engine. Sums of log-probabilities are doubles. If two
+// scores are equal, the beam that was found first wins.
 class Beams {
  public:
   explicit Beams(BeamRules rules) : rules_(std::move(rules)), live_{{}} {}
 
   std::size_t count() const { return live_.size(); }
-  // Tokens of a beam after the prompt. Beams are sorted by their sums, best first.
+  // Returns the beam's tokens after the prompt. Beam 0 has the largest sum.
   std::vector<TokenId> tokens(std::size_t beam) const { return path(live_[beam].last); }
 
-  // Adds a token to the beams. rows[i].top: the most likely tokens after beam i, of which the first 2 * width
-  // are used.
+  // Adds a token to each beam. `rows[i].top` contains the most likely next tokens of beam i; only the first
+  // 2 * width are used.
   void extend(std::span<const TokenLogprobs> rows);
-  // Whether no unfinished beam can still enter the best `width`.
+  // Returns whether no unfinished beam can become one of the `width` best answers.
   bool done() const;
 
   struct Answer {
     std::vector<TokenId> tokens;
-    std::vector<TokenLogprobs> logprobs;  // log-probabilities of the tokens, if requested
+    std::vector<TokenLogprobs> logprobs;  // log-probabilities of the answer's tokens, if requested
     double sum = 0;
-    std::optional<TokenId> end;  // the end token; nullopt: the answer has max_tokens
+    std::optional<TokenId> end;  // nullopt: the answer ended at max_tokens
   };
   std::vector<Answer> best() const;
 
  private:
-  // A token of a beam. Beams with a common beginning share nodes.
+  // A token of a beam. Beams with a common prefix share its nodes.
   struct Node {
-    int before = -1;  // index of the previous node; -1: the prompt
+    int before = -1;  // index of the previous token's node; -1: the first output token
     TokenId token = 0;
     TokenLogprobs said{};
   };
   struct Beam {
-    int last = -1;  // index of the last node
+    int last = -1;
     int length = 0;
     double sum = 0;
     std::optional<TokenId> end{};
     TokenLogprobs end_said{};
   };
   struct Candidate {
-    std::size_t beam = 0, place = 0;  // index of the beam, index of the token in its row
+    std::size_t beam = 0, place = 0;  // index of the beam, and index of the token in its row
     double sum = 0;
   };
 
@@ -81,10 +83,11 @@ class Beams {
   int steps_ = 0;
 };
 
-// Runs the search for one prompt. The sink gets all answers at the end.
+// Runs the search for one prompt. The sink receives all answers at the end of the search.
 class BeamSearch final : public OutputReceiver, public std::enable_shared_from_this<BeamSearch> {
  public:
-  // request: from make_request(); sampling.n is the width. Errors: as for EngineClient::submit.
+  // `request` comes from make_request(); its sampling.n is the number of beams. Returns the errors of
+  // EngineClient::submit.
   static Result<std::shared_ptr<BeamSearch>> start(std::shared_ptr<Service> service, Request request,
                                                    double length_penalty, std::shared_ptr<OutputSink> sink);
   // Ends the search with FinishReason::abort.
@@ -101,17 +104,17 @@ class BeamSearch final : public OutputReceiver, public std::enable_shared_from_t
   void fail(FinishReason reason, std::optional<Error> error = std::nullopt);
 
   const std::shared_ptr<Service> service_;
-  Request request_;  // template of a step's requests, without the beam's tokens
+  Request request_;  // template of each step's requests, without the beam's tokens
   const std::shared_ptr<OutputSink> sink_;
   const int width_;
   Beams beams_;
 
-  std::mutex mutex_;         // guards all members below; only step() uses them while no request is running
-  std::size_t awaited_ = 0;  // number of running requests of this step
+  std::mutex mutex_;         // guards all members below; while no request is running, only step() uses them
+  std::size_t awaited_ = 0;  // number of running requests in this step
   std::vector<TokenLogprobs> rows_;
-  Output head_;                     // fields common to all answers: engine, cached tokens, times
+  Output head_;                     // fields that all answers share: engine, cached tokens, times
   std::optional<Output> broken_{};  // output of the first request that failed
-  // Always accessed with the mutex.
+  // These two members are always accessed with mutex_ locked.
   std::vector<RequestId> ids_;
   bool cancelled_ = false;
 };

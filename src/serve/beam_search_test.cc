@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 constexpr int kVocabulary = 5;
 constexpr TokenId kEnd = 4;
 
-// A model with five tokens. Returns the log-probabilities of the next token, most likely first.
+// A model with a vocabulary of five tokens. Returns the log-probabilities of the next token, most likely
+// first.
 TokenLogprobs behind(const std::vector<TokenId>& tokens, std::uint64_t seed) {
   const Hash128 hash = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(tokens)), seed);
   std::vector<double> weights;
@@ -53,7 +54,7 @@ double score_of(const Text& text, const BeamRules& rules) {
          std::pow(rules.prompt_tokens + static_cast<int>(text.tokens.size()), rules.length_penalty);
 }
 
-// All texts of at most max_tokens, best first.
+// Returns all texts of at most max_tokens tokens, best first.
 std::vector<Text> all_texts(const BeamRules& rules, std::uint64_t seed) {
   std::vector<Text> all, open{{}};
   for (int length = 0; length < rules.max_tokens; ++length) {
@@ -77,7 +78,7 @@ std::vector<Text> all_texts(const BeamRules& rules, std::uint64_t seed) {
   return all;
 }
 
-// vLLM's loop without optimisations: it keeps every finished beam and runs until max_tokens.
+// vLLM's algorithm without optimisations: keeps every finished beam and runs until max_tokens.
 std::vector<Text> plain_search(const BeamRules& rules, std::uint64_t seed) {
   std::vector<Text> beams{{}}, completed;
   for (int step = 0; step < rules.max_tokens && !beams.empty(); ++step) {
@@ -155,7 +156,7 @@ TEST(Beams, AnEndIsKeptOnWishWithItsLogprob) {
   EXPECT_GT(ended, 0);
 }
 
-// After a prompt of n tokens, the best letter is 'a' + n % 3. The next letters have scores lower by 1, 2, ..
+// After a prompt of n tokens, the best letter is 'a' + n % 3. Each following letter scores 1 less.
 Script letter(const Request& request, int) {
   return {.tokens = {static_cast<TokenId>('a' + request.prompt.size() % 3)}, .end = FinishReason::length};
 }
@@ -171,7 +172,7 @@ TEST_F(BeamSearchTest, AnswersAreTheBestBeams) {
   const json::array& choices = body.at("choices").as_array();
   ASSERT_EQ(choices.size(), 2U);
   EXPECT_EQ(choices[0].at("index").as_int64(), 0);
-  EXPECT_EQ(choices[0].at("text").as_string(), "bca");  // after 4, 5 and 6 tokens
+  EXPECT_EQ(choices[0].at("text").as_string(), "bca");  // after prompts of 4, 5 and 6 tokens
   EXPECT_EQ(choices[0].at("finish_reason").as_string(), "length");
   const json::array& logprobs = choices[1].at("logprobs").at("token_logprobs").as_array();
   double sum = 0;
@@ -183,7 +184,7 @@ TEST_F(BeamSearchTest, AnswersAreTheBestBeams) {
 }
 
 TEST_F(BeamSearchTest, AnEndEndsABeam) {
-  // The best beam ends at once, but a letter can follow every text.
+  // The best beam ends at once, although a letter can follow every text.
   serve([](const Request& request, int) {
     return Script{.tokens = {request.prompt.size() < 6 ? TokenId{'x'} : kEndToken},
                   .end = FinishReason::length};

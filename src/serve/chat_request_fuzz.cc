@@ -1,5 +1,5 @@
-// Passes arbitrary bytes as bodies of both endpoints, and as messages in them. The result must be a request
-// or an error, never a crash.
+// Fuzz test: passes arbitrary bytes to the parsers of /v1/chat/completions and /v1/completions, as bodies
+// and as messages. The result must be a request or an error, never a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// These bodies together contain every field of both endpoints.
+// Together, these bodies contain every field of both routes.
 const octavo::fuzz::JsonMutator& mutator() {
   static const octavo::fuzz::JsonMutator m({
       R"({"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0.5, "top_p": 0.9,

@@ -1,5 +1,5 @@
-// Passes arbitrary bytes as bodies to every route except OpenAI's completions and chats
-// (chat_request_fuzz.cc). The result must be a request or an error.
+// Fuzz test: passes arbitrary bytes to the parsers of all routes except chats and completions
+// (chat_request_fuzz.cc). The result must be a request or an error, never a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -83,7 +83,7 @@ void read_json(std::string_view text, const openai::RequestRules& rules) {
   if (const auto request = openai::parse_rerank_request(*body, rules)) CHECK(!request->documents.empty());
 }
 
-// Reads the same text as a transcription form: its members become fields.
+// Reads the text as a transcription form whose fields are the JSON members.
 void read_form(std::string_view text, const openai::RequestRules& rules) {
   const auto parts = http::parse_form("multipart/form-data; boundary=b", text);
   if (parts) (void)openai::parse_transcription_request(*parts, text.size() % 2 == 0, rules);

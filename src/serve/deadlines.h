@@ -1,4 +1,5 @@
-// Calls Generation::wake() at requested times: at a client's deadline, or when a stream needs a keep-alive.
+// Calls Generation::wake() at a given time: when a client's deadline ends, or when a stream needs a
+// keep-alive.
 #pragma once
 
 #include <condition_variable>
@@ -13,16 +14,17 @@ namespace octavo {
 
 class Generation;
 
-// Safe from any thread. Has a separate thread.
+// Runs a separate thread. Any thread may call the functions.
 class Deadlines {
  public:
   Deadlines();
   ~Deadlines();
 
-  // Stops all calls, and waits for a running one. A generation must not call it from wake().
+  // Stops all calls, and waits for the current call to return. A generation must not call stop() from
+  // wake().
   void stop();
 
-  // at_us: on the clock of now_us(). Does nothing if the generation has ended by then.
+  // `at_us` is a time of now_us(). Nothing is called if the generation has ended by then.
   void add(std::int64_t at_us, std::weak_ptr<Generation> generation);
 
  private:
@@ -33,7 +35,8 @@ class Deadlines {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::multimap<std::int64_t, std::weak_ptr<Generation>> due_;
-  std::size_t cleanup_at_ = kCleanupAtLeast;  // number of entries at which ended generations are removed
+  // number of entries at which entries of ended generations are removed
+  std::size_t cleanup_at_ = kCleanupAtLeast;
   bool ended_ = false;
   std::thread thread_;
 };

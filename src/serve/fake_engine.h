@@ -1,4 +1,4 @@
-// An engine for tests: emits the tokens of a script, one in each step, on a separate thread.
+// An engine for tests. It emits the tokens of a script, one per step, on a separate thread.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@
 namespace octavo {
 
 struct Script {
-  std::vector<TokenId> tokens{};          // output tokens, cut at max_tokens
-  FinishReason end = FinishReason::stop;  // reason after the last token; `length` if max_tokens cuts the
-                                          // tokens
-  std::optional<Error> error{};           // error with FinishReason::error
-  bool hang = false;                      // after the last token, wait until the request is aborted
+  std::vector<TokenId> tokens{};  // output tokens; max_tokens may cut them
+  // finish reason after the last token; max_tokens changes it to `length`
+  FinishReason end = FinishReason::stop;
+  std::optional<Error> error{};  // sent if `end` is FinishReason::error
+  bool hang = false;             // whether to wait for an abort after the last token
   int tokens_per_step = 1;
-  std::vector<float> pooled{};  // the answer for requests to pooling models
+  std::vector<float> pooled{};
   std::vector<int> computed{};  // values of Output::computed_tokens in the outputs before the first token
 };
 
@@ -66,7 +66,7 @@ class FakeEngine final : public EngineClient {
 
   void reset_prefix_cache() override {}
 
-  // The test calls `done`.
+  // The test calls `done` itself.
   void load_adapter(AdapterSource source, AdapterDone done) override {
     const std::lock_guard lock(mutex_);
     loads.emplace_back(std::move(source), std::move(done));
@@ -104,14 +104,14 @@ class FakeEngine final : public EngineClient {
   std::optional<ErrorCode> refusal_code{};
   std::atomic<bool> healthy = true;
   std::atomic<bool> hangs = false;
-  std::atomic<bool> out_of_memory = false;  // metrics() throws std::bad_alloc
+  std::atomic<bool> out_of_memory = false;
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
-  std::vector<std::string> reloads{};  // folders of reload_weights()
+  std::vector<std::string> reloads{};  // folders given to reload_weights()
   Result<> reload_result{};
   std::atomic<int> delivered = 0;  // number of output tokens
-  Request last_request{};  // read it only when no request is being submitted
+  Request last_request{};          // read it only while no request is being submitted
 
  private:
   struct AnswerState {

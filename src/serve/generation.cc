@@ -18,20 +18,20 @@ using openai::AnswerPart;
 
 namespace {
 
-// The last prompt tokens, which decide whether the answer's first word keeps its leading space.
+// Returns the last prompt tokens, which decide whether the answer's first word keeps its leading space.
 std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   constexpr std::size_t kTokens = 16;
   return std::span(ids).last(std::min(ids.size(), kTokens));
 }
 
-// Special tokens that mark tool calls, which the text must contain.
+// Returns the special tokens that mark tool calls. They must stay in the text.
 std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
   return request.tools.dialect ? std::span(service.options.tool_tokens) : std::span<const TokenId>();
 }
 
-// Limit of bytes that a client has not read; beyond it the connection is closed.
+// If a client has this number of unread bytes, the server closes the connection.
 constexpr std::size_t kUnreadBytesMax = std::size_t{16} << 20;
-constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // maximum size of one write to a stream
+constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 
 std::size_t bytes_of(const Output& output) {
   std::size_t bytes = sizeof(output) + output.token_ids.size() * sizeof(TokenId);
@@ -48,7 +48,7 @@ std::int64_t logprobs_bytes(std::span<const TokenLogprobs> logprobs) {
 
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
-// The log-probabilities of the prompt in OpenAI's format: the first token has none (rank 0).
+// Returns the prompt's log-probabilities in OpenAI's format, in which the first token has none (rank 0).
 std::vector<TokenLogprobs> with_first_token(const openai::EchoedPrompt& prompt) {
   std::vector<TokenLogprobs> all;
   if (!prompt.token_ids.empty()) all.emplace_back().id = prompt.token_ids.front();
@@ -130,8 +130,9 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
-// Takes the tokens that the client already has, one after another, without sending them: then text, thoughts
-// and calls are as in the stream. Log-probabilities need positions in the text, so earlier ones are made up.
+// Processes the tokens that the client already has without sending them, so that text, reasoning and calls
+// continue as in the broken stream. The log-probabilities of these tokens are placeholders, because only
+// the text positions matter.
 Result<> Generation::resume() {
   if (!plan_.request.stream.resume) return {};
   Run& run = runs_.front();
@@ -214,7 +215,6 @@ void Generation::end_with(Error error) {
   schedule();
 }
 
-// Starts a worker if none is running.
 void Generation::schedule() {
   {
     const std::lock_guard lock(mutex_);
@@ -224,7 +224,8 @@ void Generation::schedule() {
   service_->delivery.post([self = shared_from_this()] { self->drain(); });
 }
 
-// Sends a piece of output, then lets other generations run. Waits if the client has not read earlier pieces.
+// Sends a piece of output, then lets other generations run. Waits if the client has not read earlier
+// pieces.
 void Generation::drain() {
   const auto again = [self = shared_from_this()] {
     self->service_->delivery.post([self] { self->drain(); });
@@ -253,7 +254,7 @@ bool Generation::fetch() {
   return !batch_.empty();
 }
 
-// Whether the worker can stop: the queue is empty.
+// Returns whether the worker can stop because the queue is empty.
 bool Generation::rest() {
   const std::lock_guard lock(mutex_);
   scheduled_ = has_work();
@@ -267,7 +268,7 @@ std::optional<Error> Generation::told_to_end() {
   return concluded_ ? std::nullopt : error;
 }
 
-// Adds a keep-alive if the stream has sent nothing for long. Requests the next wake-up.
+// Adds a keep-alive if the stream has sent nothing for keep_alive_us. Requests the next wake-up.
 void Generation::keep_alive(std::string& out) {
   {
     const std::lock_guard lock(mutex_);
@@ -318,7 +319,8 @@ void Generation::take(Mail&& mail, std::string& out) {
   if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
   if (ended && all_ended()) log_end(*ended, mail.at_us);
   if (!last) return;
-  // Recorded before the answer is sent, so that a client with a complete answer finds it in the metrics.
+  // The metrics are updated before the answer is sent, so that a client with a complete answer finds it
+  // there.
   const auto concluded = within_memory([&]() -> Result<> {
     conclude(out);
     return {};
@@ -326,7 +328,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   if (!concluded) fail(concluded.error(), out);
 }
 
-// Opened with the first output, so that an earlier error can still set the HTTP status.
+// Called with the first output, so that an earlier error can still set the HTTP status.
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
@@ -336,7 +338,7 @@ void Generation::open_stream() {
       {.content_type = std::string(plan_.reply->stream_type()), .headers = std::move(headers)});
 }
 
-// Whether all answers are complete.
+// Returns true if this output has completed the last answer.
 Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
   open_stream();
   const bool ended = mail.output.finished.has_value();
@@ -347,7 +349,7 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
   if (!choice.processor.finished() || --run.unfinished > 0) return false;
-  // The server finds stop strings, so it must stop the engine.
+  // The server finds stop strings, so the server must stop the engine.
   if (!ended) submission_.cancel(mail.prompt);
   return --unfinished_runs_ == 0;
 }

@@ -1,7 +1,8 @@
-// The generation of one HTTP request, from the engine's outputs to the client.
+// Handles one HTTP request for text generation: receives the engine's outputs, converts them to text and
+// writes the text to the client.
 //
-// The engine's thread only appends outputs to a queue. A worker reads them in order, converts them to text
-// and writes to the client. At most one worker runs for each generation, so its data needs no lock.
+// The engine's thread only appends outputs to a queue. A worker thread reads the queue in order and does
+// the rest. At most one worker runs for each generation, so the generation's data needs no lock.
 #pragma once
 
 #include <atomic>
@@ -24,20 +25,21 @@ namespace octavo {
 
 class Generation final : public OutputReceiver, public std::enable_shared_from_this<Generation> {
  public:
-  // Submits all prompts, or none if the server is full. Then answers the exchange with an error, or later
-  // with the engine's output. Without an exchange only the plan's reply gets the output. Returns the
-  // generation, for cancel().
+  // Submits all prompts, or none if the server is full. Responds to the exchange with an error, or with the
+  // engine's output. If `exchange` is null, only the plan's Reply gets the output. Returns the generation,
+  // so that the caller can cancel it.
   static std::weak_ptr<Generation> start(std::shared_ptr<Service> service, GenerationPlan plan,
                                          std::shared_ptr<http::Exchange> exchange);
   ~Generation();
 
   const std::string& request_id() const { return plan_.request.request_id; }
-  const std::string& client() const { return plan_.client; }  // tenant
-  // Ends all unfinished answers with FinishReason::abort. False: it was cancelled before.
+  const std::string& client() const { return plan_.client; }  // the client's tenant
+  // Ends all unfinished answers with FinishReason::abort. Returns false if the generation was already
+  // cancelled.
   bool cancel() noexcept { return submission_.cancel(); }
-  // Ends the generation with an error to the client because the server stops. Any thread.
+  // Ends the generation with an error, because the server stops. Any thread may call it.
   void shut_down();
-  // Handles a deadline that was requested from Deadlines. Any thread.
+  // Called by Deadlines at the requested time. Any thread may call it.
   void wake();
 
  private:
@@ -45,25 +47,25 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     std::size_t prompt;
     Output output;
     std::int64_t at_us;
-    std::shared_ptr<const std::string> weights;  // version of the weights
+    std::shared_ptr<const std::string> weights;  // version of the weights that computed the output
   };
   struct Choice {
     openai::OutputProcessor processor;
-    openai::AnswerPart kept;             // streams: text for the next chunk; otherwise: the whole answer
+    openai::AnswerPart kept;             // in a stream, text for the next chunk; otherwise the whole answer
     int sent_tokens = 0;                 // number of tokens in the chunks so far
     std::optional<FinishReason> told{};  // finish reason that the client has received
     std::int64_t last_output_us = 0;
     RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
     AnswerCost cost{};
-    bool ended = false;  // the engine has ended the answer
+    bool ended = false;
     bool opened = false;
-    std::vector<openai::WeightSpan> weights{};  // versions of the tokens so far
+    std::vector<openai::WeightSpan> weights{};  // weight versions of the tokens so far
   };
   struct Run {  // state of one prompt
     openai::EchoedPrompt echoed;
     std::vector<Choice> choices;
-    int unfinished = 0;  // number of choices that are not complete for the client
+    int unfinished = 0;  // number of choices that the client has not received completely
     int cached_tokens = 0;
   };
 
@@ -83,7 +85,8 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void end_with(Error error);
   void keep_alive(std::string& out);
   std::optional<Error> told_to_end();
-  bool report_progress(const Mail& mail, std::string& out);  // true: the output contains only progress
+  // returns true if the output contains only progress
+  bool report_progress(const Mail& mail, std::string& out);
   void take(Mail&& mail, std::string& out);
   Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, Mail& mail);
@@ -110,16 +113,16 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   Admission::Ticket ticket_;
   Submission submission_;
 
-  // Used by the draining worker only.
+  // Only the worker that drains the queue uses the members from here to mutex_.
   std::shared_ptr<http::Exchange> exchange_;
   std::vector<Run> runs_;
   std::unique_ptr<PromptProgress> progress_;  // null: the client did not request progress
-  std::vector<Mail> batch_;                   // outputs taken from the mailbox
-  std::size_t next_ = 0;                      // index of the next output in batch_
+  std::vector<Mail> batch_;                   // outputs taken from mail_
+  std::size_t next_ = 0;
   std::size_t unfinished_runs_;
   bool concluded_ = false;
   bool stream_open_ = false;
-  std::int64_t written_us_;  // time when the stream last sent bytes
+  std::int64_t written_us_;  // time at which the stream last sent bytes
 
   std::mutex mutex_;  // guards all members below
   std::vector<Mail> mail_;

@@ -1,4 +1,4 @@
-// Parts of Generation about ended answers: metrics, spans, costs and the access log.
+// The parts of Generation that report ended answers: metrics, spans, costs and the access log.
 #include <algorithm>
 
 #include "serve/generation.h"
@@ -8,8 +8,8 @@ namespace octavo {
 void Generation::record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                             const RequestTimes& times, std::int64_t at_us) {
   const SamplingParams& sampling = plan_.request.sampling;
-  // For an answer that ended at a stop string, the engine reports `abort`. The reason that the client got is
-  // recorded.
+  // If the server found a stop string, the engine reports `abort`. The metrics count the reason that the
+  // client received.
   reason = choice.told.value_or(reason);
   service_->metrics.accounts.charge(plan_.account.tenant, choice.cost, all_ended() ? 1 : 0);
   service_->metrics.answer_ended({.engine = engine,

@@ -6,7 +6,8 @@
 namespace octavo {
 namespace {
 
-// Number of thought tokens in the prompt, if it has opened and not closed thoughts; nullopt otherwise.
+// Returns the number of reasoning tokens at the end of the prompt, or nullopt if the prompt does not end
+// within reasoning.
 std::optional<int> thoughts_in(std::span<const TokenId> prompt, const ThinkingBudget& budget) {
   for (std::size_t i = prompt.size(); i-- > 0;) {
     if (prompt[i] == budget.end) return std::nullopt;
@@ -34,7 +35,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.engine = plan.engine;
   request.report_progress = asked.stream.enabled && asked.stream.include_progress;
   request.kv_transfer = asked.kv_transfer;
-  // A grammar does not apply to thoughts at the beginning of an answer.
+  // A grammar does not apply to reasoning at the beginning of an answer.
   if (plan.thinking && plan.thinking->open && !plan.thinking->text)
     request.grammar_after = plan.thinking->end;
   if (plan.thinking_budget) {

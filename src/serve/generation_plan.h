@@ -1,5 +1,5 @@
-// A request for the engine, and all decisions of the server about its answer. Used by the server, the
-// terminal and the batch runner.
+// The engine requests of one client request, and everything that the server has decided about its answer.
+// The server, the terminal and the batch runner use it.
 #pragma once
 
 #include <cstddef>
@@ -20,51 +20,51 @@
 
 namespace octavo {
 
-// Estimated memory of a reported log-probability: the engine's entry and the text in a reply.
+// Estimated memory of one reported log-probability: the engine's entry and its text in the reply.
 inline constexpr std::int64_t kLogprobBytes = 384;
 
-// Who pays for a request, and whether the reply has a header with the cost.
+// The tenant that a request is charged to, and whether the reply has a header with the cost.
 struct RequestAccount {
-  std::string tenant{kAnonymous};  // label
+  std::string tenant{kAnonymous};  // tenant label in metrics and logs
   std::string path{};
   bool in_header = false;
 };
 
 struct GenerationPlan {
   openai::GenerationRequest request;
-  std::vector<std::vector<TokenId>> prompts;  // checked: each prompt fits the context
-  std::vector<MediaPart> images{};            // images of the prompt, if there is only one
-  std::vector<MediaPart> sources{};           // one for each prompt: media for cross attention, or embeddings
-  std::vector<std::string> echo_texts;        // with echo: the text that each answer begins with
-  bool prompt_only = false;                   // output tokens are not shown
+  std::vector<std::vector<TokenId>> prompts;  // token ids; each prompt fits the context
+  std::vector<MediaPart> images{};            // images of the prompt; only if there is one prompt
+  std::vector<MediaPart> sources{};           // one per prompt: media for cross attention, or embeddings
+  std::vector<std::string> echo_texts;        // with echo: the text at the beginning of each answer
+  bool prompt_only = false;                   // whether to leave the output tokens out of the reply
   StopSplitter stops;
   std::optional<openai::Thinking> thinking{};  // for chats with reasoning models
-  std::optional<ThinkingBudget>
-      thinking_budget{};  // budget, before the prompts' thought tokens are subtracted
+  // the reasoning tokens of the prompts are not subtracted yet
+  std::optional<ThinkingBudget> thinking_budget{};
   std::unique_ptr<openai::Reply> reply;
-  // makes the response for an error before the reply begins
+  // makes the response for an error that occurs before the reply begins
   http::Response (*error_response)(const Error&) = openai::error_response;
   std::int64_t arrived_us = 0;
-  Price price{};                        // estimated price
-  std::string client{};                 // tenant
+  Price price{};  // estimated resources
+  std::string client{};
   RequestAccount account{};
-  std::optional<TraceContext> trace{};  // trace context of the request
-  std::optional<int> engine{};          // index of the engine; nullopt: any
-  bool background = false;              // no client waits for the reply
+  std::optional<TraceContext> trace{};
+  std::optional<int> engine{};  // index of the engine; nullopt: any engine
+  bool background = false;
 
-  // The client's deadline; 0: none.
+  // Returns the client's deadline as a time of now_us(), or 0 if there is no deadline.
   std::int64_t ends_us() const {
     return request.timeout_s > 0 ? arrived_us + static_cast<std::int64_t>(request.timeout_s * 1e6) : 0;
   }
 
-  // Number of prompt tokens in `usage`, including the tokens of the source.
+  // Returns the prompt tokens that `usage` reports, including the tokens of the source.
   int prompt_tokens(std::size_t prompt) const {
     return static_cast<int>(prompts[prompt].size()) + (sources.empty() ? 0 : sources[prompt].columns);
   }
 };
 
-// Makes the engine's request for one prompt of the plan, and moves the prompt into it. eos_ids: the model's
-// end tokens.
+// Makes the engine's request for one prompt of the plan. Moves the prompt out of the plan. `eos_ids` are
+// the model's end-of-text tokens.
 Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<TokenId> eos_ids);
 
 }  // namespace octavo

@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Clients can send any method; only known ones become labels.
+// Clients can send any method, so only known methods become labels.
 std::string_view known_method(std::string_view method) {
   constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",    "POST", "PUT",
                                                         "DELETE", "OPTIONS", "PATCH"};

@@ -1,4 +1,4 @@
-// Metrics of HTTP requests, with names, labels and buckets of prometheus-fastapi-instrumentator, which
+// Metrics of HTTP requests, with the names, labels and buckets of prometheus-fastapi-instrumentator, which
 // vLLM's server uses.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace octavo {
 
-// Safe from any thread.
+// Any thread may call the functions.
 class HttpMetrics {
  public:
-  // handler: path of the route, with {names} for variable parts; "none": no route.
+  // `handler` is the path of the route, with {names} for variable parts, or "none" if no route matches.
   void count(std::string_view handler, const http::Answered& answered);
 
   std::string text() const;
@@ -33,8 +33,8 @@ class HttpMetrics {
 
   mutable std::mutex mutex_;
   std::map<std::string, Handler, std::less<>> handlers_;
-  std::map<std::pair<std::string, std::string>, Histogram> seconds_;  // durations by handler and method
-  std::map<std::string, std::int64_t> requests_;                      // counts by label text
+  std::map<std::pair<std::string, std::string>, Histogram> seconds_;  // duration by handler and method
+  std::map<std::string, std::int64_t> requests_;                      // number of requests by label text
   Histogram all_seconds_{
       {.01, .025, .05, .075, .1, .25, .5, .75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60}};
 };

@@ -13,7 +13,7 @@ namespace {
 
 using openai::Fields;
 
-// Reads a number in [least, most], if present.
+// Reads a number in [least, most], if the field is present.
 Result<> read(Fields& f, std::string_view name, std::int64_t least, std::int64_t most, auto& out) {
   std::optional<std::int64_t> given;
   TRY_VOID(f.integer64(name, given));
@@ -77,7 +77,6 @@ Result<> apply(Fields& f, media::TokenBudgetRule& rule) {
   return read(f, "max_soft_tokens", 1, rule.tokens_max, rule.tokens_max);
 }
 
-// Applies the fields that select a video's frames.
 Result<> apply(Fields& f, media::VideoRule& rule) {
   double fps = 0;
   int frames = 0;

@@ -1,4 +1,4 @@
-// Image options of one request.
+// Image options that a request can change.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,15 +8,16 @@
 
 namespace octavo {
 
-// Applies a request's mm_processor_kwargs to the image settings:
-// - images of any size: min_pixels and max_pixels, or size with shortest_edge and longest_edge.
-// - tiles by aspect ratio: max_patches.
-// - padded tiles: dynamic_hd.
-// - other tiles: size.longest_edge and do_image_splitting.
+// Applies a request's mm_processor_kwargs to the image settings. The fields depend on how the model divides
+// images.
+// - Variable size: min_pixels and max_pixels, or `size` with shortest_edge and longest_edge.
+// - Tiles by aspect ratio: max_patches.
+// - Padded tiles: dynamic_hd.
+// - Other tiles: size.longest_edge and do_image_splitting.
 // - Pixtral: size.longest_edge.
-// - videos: num_frames or fps.
-// A field can lower the server's limits of size and number of tiles, but not raise them. Errors name the
-// field: unknown for this model, or out of range.
+// - Videos: num_frames or fps.
+// A field can lower the server's limits but not raise them. Returns an error with the field's name if the
+// field is unknown for this model or out of range.
 Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,
                                               const boost::json::object& overrides);
 

@@ -1,4 +1,4 @@
-// Tests requests and replies with token ids, prompts as token ids, and text that fills a gap.
+// Tests requests and replies with token ids, prompts as token ids, and fill-in-the-middle.
 #include <gmock/gmock.h>
 
 #include <boost/json/value_to.hpp>
@@ -74,12 +74,12 @@ TEST_F(InferenceTest, ErrorsNameTheField) {
   EXPECT_EQ(param(R"({"token_ids":[]})"), "token_ids");
   EXPECT_EQ(param(R"({"token_ids":[1],"features":{"x":1}})"), "features");
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"top_p":7}})"), "top_p");
-  // Fields that a completion would accept.
+  // A completion would accept these fields.
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"prompt":["a"]}})"), "sampling_params.prompt");
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"stream":true}})"), "sampling_params.stream");
 }
 
-// A rendered prompt that is then generated gives the same answer as one request.
+// /render followed by /generate must give the same answer as one request.
 TEST_F(InferenceTest, ARenderedChatGoesOn) {
   serve_text("hello");
   const json::object rendered =
@@ -120,7 +120,7 @@ TEST_F(InferenceTest, FillsInTheMiddle) {
   EXPECT_EQ(engine_->last_request.prompt, prompt);
 }
 
-// The request of a prefill server that forwards the tokens.
+// A prefill server forwards the prompt's tokens to the decode server.
 TEST_F(ServeTest, AForwardedPromptIsNotReadAgain) {
   serve_text("x");
   const auto with = [](const std::string& ids) {

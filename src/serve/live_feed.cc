@@ -23,7 +23,6 @@ json::object histogram_json(const Histogram& histogram) {
           {"counts", json::array(histogram.counts().begin(), histogram.counts().end())}};
 }
 
-// The steps with a number above `after`, in order.
 json::array steps_json(const RecentSteps& recent, std::int64_t after) {
   std::vector<StepRecord> steps;
   for (const StepRecord& step : recent)

@@ -1,4 +1,5 @@
-// Sends snapshots of the first engine to the page at `/`, a few times a second, as server-sent events.
+// Sends snapshots of the first engine's state to the web page at `/`, a few times a second, as server-sent
+// events.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +22,8 @@ class LiveFeed {
   LiveFeed(EngineClient& engine, const Metrics& metrics);
   ~LiveFeed() { stop(); }
 
-  // Starts a stream, which ends when its client disconnects or the feed stops. False: too many streams, or
-  // the feed has stopped.
+  // Starts a stream, which ends when the client disconnects or the feed stops. Returns false if there are
+  // too many streams or the feed has stopped.
   bool add(std::shared_ptr<http::Exchange> exchange);
 
   void stop();
@@ -33,8 +34,8 @@ class LiveFeed {
 
   EngineClient& engine_;
   const Metrics& metrics_;
-  std::int64_t last_step_ = 0;  // index of the last step that was sent
-  std::int64_t looked_us_ = 0;  // time when the prefixes were last read
+  std::int64_t last_step_ = 0;
+  std::int64_t looked_us_ = 0;  // time at which the prefix tree was last requested
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<http::Exchange>> watchers_;

@@ -1,4 +1,4 @@
-// The set of running generations. The server ends all of them when it stops.
+// The set of running generations, which the server ends when it stops.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace octavo {
 
 class Generation;
 
-// Any thread.
+// Any thread may call the functions.
 class LiveGenerations {
  public:
   void add(const std::shared_ptr<Generation>& generation) {

@@ -1,4 +1,5 @@
-// The load in a response header, for load balancers: ORCA's endpoint-load-metrics, with vLLM's names.
+// Reports the load to load balancers in ORCA's response header endpoint-load-metrics, with vLLM's metric
+// names.
 #pragma once
 
 #include <memory>
@@ -12,10 +13,10 @@
 
 namespace octavo {
 
-// format: TEXT or JSON, in any case. Returns "" for other formats.
+// `format` is TEXT or JSON in any case. Returns "" for other formats.
 std::string load_report(std::span<const EngineStats> engines, std::string_view format);
 
-// Adds the header endpoint-load-metrics to the answer if the request has the header
+// Adds the header endpoint-load-metrics to the response if the request has the header
 // endpoint-load-metrics-format.
 void report_load(const std::shared_ptr<Service>& service, http::Exchange& exchange);
 

@@ -1,4 +1,4 @@
-// Fetches images and audio of chats from URLs.
+// Fetches images, videos and audio of chats from URLs.
 #pragma once
 
 #include <string>
@@ -10,30 +10,30 @@
 
 namespace octavo {
 
-// Addresses from which media may be fetched.
+// Limits on the URLs from which media are fetched.
 struct MediaSources {
-  std::vector<std::string> domains{};  // allowed hosts for http: and https: URLs
-  std::string local_path{};            // folder below which file: URLs may be read; "": file: URLs are
-                                       // refused
+  std::vector<std::string> domains{};  // allowed hosts of http: and https: URLs
+  std::string local_path{};            // folder that file: URLs may read; "": file: URLs are refused
 
-  // maximum bytes of all media of one request
+  // maximum bytes of all media in one request
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;
   // time limit for one URL, including redirections
   static constexpr int kTimeoutMs = 10'000;
-  // maximum number of redirections; the target of each must be an allowed host
+  // every redirection must lead to an allowed host
   static constexpr int kRedirectsMax = 3;
 };
 
-// Whether the text is a URL that begins with http:, https: or file:.
+// Returns whether the text begins with http:, https: or file:.
 bool is_address(std::string_view url);
 
-// Fetches the bytes at the URL. Errors (invalid_argument): the host or path is not allowed, the file does not
-// exist, the status is not 200, more than bytes_max bytes, or a timeout.
+// Fetches the bytes at the URL. Returns invalid_argument if the host or path is not allowed, the file does
+// not exist, the status is not 200, the content has more than bytes_max bytes, or the time limit is
+// exceeded.
 Result<std::string> fetch_media(const MediaSources& sources, const std::string& url,
                                 std::size_t bytes_max = MediaSources::kBytesMax);
 
-// Fetches all media that have a URL, and sets Media::bytes. Errors: as above, with the field of the message
-// part.
+// Fetches all media that have a URL, and sets Media::bytes. Returns the errors of fetch_media(), with the
+// field of the message part.
 Result<> fetch_all(const MediaSources& sources, std::vector<openai::ChatPrompt::Media>& media);
 
 }  // namespace octavo

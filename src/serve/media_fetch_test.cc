@@ -21,7 +21,7 @@ std::string error_of(const MediaSources& sources, const std::string& url) {
 
 class MediaFetch : public testing::Test {
  protected:
-  // Paths: /body, /missing, /large; /to?URL redirects to URL.
+  // The paths are /body, /missing and /large. /to?URL redirects to URL.
   std::unique_ptr<http::Server> server_ =
       http::Server::start({}, [](const std::shared_ptr<http::Exchange>& exchange) {
         const std::string& path = exchange->request().path;

@@ -1,4 +1,4 @@
-// Anthropic's /v1/messages, through the whole server.
+// Tests Anthropic's /v1/messages with the whole server.
 #include <gmock/gmock.h>
 
 #include "serve/anthropic/messages_request.h"
@@ -105,7 +105,10 @@ TEST_F(MessagesTest, ResultsHaveImagesAndToolReferences) {
 }
 
 TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
-  const openai::RequestRules rules;
+  openai::RequestRules rules;
+  rules.model_names = {"demo"};
+  rules.limits.vocab_size = 10;
+  rules.max_model_len = 100;
   const auto tools = [&](const std::string& changes) -> std::string {
     const json::value request = json::parse(
         R"({"model":"demo","max_tokens":1,"tools":[{"name":"a","input_schema":{}},{"name":"b","input_schema":{}}],
@@ -132,7 +135,10 @@ TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
 }
 
 TEST_F(MessagesTest, SearchResultsAreText) {
-  const openai::RequestRules rules;
+  openai::RequestRules rules;
+  rules.model_names = {"demo"};
+  rules.limits.vocab_size = 10;
+  rules.max_model_len = 100;
   const json::value request = json::parse(body("", R"([{"role":"user","content":[
       {"type":"tool_result","tool_use_id":"t","content":[{"type":"search_result","source":"http://x","title":"T",
         "content":[{"type":"text","text":"found"}],"citations":{"enabled":true}}]}]}])"));
@@ -246,7 +252,6 @@ TEST_F(MessagesTest, ToolsOfAnthropicsServersAreLeftOutBesideOthers) {
     EXPECT_EQ(response.status, 400) << fields;
     return std::string(json::parse(response.body).at("error").at("message").as_string());
   };
-  // An answer without the only tool would look like a search result.
   EXPECT_THAT(error(tools("", R"({"type":"auto"})")),
               ::testing::HasSubstr("tools[0].type: web_search_20250305"));
   EXPECT_THAT(error(tools(own, R"({"type":"tool","name":"web_search"})")),
@@ -264,7 +269,7 @@ TEST_F(MessagesTest, ResultsOfOtherServersAreLeftOut) {
   EXPECT_EQ(prompt(), "user: Hi\nassistant: Found.\nuser: And?\nassistant: ");
 }
 
-// The words by which agents find out that they must shorten a conversation, or lower max_tokens.
+// Agents look for these words to find out that they must shorten a conversation or lower max_tokens.
 TEST_F(MessagesTest, ErrorsOfTheContextHaveTheWordsThatAgentsFind) {
   serve_text("ok");
   const auto error = [&](const std::string& path, const std::string& text) {

@@ -16,7 +16,7 @@
 namespace octavo {
 namespace {
 
-// 1, 2, 5, 10, 20, 50 ... up to the limit.
+// Returns 1, 2, 5, 10, 20, 50 and so on, up to the limit.
 std::vector<double> token_bounds(int limit) {
   std::vector<double> bounds;
   for (double decade = 1; decade <= limit; decade *= 10)
@@ -44,11 +44,10 @@ double seconds_between(std::int64_t from_us, std::int64_t to_us) {
   return std::max(0.0, static_cast<double>(to_us - from_us) * 1e-6);
 }
 
-// The page's text, grouped by name: Prometheus requires all engines' lines of a metric after its HELP and
-// TYPE.
+// Groups the text by metric, because Prometheus requires all lines of a metric to follow its HELP and TYPE.
 class Exposition {
  public:
-  // labels: one for each engine. Values passed to the functions below are in the same order.
+  // `labels` has one element for each engine. The functions below take values in the same order.
   explicit Exposition(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
   template <class Items, class Value>
@@ -110,7 +109,7 @@ void write_waiting(Engines engines, Exposition& out) {
   }
 }
 
-// Cached prompt tokens that came from outside of the engine's cache.
+// Returns the number of cached prompt tokens that were loaded from other engines or tiers.
 std::int64_t loaded_tokens(const EngineStats& engine) {
   const auto& used = engine.kv_transfer.used_by_source;
   return std::accumulate(used.begin(), used.end(), std::int64_t{0});
@@ -130,7 +129,7 @@ void write_prompt_sources(Engines engines, Exposition& out) {
   }
 }
 
-// The tier in which the KV of cached prompt tokens was when their request arrived.
+// Writes the number of cached prompt tokens by the place of their KV: this engine, another engine or a tier.
 void write_cached_sources(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "prompt_tokens_cached_by_source_total";
   out.begin(kName,
@@ -241,7 +240,7 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   }
 }
 
-// The labels are names of adapters with unfinished answers; the value is the current time.
+// The labels contain the names of adapters with unfinished answers. The value is the current time.
 void write_adapters(Engines engines, int max_loras, Exposition& out) {
   out.begin("lora_requests_info", "LoRA adapters with unfinished requests, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {
@@ -287,7 +286,7 @@ void write_kv_transfers(Engines engines, Exposition& out) {
 }
 
 void write_sleep_states(Engines engines, Exposition& out) {
-  constexpr std::array<std::string_view, 3> kStates{"awake", "weights_offloaded", "discard_all"};  // by level
+  constexpr std::array<std::string_view, 3> kStates{"awake", "weights_offloaded", "discard_all"};
   out.begin("engine_sleep_state", "1 for the engine's current state (awake or a level of /sleep), else 0.",
             "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i)
@@ -296,7 +295,7 @@ void write_sleep_states(Engines engines, Exposition& out) {
                  engines[i].condition.sleep_level == static_cast<int>(level) ? 1 : 0);
 }
 
-// Names of a tier: its location, and vLLM's names for both directions of transfer.
+// A tier's location, and vLLM's names for transfers to the tier and back.
 struct TierName {
   KvTierStats EngineStats::* stats;
   std::string_view name, there, back;
@@ -457,7 +456,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; }))
     write_work(engines, out);
 
-  std::vector<Answers> answers;  // answers of each engine
+  std::vector<Answers> answers;
   {
     const std::lock_guard lock(mutex_);
     for (const EngineStats& e : engines) {

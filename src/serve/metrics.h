@@ -1,4 +1,4 @@
-// /metrics: vLLM's names, labels and buckets, in Prometheus' text format 0.0.4.
+// The metrics at /metrics: vLLM's names, labels and buckets, in Prometheus' text format 0.0.4.
 #pragma once
 
 #include <array>
@@ -17,7 +17,6 @@
 
 namespace octavo {
 
-// An answer that the engine has completed.
 struct AnswerRecord {
   int engine = 0;  // EngineInfo::index
   FinishReason reason = FinishReason::stop;
@@ -31,7 +30,7 @@ struct AnswerRecord {
   std::int64_t finished_us = 0;
 };
 
-// Safe from any thread.
+// Any thread may call the functions.
 class Metrics {
  public:
   Metrics(std::string model_name, int max_model_len, AccountOptions account_options = {});
@@ -42,11 +41,11 @@ class Metrics {
   void admission_rejected();
 
   struct Latencies {
-    Histogram first_token, token_gap;  // seconds
+    Histogram first_token, token_gap;  // in seconds
   };
   Latencies latencies(int engine) const;
 
-  // Labels the values of each engine with its index.
+  // Returns all metrics. The values of each engine have the engine's index as a label.
   std::string text(std::span<const EngineStats> engines, const EngineInfo& info) const;
 
   HttpMetrics http;
@@ -56,7 +55,7 @@ class Metrics {
   struct Answers {
     explicit Answers(int max_model_len);
 
-    std::array<std::int64_t, 5> ended{};  // count of each FinishReason
+    std::array<std::int64_t, 5> ended{};  // number of ended answers by FinishReason
     Histogram prompt_tokens, generation_tokens, max_generation_tokens, params_max_tokens, computed_tokens;
     Histogram params_n, preemptions;
     Histogram first_token, token_gap, time_per_token;
@@ -68,7 +67,7 @@ class Metrics {
   std::string model_name_;
   int max_model_len_;
   mutable std::mutex mutex_;
-  std::vector<Answers> engines_;  // indexed by engine
+  std::vector<Answers> engines_;
   std::int64_t rejected_ = 0;
 };
 

@@ -59,7 +59,8 @@ TEST(Metrics, ExposeWhatWasObserved) {
   EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_sum{" + labels + "} 0.3\n"));
 }
 
-// Loads of requests that never began (hits) are not in the tokens that answers used.
+// `hits` also counts loads for requests that never start, so the tokens used by answers are counted
+// separately.
 TEST(Metrics, LoadedTokensCountWhenTheirAnswerBegins) {
   Metrics metrics("demo", 2048);
   EngineStats engine;

@@ -1,4 +1,4 @@
-// Ollama's routes, through the whole server.
+// Tests Ollama's routes with the whole server.
 #include <gmock/gmock.h>
 
 #include "grammar/tool_dialect.h"

@@ -1,4 +1,4 @@
-// /openapi.json describes exactly the routes of the server.
+// /openapi.json must describe exactly the routes of the server.
 #include <gmock/gmock.h>
 
 #include <boost/json/parse.hpp>

@@ -1,4 +1,4 @@
-// The page and the live view of the engine, over HTTP.
+// Tests the web page and its live view of the engine over HTTP.
 #include <gmock/gmock.h>
 
 #include "serve/serve_fixture.h"
@@ -39,7 +39,6 @@ TEST_F(ServeTest, PageIsBehindTheKey) {
   EXPECT_EQ(client().get("/octavo/live").value().status, 401);
 }
 
-// Reads `count` events from the stream.
 std::vector<json::object> read_events(http::Client& client, std::size_t count) {
   http::SseReader reader;
   std::vector<json::object> events;

@@ -20,7 +20,7 @@ std::vector<int> lengths_of(const PoolingPlan& plan) {
 Price price_of(const PoolingPlan& plan, int pooled_size) {
   constexpr std::int64_t kTextBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
-  constexpr std::int64_t kNumberBytes = 16;  // memory of a number: as float, and as text
+  constexpr std::int64_t kNumberBytes = 16;  // memory of a number as float and as text
   const std::int64_t texts = std::ssize(plan.texts);
   return {.answers = static_cast<int>(texts),
           .bytes =
@@ -115,7 +115,7 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
 
 // Called after the last deliver().
 void Pooling::conclude() {
-  if (submission_.cancelled()) return;  // the client has disconnected
+  if (submission_.cancelled()) return;
   std::string body;
   if (!error_)
     if (const auto done = within_memory([&]() -> Result<> {

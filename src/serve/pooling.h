@@ -1,4 +1,4 @@
-// One HTTP request to a pooling model. The reply is sent after the engine's last vector.
+// Handles one HTTP request to a pooling model. The reply is sent after the engine's last result.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace octavo {
 
 class Pooling final : public OutputReceiver, public std::enable_shared_from_this<Pooling> {
  public:
-  // Submits all texts, or none if the server is full. After an error nothing was started.
+  // Submits all texts, or none if the server is full. If it returns an error, no text was submitted.
   static Result<> start(std::shared_ptr<Service> service, PoolingPlan plan,
                         std::shared_ptr<http::Exchange> exchange);
 
@@ -37,13 +37,13 @@ class Pooling final : public OutputReceiver, public std::enable_shared_from_this
   Admission::Ticket ticket_;
   Submission submission_;
   const std::shared_ptr<http::Exchange> exchange_;
-  const std::vector<int> lengths_;  // number of tokens of each text
+  const std::vector<int> lengths_;
   const std::int64_t arrived_us_ = now_us();
 
   std::mutex mutex_;  // guards all members below
   Vectors vectors_;
   std::size_t unfinished_;
-  std::optional<Error> error_;  // the first error
+  std::optional<Error> error_;
   AnswerCost cost_;             // complete after the last text
 };
 

@@ -28,7 +28,6 @@ TEST_F(PoolingTest, EmbedByTypeTruncatesAtEitherEnd) {
   EXPECT_EQ(numbers(left.at("data").at(0).at("embedding")), (std::vector<double>{4, '6', 0}));
 }
 
-// SageMaker's clients use only one route.
 TEST_F(PoolingTest, InvocationsAreForTheRouteOfTheirFields) {
   serve_embedder();
   EXPECT_EQ(reply("/invocations", R"({"input":"ab"})").at("data").at(0).at("object"), "embedding");
@@ -40,7 +39,7 @@ TEST_F(PoolingTest, InvocationsAreForTheRouteOfTheirFields) {
   EXPECT_EQ(reply("/invocations", R"({"input":"ab"})").at("data").at(0).at("label"), "relevant");
 }
 
-// One plan makes the replies of both protocols, so numbers have the same digits.
+// The replies of both protocols must have the same digits.
 TEST_F(PoolingTest, OllamasVectorsAreThoseOfOpenAi) {
   serve_embedder();
   const std::string openai = post("/v1/embeddings", R"({"input":["abc"]})").body;

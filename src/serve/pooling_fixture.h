@@ -1,4 +1,4 @@
-// For tests of pooling models: the whole server, with a scripted engine.
+// Fixture for tests of pooling models: the whole server, with a scripted engine.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace octavo {
 
 class PoolingTest : public ServeTest {
  protected:
-  // The model returns the vector (number of tokens, first token, 0) for a text.
+  // The model returns the vector (number of tokens, first token, 0) for each text.
   void serve_embedder(bool normalise = true) {
     serve(
         [](const Request& r, int) {

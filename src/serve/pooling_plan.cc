@@ -22,7 +22,7 @@ namespace {
 
 std::string json_text(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
 
-// The common beginning and end of replies.
+// Data that all replies contain.
 struct Frame {
   std::string id, model;
   std::int64_t tokens = 0;
@@ -40,13 +40,13 @@ struct Frame {
 // Writes each float as the shortest text that reads back as the same float.
 std::string numbers(std::span<const float> vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
 
-// Base64 of the little-endian floats.
+// Returns the base64 of the little-endian floats.
 std::string base64(const std::vector<float>& vector) {
   const std::string_view bytes(reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float));
   return '"' + encode_base64(bytes) + '"';
 }
 
-// The results of make(i) for i below `count`, joined by commas.
+// Returns the results of make(i) for i in [0, count), joined by commas.
 template <class Make>
 std::string joined(std::size_t count, Make&& make) {
   std::string all;
@@ -61,7 +61,7 @@ bool activated(const Service& service, const openai::PoolingFields& fields) {
   return fields.activated.value_or(service.options.pooling.activated.value_or(true));
 }
 
-// Applies the model's activation for a task.
+// Applies the model's normalisation or activation for a task, if the request wants it.
 void activate(const Service& service, Task task, bool wanted, std::span<float> vector) {
   const EngineInfo& info = service.engine_info;
   const TaskRules::TokenHead* own = info.tasks.token_head(task);
@@ -79,8 +79,8 @@ int size_of(const Service& service, Task task) {
   return returned.empty() ? service.engine_info.tasks.size_for(task) : static_cast<int>(returned.size());
 }
 
-// Applies the activation to several vectors, which are stored one after another. Keeps the first `kept`
-// components of each.
+// Applies activate() to several vectors, which are stored one after another. Keeps the first `kept`
+// components of each vector.
 void activate_each(const Service& service, Task task, bool wanted, std::size_t kept,
                    std::vector<float>& vectors) {
   const auto size = static_cast<std::size_t>(size_of(service, task));
@@ -93,7 +93,7 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
   vectors.resize(count * kept);
 }
 
-// Keeps the vectors of those tokens for which the server returns vectors.
+// Drops the vectors of tokens that PoolingRules or the model's TokenHead excludes.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
   const TaskRules::TokenHead* head = service.engine_info.tasks.token_head(task);
@@ -136,7 +136,7 @@ std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// Data that all routes need when the texts are known.
+// The plan and the reply's common data, which all routes need once the texts are tokenised.
 struct Begun {
   PoolingPlan plan;
   Frame frame;
@@ -161,7 +161,8 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
 using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, std::size_t index,
                                const std::vector<float>& vector);
 
-// any_task: the request may choose any task of the model. whole: null for a Frame.
+// If `any_task` is true, the request may choose any task of the model. If `whole` is null, the reply is
+// made from a Frame.
 Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
                                   std::string_view id, std::string_view prefix, Writer write,
                                   bool any_task = false, VectorsReply whole = nullptr) {
@@ -191,7 +192,8 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   }
   request.input.clear();
   request.chat.reset();
-  std::vector<std::vector<TokenId>> read;  // tokens of each text, if only some tokens' vectors are returned
+  // tokens of each text; set if the vectors of only some tokens are returned
+  std::vector<std::vector<TokenId>> read;
   if (const PoolingRules& rules = service.options.pooling;
       is_of_tokens(asked) &&
       (rules.step_tag || !rules.returned.empty() || info.tasks.token_head(asked) != nullptr))
@@ -211,8 +213,6 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   return std::move(begun.plan);
 }
 
-// ---- Routes with one score for each pair.
-
 using ScoreReply = std::function<std::string(const Frame&, const std::vector<float>& scores)>;
 
 float cosine(const std::vector<float>& a, const std::vector<float>& b) {
@@ -225,8 +225,8 @@ float cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return aa * bb == 0 ? 0.0F : static_cast<float>(product / std::sqrt(aa * bb));
 }
 
-// Score of two texts with a vector for each token (MaxSim: Khattab and Zaharia, "ColBERT", 2020). For each
-// vector of the query, takes the largest product with a vector of the document; returns the sum.
+// Scores two texts that have a vector for each token (MaxSim: Khattab and Zaharia, "ColBERT", 2020): for
+// each vector of the query, adds the largest dot product with a vector of the document.
 float late_interaction(std::span<const float> query, std::span<const float> document, std::size_t size) {
   double sum = 0;
   for (std::size_t q = 0; q < query.size(); q += size) {
@@ -240,8 +240,8 @@ float late_interaction(std::span<const float> query, std::span<const float> docu
   return static_cast<float>(sum);
 }
 
-// The tokens of a pair, rendered by the chat template as a conversation of "query" and "document", as in
-// vLLM.
+// Renders a pair with the chat template, as a conversation of "query" and "document" as in vLLM, and
+// tokenises it.
 Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::string& query,
                                           const std::string& document, std::size_t most) {
   const std::string messages =
@@ -255,8 +255,8 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
   return texts;
 }
 
-// A cross-encoder reads pairs. An embedding model reads single texts, and the score is the similarity of
-// their vectors.
+// A cross-encoder reads pairs of texts. An embedding model reads single texts, and the score is the
+// similarity of the two vectors.
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
@@ -312,7 +312,7 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
 
 using Body = boost::json::object;
 
-// JSON list of vectors, which are stored one after another.
+// Returns a JSON list of vectors, which are stored one after another.
 std::string lists(const std::vector<float>& vectors, std::size_t size) {
   return fmt::format("[{}]", joined(vectors.size() / size, [&](std::size_t i) {
                        return numbers(std::span(vectors).subspan(i * size, size));
@@ -327,7 +327,7 @@ Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::
       [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
          const std::vector<float>& vector) {
         const int size = *request.dimensions;
-        // Token weights are returned as a list of numbers, as in vLLM.
+        // Weights of tokens are returned as one list of numbers, as in vLLM.
         const bool weights = size == 1 && s.engine_info.tasks.token_head(*request.task) != nullptr;
         const std::string data = request.base64 ? base64(vector)
                                  : is_of_tokens(*request.task) && !weights
@@ -350,8 +350,8 @@ Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::
       });
 }
 
-// One bit for each number: 1 if the number is above 0. The first bit is the highest bit of a byte. shift:
-// subtracted from each byte.
+// Returns one bit for each number: 1 if the number is above 0. The first number is the highest bit of the
+// first byte. `shift` is subtracted from each byte.
 std::string bits(const std::vector<float>& vector, int shift) {
   std::vector<int> bytes((vector.size() + 7) / 8, -shift);
   for (std::size_t i = 0; i < vector.size(); ++i) bytes[i / 8] += vector[i] > 0 ? 128 >> (i % 8) : 0;

@@ -1,5 +1,5 @@
-// Converts a pooling body to the engine's texts, and the engine's vectors to a reply with vectors, scores of
-// labels, or ranks. Independent of HTTP.
+// Converts the body of a pooling request to texts for the engine, and the engine's results to a reply with
+// vectors, scores of labels, or ranks. This code does not depend on HTTP.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -21,13 +21,13 @@ using Vectors = std::vector<std::vector<float>>;
 
 struct PoolingPlan {
   std::string request_id;
-  std::vector<Tokenizer::Texts> texts;            // checked: each text fits the model
-  std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the model's vectors
-  Task task = Task::embed;                        // the same task for all texts
-  std::string adapter{};                          // name of the LoRA adapter; "": none
+  std::vector<Tokenizer::Texts> texts;            // token ids; each text fits the model
+  std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the engine's results
+  Task task = Task::embed;
+  std::string adapter{};  // name of the LoRA adapter; "": no adapter
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // fields of the body that have no effect
-  std::string client{};                       // tenant
+  std::string client{};
   RequestAccount account{};
   http::Response (*error_response)(const Error&) = openai::error_response;
 
@@ -36,25 +36,24 @@ struct PoolingPlan {
     for (const Tokenizer::Texts& text : texts) sum += std::ssize(text.ids);
     return sum;
   }
-  // Number of vectors that the model returns.
   std::int64_t vectors() const { return is_of_tokens(task) ? tokens() : std::ssize(texts); }
 };
 
 enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, classify, score, rerank };
 
-// The pooling route of a path: "/v1/embeddings", "/v2/embed", "/pooling", "/classify", "/score" or "/rerank",
-// each with or without /v1. nullopt: another path.
+// Returns the pooling route of a path such as "/v1/embeddings", "/v2/embed" or "/pooling", or nullopt.
 std::optional<PoolingRoute> pooling_route(std::string_view path);
 
-// Writes the reply of another protocol. data: the vectors as JSON lists, joined by commas.
+// Writes the reply of another protocol. `data` contains the vectors as JSON lists, joined by commas.
 using VectorsReply = std::string (*)(std::string_view model, std::int64_t tokens, std::string_view data);
 
-// As plan_pooling for /v1/embeddings. whole: null for OpenAI's reply.
+// Makes the plan for /v1/embeddings. If `whole` is null, the reply has OpenAI's format.
 Result<PoolingPlan> plan_embeddings(const Service& service, const boost::json::object& body,
                                     std::string_view id, VectorsReply whole = nullptr);
 
-// Makes the plan for the body of a pooling route. The service must outlive it. id: used if the body has no
-// request id; "": random. Errors: invalid fields; field "model" if the model has another task.
+// Makes the plan for the body of a pooling route. The service must outlive the plan. `id` is used if the
+// body has no request id; if `id` is "" too, a random id is used. Returns an error for invalid fields, and
+// an error on "model" if the model does not support the route's task.
 Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, const boost::json::object& body,
                                  std::string_view id = {});
 

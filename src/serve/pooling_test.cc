@@ -1,4 +1,4 @@
-// The routes of pooling models: sockets, routes and text, with a scripted engine.
+// Tests the routes of pooling models: sockets, routes and text, with a scripted engine.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -56,7 +56,7 @@ TEST_F(PoolingTest, InputMayBeIdsAndVectorsMayBeShort) {
   };
   EXPECT_EQ(vector(R"("input":[4,4,4],"normalize":false)"), (std::vector<double>{3, 4, 0}));
   EXPECT_EQ(vector(R"("input":[[4,4,4]],"use_activation":false)"), (std::vector<double>{3, 4, 0}));
-  EXPECT_EQ(vector(R"("input":[4,4,4],"dimensions":1)"), (std::vector<double>{1}));  // normalised again
+  EXPECT_EQ(vector(R"("input":[4,4,4],"dimensions":1)"), (std::vector<double>{1}));
   EXPECT_EQ(vector(R"("input":"ab0123456789012345678901","truncate_prompt_tokens":5,"normalize":false)"),
             (std::vector<double>{5, 97, 0}));
   EXPECT_EQ(vector(R"("input":"ab0123456789012345678901","truncate_prompt_tokens":-1,"normalize":false)")[0],
@@ -159,7 +159,7 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("one label"));
 }
 
-// A model with a vector for each token: (its id, 0) or, from 'n' on, (0, its id).
+// A model that returns a vector for each token: (id, 0), or (0, id) from 'n' on.
 class TokenVectorsTest : public PoolingTest {
  protected:
   void serve_tokens(Task task, std::vector<std::string> labels = {}, const PoolingRules& rules = {}) {
@@ -219,7 +219,7 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
 }
 
-// A reward model with scores of labels for each token. The server returns those of tokens that end a step.
+// A reward model that scores labels for each token. The server returns only the scores at the ends of steps.
 TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   const std::vector<std::string> labels{"bad", "good"};
   serve_tokens(Task::token_classify, labels);
@@ -247,7 +247,7 @@ TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
               HasSubstr("is not supported by"));
 }
 
-// A model with separate heads for tokens: weights (id - 98), and vectors (id, position).
+// A model with two heads that return a weight (id - 98) and a vector (id, position) for each token.
 TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
   serve(
       [](const Request& r, int) {
@@ -346,7 +346,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
     const json::object& item = r.at("data").at(0).as_object();
     return numbers(item.at(path == "/pooling" ? "data" : "embedding"));
   };
-  // "u: hi\n", without and with "assistant: ".
+  // The prompt is "u: hi" and a line break, without or with "assistant: ".
   EXPECT_EQ(vector("/v1/embeddings", ""), (std::vector<double>{6, 'u', 0}));
   EXPECT_EQ(vector("/pooling", ""), (std::vector<double>{6, 'u', 0}));
   EXPECT_EQ(vector("/v1/embeddings", R"(,"add_generation_prompt":true)"), (std::vector<double>{17, 'u', 0}));
@@ -364,7 +364,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
               HasSubstr("chat_template"));
 }
 
-// A model with a limit of 20 tokens and the vector (1, number of tokens).
+// The model reads at most 20 tokens and returns the vector (1, number of tokens).
 TEST_F(PoolingTest, LongTextsAreReadInChunks) {
   serve([](const Request& r, int) { return Script{.pooled = {1, static_cast<float>(r.prompt.size())}}; },
         [&](ServeOptions& options, http::ServerOptions&) {
@@ -379,7 +379,7 @@ TEST_F(PoolingTest, LongTextsAreReadInChunks) {
       reply("/v1/embeddings", fmt::format(R"({{"input":["{}","ab"],"normalize":false}})", long_text));
   EXPECT_EQ(r.at("usage").at("prompt_tokens"), 52);
   ASSERT_EQ(r.at("data").as_array().size(), 2U);
-  // Chunks of 20, 20 and 10 tokens.
+  // The text has chunks of 20, 20 and 10 tokens.
   EXPECT_EQ(numbers(r.at("data").at(0).at("embedding")), (std::vector<double>{1, 18}));
   EXPECT_EQ(numbers(r.at("data").at(1).at("embedding")), (std::vector<double>{1, 2}));
   EXPECT_EQ(engine_->submitted, 4);

@@ -19,7 +19,7 @@ void cut_to(std::vector<TokenId>& ids, std::size_t most, bool keep_last) {
     ids.resize(ids.size() - cut);
 }
 
-// The last tokens of the text, with special tokens around them.
+// Returns the last tokens of the text, with special tokens around them.
 Result<std::vector<TokenId>> last_tokens(const Service& service, const std::string& text, std::size_t most) {
   TRY(Tokenizer::Texts all, service.tokenizer.encode_texts(text, std::nullopt));
   TRY(std::vector<TokenId> plain, service.tokenizer.encode(text, false));

@@ -14,16 +14,17 @@
 namespace octavo {
 namespace {
 
-// Maximum bytes of a token in known vocabularies, except sequences of spaces.
+// Maximum bytes of a token in known vocabularies, except tokens for sequences of spaces.
 constexpr std::size_t kTokenBytesMax = 128;
 
-// Maximum number of tokens of a prompt: the context minus one for an answer, or the encoder's limit.
+// Returns the maximum number of prompt tokens: the context minus one output token, or the encoder's limit.
 int prompt_tokens_max(const Service& service) {
   const int source = service.engine_info.source.tokens;
   return source > 0 ? source : service.options.rules.max_model_len - 1;
 }
 
-// Refuses a prompt that is certainly longer than the context, before it is tokenised completely.
+// Returns an error if the prompt is empty or longer than the context. Callers also use it to refuse a long
+// prompt before it is completely tokenised.
 Result<> fits_context(const Service& service, std::size_t tokens, std::string_view field) {
   const int context = service.options.rules.max_model_len, source = service.engine_info.source.tokens;
   if (tokens == 0) return invalid(field, "the prompt is empty: at least 1 token is needed");
@@ -32,8 +33,8 @@ Result<> fits_context(const Service& service, std::size_t tokens, std::string_vi
                    tokens, source);
   if (source > 0) return {};
   if (tokens < static_cast<std::size_t>(context)) return {};
-  // Agents find these words, and then shorten the conversation: Claude Code and Cline those of Anthropic's
-  // API, OpenCode and Aider those of OpenAI's.
+  // Agents look for these words and then shorten the conversation: Claude Code and Cline for the words of
+  // Anthropic's API, OpenCode and Aider for those of OpenAI's API.
   return invalid(
       field,
       "prompt is too long: {} tokens > {} maximum. This model's maximum context length is {} tokens: "
@@ -62,7 +63,7 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   SamplingParams& p = plan.request.sampling;
   const std::string_view field = plan.request.limit_field;
   if (!field.empty() && *p.max_tokens > context)
-    // Claude Code reads the three numbers and tries again with fewer tokens.
+    // Claude Code reads the three numbers and retries with fewer tokens.
     return invalid(field, "{} is too large: input length and `{}` exceed context limit: {} + {} > {}",
                    *p.max_tokens, field, longest, *p.max_tokens, context);
   p.max_tokens = std::min(p.max_tokens.value_or(room), room);
@@ -77,8 +78,8 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   return {};
 }
 
-// Tokenises each word with and without a leading space, since a word has different tokens at the beginning
-// and inside of a text.
+// Tokenises each word with and without a leading space, because a word within a text has different tokens
+// than at the beginning of a text.
 Result<> tokenize_bad_words(const Tokenizer& tokenizer, SamplingParams& p) {
   for (const std::string& word : p.tokens.bad_words) {
     for (const std::string& form : {word, " " + word}) {
@@ -115,13 +116,13 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .n = p.n};
 }
 
-// Estimates memory for tokens, block hashes and block tables of each sequence, and for the log-probabilities
-// of prompts. Those of answers are added as they arrive.
+// Estimates the memory of the tokens, block hashes and block tables of all sequences, and of the prompts'
+// log-probabilities. Output log-probabilities are added as they arrive.
 Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
-  constexpr std::int64_t kBeamTokenBytes = 64;  // for each token that was ever part of a beam
-  constexpr std::int64_t kImageCopies = 2;      // copies in the server and in the engine
+  constexpr std::int64_t kBeamTokenBytes = 64;  // memory for each token that was ever part of a beam
+  constexpr std::int64_t kImageCopies = 2;      // one copy in the server and one in the engine
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.tokens.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
@@ -164,7 +165,7 @@ Result<std::string> echo_text(const Service& service, const openai::TextOrTokens
   return service.tokenizer.decode(ids, true);
 }
 
-// Tokens around the texts before and after the gap, for models that fill in the middle.
+// Tokens of fill-in-the-middle models: before the prefix, before the suffix, and before the generated text.
 struct FillInMarks {
   std::string_view before, behind, middle;
 };
@@ -184,7 +185,7 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
                middle = tokenizer.id_of(marks.middle);
     if (!before || !behind || !middle) continue;
     TRY(const std::vector<TokenId> rest, tokenizer.encode(suffix, false, prompt_bytes_max(service, false)));
-    // Position after the tokens with which every text begins.
+    // Position after the special tokens at the beginning of the text.
     std::size_t at = 0;
     if (request.prompt.add_special_tokens)
       while (at < prompt.size() && tokenizer.is_special(prompt[at])) ++at;
@@ -210,8 +211,8 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
         .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
   if (rule->text) {
-    // A grammar applies from the first token on, so marks of thoughts that are words cannot precede the
-    // answer.
+    // A grammar applies from the first token on, so the model could not write reasoning with text markers
+    // before the answer.
     const bool bound = request.output && request.output->field != "tools";
     if (bound || request.thinking.off) return std::nullopt;
     const bool open = rule->from_start || opens_thoughts(*rule->text, prompt, service.tokenizer);
@@ -229,8 +230,8 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
       .tools = request.tools.tools};
 }
 
-// With message headers, constraints apply only to the answer's last message. Calls of strict tools are
-// separate messages.
+// For gpt-oss, constraints apply only to the answer's last message. Calls of strict tools are separate
+// messages.
 Result<> bind_final_message(const openai::HarmonyReader& reader, openai::GenerationRequest& request) {
   if (!request.output || reader.place() != openai::HarmonyReader::Place::header) return {};
   if (request.tools.bound) return {};

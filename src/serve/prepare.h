@@ -1,5 +1,5 @@
-// Converts a parsed request to a plan: renders the chat template, tokenises, and checks limits that need
-// both.
+// Converts a parsed request to a GenerationPlan: renders the chat template, tokenises the prompt, and
+// checks the limits that depend on the number of prompt tokens.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@
 
 namespace octavo {
 
-// Errors name the field: the prompt is empty, too long or not valid text; max_tokens exceeds the context; or
-// the answers or log-probabilities exceed one client's limit.
+// Returns an error with the field's name if the prompt is empty, too long or not valid text, if max_tokens
+// exceeds the context, or if the answers or log-probabilities exceed one client's limit.
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request);
 // Makes the reply in the format of another protocol.
 using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
 struct PromptMedia {
-  std::vector<MediaPart> images{}, sources{};  // as in GenerationPlan
+  std::vector<MediaPart> images{}, sources{};  // see GenerationPlan
 };
-// Makes a plan for prompts that fit the context. Errors: as above.
+// Makes a plan for prompts that fit the context. Returns the errors of prepare_chat().
 Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,
                                        std::vector<std::vector<TokenId>> prompts, PromptMedia media,
                                        std::string_view id_prefix, const ReplyMaker& reply);
@@ -35,7 +35,7 @@ Result<GenerationPlan> prepare_completion(const Service& service, openai::Comple
 Result<GenerationPlan> prepare_completion_as(const Service& service, openai::CompletionRequest request,
                                              std::string_view id_prefix, const ReplyMaker& reply);
 
-// The tokens of a conversation and its images; also used for /tokenize.
+// The token ids and images of a conversation. /tokenize also uses them.
 struct ChatTokens {
   std::vector<TokenId> ids;
   std::vector<MediaPart> images;
@@ -43,7 +43,8 @@ struct ChatTokens {
 Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max);
 
-// Maximum bytes of a text that can fit the context. truncated: maximum bytes to tokenise.
+// Returns the maximum bytes of a text that can fit the context. If `truncated` is set, returns the maximum
+// bytes to tokenise.
 std::size_t prompt_bytes_max(const Service& service, bool truncated);
 
 }  // namespace octavo

@@ -15,8 +15,8 @@
 namespace octavo {
 namespace {
 
-// Fields of /proc/self/stat after the command's name, which can contain any character. The first one is field
-// 3 of proc(5).
+// Returns the fields of /proc/self/stat after the command's name, which can contain any character. The
+// first element is field 3 of proc(5).
 std::vector<std::string> stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -24,7 +24,6 @@ std::vector<std::string> stat_fields() {
   return {std::istream_iterator<std::string>(rest), {}};
 }
 
-// Boot time in seconds since 1970.
 double boot_time() {
   std::ifstream file("/proc/stat");
   for (std::string word; file >> word;)
@@ -44,7 +43,7 @@ std::string process_metrics() {
   if (const std::vector<std::string> stat = stat_fields(); stat.size() > 21) {
     const auto number = [&](std::size_t field) {
       return std::stod(stat[field - 3]);
-    };  // indices as in proc(5)
+    };  // field numbers as in proc(5)
     const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
     tell("cpu_seconds_total", "counter", "User and system CPU time, in seconds.",
          (number(14) + number(15)) / ticks);

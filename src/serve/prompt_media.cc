@@ -23,7 +23,7 @@ namespace {
 namespace json = boost::json;
 using openai::MediaKind;
 
-// The part of the tiles' token grid that the image covers.
+// Returns the grid of tiles, and the part of the token grid that shows the image.
 MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
                           const media::PinnedTileRule& rule, int tokens_of_tile) {
   const int side = static_cast<int>(std::lround(std::sqrt(tokens_of_tile)));
@@ -38,7 +38,7 @@ MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid
           .out_columns = kept.out_columns};
 }
 
-// As above, for tiles that the image fills from the upper left corner.
+// Does the same for tiles that the image fills from the upper left corner.
 MediaPart::Tiles tiles_of(const media::PartGrid& grid, const media::PaddedTileRule& rule, int patches_of_token) {
   const media::PatchGrid seen = media::seen_patches(grid, rule);
   const auto tokens = [&](int patches) { return (patches + patches_of_token - 1) / patches_of_token; };
@@ -98,8 +98,8 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   if (!rule.whole && std::ssize(samples) > config.samples())
     return invalid("", "the sound has {:.1f} seconds, but the model accepts at most {}: send a shorter sound",
                    static_cast<double>(samples.size()) / media::MelConfig::kRate, config.seconds);
-  // Number of frames that begin within the audio. The encoder makes one row of two frames, and a token of
-  // several rows.
+  // Number of frames that begin within the audio. The encoder makes one row from two frames, and one token
+  // from several rows.
   const std::int64_t frames = (std::ssize(samples) + media::MelConfig::kHop - 1) / media::MelConfig::kHop;
   const std::int64_t rows = rule.whole ? rule.frames / 2 : (frames + 1) / 2;
   const std::int64_t tokens = rows / (rule.frames / 2 / rule.tokens);
@@ -107,7 +107,7 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   if (windows * tokens > tokens_max) return std::unexpected(no_room("sound", windows * tokens, service));
   const std::vector<float> mel = sound.log_mel(samples, windows);
   const std::string_view bytes(reinterpret_cast<const char*>(mel.data()), mel.size() * sizeof(float));
-  const std::size_t size = bytes.size() / static_cast<std::size_t>(windows);  // size of a window
+  const std::size_t size = bytes.size() / static_cast<std::size_t>(windows);
   ReadMedia read;
   for (std::int64_t i = 0; i < windows * tokens; ++i) read.text += sound.token;
   for (std::size_t at = 0; at < bytes.size(); at += size) {
@@ -132,7 +132,8 @@ Result<ReadMedia> read(const Service& service, const media::ProcessorConfig& ima
   return failure(ErrorCode::internal, "a part of a message has an unknown type of media");
 }
 
-// A text split at its media tokens: the text before each token, and the text after the last one.
+// A text split at its media placeholders: the text before each placeholder, and the text after the last
+// one.
 struct Pieces {
   std::vector<std::string_view> texts;
   std::vector<MediaKind> kinds;
@@ -176,8 +177,8 @@ Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt:
       "the chat template changes the order of the images and videos: send only one of the two types");
 }
 
-// Templates write Qwen3-VL's marks once around a video's token. But each part of the video needs marks, so
-// these are removed.
+// Templates write Qwen3-VL's markers once around a video's placeholder. Each part of the video needs its
+// own markers, so the template's markers are removed.
 void drop_marks(const media::VideoRule& rule, std::string_view& before, std::string_view& behind) {
   if (!rule.stamped || !before.ends_with(rule.before) || !behind.starts_with(rule.after)) return;
   before.remove_suffix(rule.before.size());

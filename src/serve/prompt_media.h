@@ -1,5 +1,5 @@
-// Images, videos and audio in chats: converts data URLs to pixels and spectrograms, and finds their positions
-// in the prompt.
+// Images, videos and audio in chats: decodes the media to pixels and spectrograms, and finds the positions
+// of their tokens in the prompt.
 #pragma once
 
 #include <span>
@@ -14,20 +14,23 @@
 
 namespace octavo {
 
-// The text that marks media of a kind in a prompt; "": the model does not support the kind.
+// Returns the placeholder text for media of this kind in a prompt, or "" if the model does not support the
+// kind.
 std::string_view token_of(const Service& service, openai::MediaKind kind);
 
-// Default adapter of a chat with these media: that for images, else for videos, else for audio. "": none.
-// Used if the request names no adapter.
+// Returns the default LoRA adapter for a chat with these media, if the request names no adapter. An adapter
+// for images has precedence over one for videos, and one for videos over one for audio. Returns "" if no
+// default applies.
 std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media);
 
-// Decodes images, videos and audio. In `text`, replaces the token of each of them by its placeholder tokens;
-// place_media() finds their positions later. Errors name the field:
-// - one of mm_processor_kwargs (image_overrides.h).
-// - a URL that is not a data URL, or invalid base64.
-// - media that are invalid, too large or too long (media/video_file.h).
-// - media tokens in the text that do not match the media in number or order.
-// - more tokens than fit the context.
+// Decodes images, videos and audio. Replaces the placeholder of each medium in `text` by the medium's
+// tokens; place_media() finds the positions of these tokens later. Returns an error with the field's name in
+// these cases.
+// - A field of mm_processor_kwargs is invalid (image_overrides.h).
+// - A URL is not a data URL, or the base64 is invalid.
+// - Media are invalid, too large or too long (media/video_file.h).
+// - The number or order of the placeholders in the text does not match the media.
+// - The media take more tokens than fit the context.
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 

@@ -1,4 +1,4 @@
-// Images in chats over HTTP: the engine's input must equal the output of transformers' processor
+// Tests images in chats over HTTP. The engine's input must equal the output of transformers' processor
 // (tests/data/vision).
 #include "serve/prompt_media.h"
 
@@ -24,7 +24,6 @@ std::string base64(const std::string& bytes) {
 
 class ImagesTest : public ServeTest {
  protected:
-  // parts: the template reads lists of parts.
   void serve_images(bool parts = true, int context = 400) {
     tokenizer_ = Tokenizer::load(golden_.directory).value();
     if (parts)
@@ -56,7 +55,7 @@ class ImagesTest : public ServeTest {
     return {{"role", "user"}, {"content", std::move(content)}};
   }
 
-  // The error for a chat with one image at this URL.
+  // Returns the status and the error for a chat with one image at this URL.
   std::pair<int, json::object> error_of(const std::string& url) {
     const http::Response response =
         post("/v1/chat/completions", chat({user(json::array{text("Look:"), image(url)})}));
@@ -81,7 +80,7 @@ TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
   for (media::Image& tile : golden_.tiles("tiles.photo.jpg")) tiles.push_back(std::move(tile));
   ASSERT_EQ(request.media.size(), tiles.size());
   EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
-  for (std::size_t i = 0; i < 5; ++i)  // of the lossless image
+  for (std::size_t i = 0; i < 5; ++i)  // only the lossless image
     EXPECT_EQ(request.media[i].bytes, std::string(tiles[i].pixels.begin(), tiles[i].pixels.end())) << i;
   for (const MediaPart& part : request.media)
     for (int k = 0; k < 4; ++k) EXPECT_EQ(request.prompt[static_cast<std::size_t>(part.first + k)], 259);
@@ -107,7 +106,7 @@ TEST_F(ImagesTest, ARequestMayHaveThemSmaller) {
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"a","mm_processor_kwargs":{"max_pixels":65}})").status, 400);
 }
 
-// Models for which all tiles of an image are one part.
+// Models for which all tiles of an image form one MediaPart.
 class TiledImageTest : public ImagesTest,
                        public testing::WithParamInterface<std::pair<const char*, media::PinnedTileRule>> {};
 
@@ -207,7 +206,8 @@ TEST_F(ImagesTest, LimitsAreTold) {
               HasSubstr("only parts of type text, thinking, image_url, video_url, audio_url and input_audio"));
 }
 
-// Audio in chats: the engine's input must equal the output of transformers' processor (tests/data/sound).
+// Tests audio in chats. The engine's input must equal the output of transformers' processor
+// (tests/data/sound).
 class PromptSoundTest : public ServeTest {
  protected:
   void serve_sound(int context = 400) {
@@ -240,7 +240,7 @@ class PromptSoundTest : public ServeTest {
         {"messages", json::array{json::object{{"role", "user"}, {"content", std::move(parts)}}}}});
   }
 
-  // A conversation with this audio and another one.
+  // Returns a conversation with this audio and another one.
   static std::string conversation(const std::string& first) {
     const json::object url{{"type", "audio_url"},
                            {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
@@ -278,7 +278,7 @@ TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
   }
 }
 
-// A model that reads whole windows splits a longer audio.
+// If a model reads whole windows, a longer audio is split.
 TEST_F(PromptSoundTest, AWindowOrSeveral) {
   const VisionGolden golden("voxtral", media::kSoundRoot);
   serve_sound(golden, {.mels = 80, .frames = 200, .tokens = 25, .token_id = 260, .whole = true}, "[AUDIO]",
@@ -298,7 +298,7 @@ TEST_F(PromptSoundTest, AWindowOrSeveral) {
               49);
   const http::Response response = post("/v1/chat/completions", chat({input(file("long.wav"))}));
   EXPECT_EQ(response.status, 400);
-  EXPECT_THAT(response.body, HasSubstr("the sound takes 50 tokens"));
+  EXPECT_THAT(response.body, HasSubstr("the sound needs 50 tokens"));
 }
 
 TEST_F(PromptSoundTest, ErrorsNameThePart) {
@@ -316,7 +316,7 @@ TEST_F(PromptSoundTest, ErrorsNameThePart) {
   expect(input(file("chirp.wav").substr(0, 60)), audio, "too short for the model");
   std::string long_sound = file("chirp.wav");
   long_sound += long_sound.substr(44);
-  for (const std::size_t at : {4U, 40U}) {  // offsets of the lengths in its header
+  for (const std::size_t at : {4U, 40U}) {  // offsets of the lengths in the WAV header
     const auto length = static_cast<std::uint32_t>(long_sound.size() - at - 4);
     std::memcpy(long_sound.data() + at, &length, 4);
   }
@@ -329,7 +329,7 @@ TEST_F(PromptSoundTest, ErrorsNameThePart) {
          "messages[0].content[1].image_url", "demo takes sound and no images");
 }
 
-// An agent sends the image of a tool's result, or of an earlier turn, again with each request.
+// An agent repeats the images of tool results and earlier turns in each request.
 TEST_F(ServeTest, ModelsOfTextAloneOmitImagesOfToolsAndOfEarlierTurns) {
   serve_text("fine");
   const auto prompt = [&](const std::string& path, const std::string& body) {

@@ -1,4 +1,4 @@
-// Tracks how many prompt tokens the engine has computed, for streams that report it.
+// Tracks how many prompt tokens the engine has computed, for streams that report progress.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class PromptProgress {
  public:
   explicit PromptProgress(const GenerationPlan& plan);
 
-  // The new progress; nullopt: nothing new to report.
+  // Returns the new progress, or nullopt if nothing has changed.
   std::optional<openai::Progress> take(std::size_t prompt, const Output& output, std::int64_t at_us);
 
  private:

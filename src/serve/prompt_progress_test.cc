@@ -1,4 +1,4 @@
-// Streams that report the progress of their prompt.
+// Streams that report the progress of the prompt.
 #include <gmock/gmock.h>
 
 #include "serve/serve_fixture.h"
@@ -15,7 +15,8 @@ class PromptProgressTest : public ServeTest {
   void SetUp() override {
     serve([](const Request&, int) { return Script{.tokens = ending("Hey"), .computed = {1, 1, 2}}; });
   }
-  // The first events of a stream as "cache/processed/total"; later events must have no progress.
+  // Returns the progress events of a stream as "cache/processed/total". All later events must have no
+  // progress.
   std::vector<std::string> progress(const std::string& path, const std::string& body) {
     std::vector<std::string> shown;
     bool answering = false;

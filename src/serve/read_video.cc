@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFrames = "data:video/jpeg;base64,";
 
-// Builds parts from frames as they arrive.
+// Builds MediaParts from frames as they arrive.
 class VideoParts {
  public:
   VideoParts(const Service& service, const media::ProcessorConfig& config, std::int64_t tokens_max)
@@ -58,13 +58,13 @@ class VideoParts {
     return text;
   }
 
-  // Qwen3-VL's format: each part is an image, with its time before it.
+  // In Qwen3-VL's format, each part is an image that follows the part's time.
   void stamp(ReadMedia& read) const {
     for (const double seconds : media::part_seconds(frames_, head_.fps, rule_))
       read.text += fmt::format("<{:.1f} seconds>{}{}{}", seconds, rule_.before, tokens(), rule_.after);
   }
 
-  // Computed in 32 bits, like in transformers.
+  // The times are computed in 32 bits, as in transformers.
   void set_times(ReadMedia& read) const {
     const double fps = static_cast<double>(frames_.size()) / head_.frames * head_.fps;
     const float steps = service_.engine_info.image.time_steps,
@@ -82,7 +82,7 @@ class VideoParts {
   media::VideoHead head_;
   std::vector<int> frames_;
   media::PartGrid grid_;
-  std::int64_t tokens_ = 0;  // number of tokens of a part
+  std::int64_t tokens_ = 0;  // number of tokens of one part
   std::vector<MediaPart> parts_;
 };
 

@@ -1,4 +1,4 @@
-// /v1/responses, through the whole server.
+// Tests /v1/responses with the whole server.
 #include <gmock/gmock.h>
 
 #include "serve/openai/responses_request.h"
@@ -14,7 +14,7 @@ constexpr std::string_view kPath = "/v1/responses";
 
 class ResponsesTest : public ServeTest {
  protected:
-  // The engine's last prompt.
+  // Returns the prompt of the engine's last request.
   std::string prompt() const {
     std::string text;
     for (const TokenId id : engine_->last_request.prompt) text += static_cast<char>(id);
@@ -80,7 +80,7 @@ TEST_F(ResponsesTest, StreamsEveryEventInOrder) {
   EXPECT_THAT(response.body, HasSubstr("event: response.output_text.delta\ndata: {"));
 }
 
-// A character of two tokens is sent with the second token.
+// The second token of a character sends the entries of both tokens.
 TEST_F(ResponsesTest, EveryTokenOfTheTextHasItsLogProbability) {
   serve_text_with_reasoning("hm>h\xC3\xA9");
   const std::string fields = R"("input":"Hi","include":["message.output_text.logprobs"])";
@@ -154,10 +154,9 @@ TEST_F(ResponsesTest, CallsAndTheirResultsAreMessages) {
   respond(R"("input":[{"role":"user","content":[{"type":"input_text","text":"Hi"}]},
              {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
              {"type":"function_call_output","call_id":"c","output":"7"}])");
-  EXPECT_EQ(prompt(), "user: Hi\nassistant: None\ntool: 7\nassistant: ");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: \ntool: 7\nassistant: ");
 }
 
-// Every assistant message is kept, and all thoughts before it.
 TEST_F(ResponsesTest, NoItemOfTheHistoryIsLost) {
   openai::RequestRules rules;
   rules.model_names = {"demo"};
@@ -190,7 +189,6 @@ TEST_F(ResponsesTest, AnUnfinishedMessageIsContinued) {
   EXPECT_EQ(asks("completed"), "user: Hi\nassistant: The best is\nassistant: ");
 }
 
-// Of conversations. The store keeps them as text.
 TEST_F(ResponsesTest, DeepAndLongValuesAreReadBack) {
   serve_text("ok");
   const std::string deep = std::string(40, '[') + std::string(40, ']');

@@ -56,7 +56,7 @@ TEST_F(ResponsesToolsTest, TheInputOfACustomToolIsText) {
   EXPECT_EQ(chosen.at("input"), "*** Begin \"x\"\n");
 }
 
-// A session that begins at another server has calls of its tools.
+// A client may continue a session that began at another server, whose tools this server does not have.
 TEST_F(ResponsesToolsTest, CallsThatAnotherServerHasRunAreLeftOut) {
   serve_text("fine");
   reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},
@@ -101,7 +101,6 @@ TEST_F(ResponsesToolsTest, MalformedToolsAreRefused) {
   EXPECT_EQ(refused(fmt::format("[{},{}]", twice, twice)), "tools[1].name");
 }
 
-// Codex always sends some of them.
 TEST_F(ResponsesToolsTest, ToolsOfOpenaisServersAreLeftOutBesideOthers) {
   serve_text("x");
   const auto tools = [](std::string_view type, bool others) {

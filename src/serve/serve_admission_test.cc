@@ -1,4 +1,4 @@
-// Admission and prices of requests, in the whole server with a scripted engine.
+// Tests admission and prices of requests with the whole server and a scripted engine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class AdmissionTest : public ServeTest {
  protected:
-  // At most twelve answers at a time, and eight for each client.
+  // Allows twelve answers at a time, and eight for each client.
   void serve_small(std::int64_t bytes = std::int64_t{1} << 30) {
     serve(
         [](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
@@ -64,7 +64,7 @@ TEST_F(AdmissionTest, WhatCanNeverBeAdmittedIsA400AndNothingOfItRuns) {
 TEST_F(AdmissionTest, AClientThatFillsItsShareLeavesRoomForOthers) {
   serve_small();
   const http::Client held = hold("a", 6);
-  // All prompts of a request are admitted, or none.
+  // A request's prompts are admitted together or not at all.
   EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b","c"]})").status, 429);
   EXPECT_EQ(engine_->submitted, 1);
   EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b"]})").status, 200);
@@ -129,7 +129,7 @@ TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {
   EXPECT_EQ(param(refused), "tokens");
 }
 
-// A gateway names the tenants. The same prompt of two tenants has two identities in the cache.
+// A gateway names the tenants. Equal prompts of two tenants must have different cache identities.
 TEST_F(AdmissionTest, TenantsByHeader) {
   serve([](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
         [](ServeOptions& o, http::ServerOptions&) {
@@ -156,7 +156,7 @@ TEST_F(AdmissionTest, TenantsByHeader) {
   EXPECT_NE(salt("a", R"(,"cache_salt":"own")"), salt("b", R"(,"cache_salt":"own")"));
   EXPECT_EQ(a.find("a@"), std::string::npos) << "the tenant's name is not told";
 
-  // Eight answers of one tenant leave capacity for the other tenant.
+  // Eight answers of one tenant leave capacity for another tenant.
   http::Client holding = client();
   const std::string body = R"({"prompt":"x","seed":1,"stream":true,"n":8})";
   ASSERT_TRUE(holding

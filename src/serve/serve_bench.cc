@@ -1,4 +1,4 @@
-// Measures the server's time for each token after the engine, and for each request before the engine.
+// Measures the server's time for each output token, and for parsing a request.
 #include <benchmark/benchmark.h>
 
 #include <boost/json/parse.hpp>
@@ -10,7 +10,7 @@
 namespace octavo::openai {
 namespace {
 
-// Converts a token to text, checks stop strings, and writes JSON and the event.
+// Converts a token to text, checks stop strings, and writes the JSON of the event.
 void streamed_token(benchmark::State& state) {
   const Tokenizer tokenizer = byte_tokenizer();
   SamplingParams sampling;
@@ -30,7 +30,6 @@ void streamed_token(benchmark::State& state) {
 }
 BENCHMARK(streamed_token);
 
-// A conversation of the given number of bytes.
 void parsed_chat_request(benchmark::State& state) {
   RequestRules rules;
   rules.model_names = {"demo"};

@@ -1,4 +1,4 @@
-// For tests: the whole server in one process, with sockets, routes and text, and a scripted engine.
+// Fixture for tests: the whole server in one process, with sockets, routes and text, and a scripted engine.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Streams without output for some time, in the whole server.
+// Keep-alives in streams that have no output for some time, with the whole server.
 #include <gmock/gmock.h>
 
 #include "serve/serve_fixture.h"
@@ -13,13 +13,13 @@ const std::string kMessage = R"({"model":"demo","max_tokens":9,"messages":[{"rol
 
 class KeepAliveTest : public ServeTest {
  protected:
-  // Emits a token every step_us; if the text is empty, emits none.
+  // Emits a token every step_us microseconds, or no token if the text is empty.
   void serve_slowly(std::string text, int step_us) {
     serve([text](const Request&,
                  int) { return text.empty() ? Script{.hang = true} : Script{.tokens = ending(text)}; },
           [](ServeOptions& options, http::ServerOptions&) { options.keep_alive_us = kSilenceUs; }, step_us);
   }
-  // The bytes of a stream up to the n-th occurrence (`times`) of a text.
+  // Returns the bytes of a stream up to the n-th occurrence of a text, where n is `times`.
   std::string begin_of(const std::string& path, const std::string& body, const std::string& text, int times) {
     http::Client reader = client();
     EXPECT_EQ(reader.open("POST", path, body).value().status, 200);

@@ -1,4 +1,4 @@
-// Settings of a server, in groups.
+// Settings of a server, grouped by topic.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +29,17 @@ struct MediaOptions {
   std::optional<PromptSound> prompt_sound{};       // nullopt: the model does not support audio in prompts
   std::optional<SoundRules> transcription{};       // nullopt: the model does not transcribe
   MediaSources sources{};
-  // Those of "image", "video", "audio" for which a default adapter of that name exists.
+  // The kinds of media ("image", "video", "audio") that have a LoRA adapter of the same name.
   std::set<std::string, std::less<>> adapters{};
 };
 
-// Limits of running and waiting requests. One client may use all slots of running answers, half of the queue
-// and half of the memory.
+// Limits of running and waiting requests. One client may use all slots of running answers, half of the
+// queue and half of the memory.
 struct AdmissionOptions {
-  int max_num_seqs = 128;                                  // maximum number of running answers
-  int max_num_queued_reqs = 4096;                          // maximum number of waiting answers; beyond it:
-                                                           // 429
-  std::int64_t request_bytes_max = std::int64_t{4} << 30;  // maximum sum of Price::bytes; beyond it: 429
+  int max_num_seqs = 128;          // running answers
+  int max_num_queued_reqs = 4096;  // maximum number of waiting answers; above it, the server returns 429
+  // maximum sum of Price::bytes; above it, the server returns 429
+  std::int64_t request_bytes_max = std::int64_t{4} << 30;
 
   Price budget() const { return {.answers = max_num_seqs + max_num_queued_reqs, .bytes = request_bytes_max}; }
   Price client_max() const {
@@ -48,38 +48,38 @@ struct AdmissionOptions {
 };
 
 struct ThreadOptions {
-  int intake = 2;                       // threads that parse, render and tokenise
+  int intake = 2;                       // threads that parse requests, render templates and tokenise
   int delivery = 2;                     // threads that detokenise and write
   int fetch = 8;                        // threads that fetch media from URLs
-  std::size_t intake_queue_max = 1024;  // maximum number of waiting tasks; beyond it: 503
-  std::size_t fetch_queue_max = 256;    // maximum number of waiting tasks; beyond it: 503
+  std::size_t intake_queue_max = 1024;  // maximum number of waiting tasks; above it, the server returns 503
+  std::size_t fetch_queue_max = 256;    // maximum number of waiting tasks; above it, the server returns 503
 };
 
-// Routes and features that a flag turns on.
+// Routes and features that a flag enables.
 struct ServeFeatures {
-  bool prompt_tokens_details = false;  // report usage.prompt_tokens_details.cached_tokens
-  bool request_id_headers = false;     // send X-Request-Id in answers
-  bool request_metrics = false;        // report an answer's times in its reply and in Server-Timing
+  bool prompt_tokens_details = false;  // whether usage includes prompt_tokens_details.cached_tokens
+  bool request_id_headers = false;     // whether responses include X-Request-Id
+  bool request_metrics = false;  // whether replies and the Server-Timing header include an answer's times
   bool tokenizer_info = false;
-  bool dev_mode = false;               // routes for development
-  bool sleep_mode = false;             // /sleep, with dev_mode
-  bool profiles = false;               // /start_profile and /stop_profile
-  bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
-  bool page = true;                    // serve a web page at `/`
+  bool dev_mode = false;
+  bool sleep_mode = false;  // enables /sleep; only with dev_mode
+  bool profiles = false;    // enables /start_profile and /stop_profile
+  bool change_adapters = false;
+  bool page = true;
 };
 
 struct AccessOptions {
   std::vector<std::string> api_keys{};  // empty: no key is required
-  // Request header that identifies the tenant; "": use the API key or the address. It is trusted as sent, so
-  // set it at the gateway.
+  // Request header that identifies the tenant; "": the API key or the address identifies the tenant. The
+  // server trusts the header, so a gateway must set it.
   std::string client_header{};
-  bool isolate_prefix_cache = false;  // tenants do not share cached prefixes
-  mcp::Options mcp{};                 // MCP servers that requests may use
+  bool isolate_prefix_cache = false;  // whether tenants do not share cached prefixes
+  mcp::Options mcp{};
 };
 
 struct ObserveOptions {
-  std::shared_ptr<Tracer> tracer{};  // null: no spans
-  bool phase_spans = false;          // whether each answer also has spans of its phases
+  std::shared_ptr<Tracer> tracer{};  // null: no spans are recorded
+  bool phase_spans = false;          // whether each answer also has spans for its phases
   StepTraceOptions step_trace{};
   AccountOptions accounts{};
   bool log_requests = false;
@@ -87,8 +87,8 @@ struct ObserveOptions {
 };
 
 struct ServedModel {
-  std::string root{};  // the model as the user named it: `root` in /v1/models
-  std::string path{};  // folder or file of the weights
+  std::string root{};  // name of the model as the user gave it; `root` in /v1/models
+  std::string path{};
 };
 
 struct ServeOptions {
@@ -101,22 +101,23 @@ struct ServeOptions {
   AccessOptions access{};
   ObserveOptions observe{};
 
-  std::vector<TokenId> eos_ids{};      // tokens that end an answer unless ignore_eos is set; sorted
+  std::vector<TokenId> eos_ids{};      // sorted tokens that end an answer, unless ignore_eos is set
   std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect
-  ContentFormat content_format{};      // format of contents for the chat template
+  ContentFormat content_format{};      // see template_messages.h
   std::string root_path{};             // path prefix that a proxy does not remove
   std::string version{};
   ServedModel model{};
   std::string system_fingerprint{};
   std::string response_role = "assistant";
   std::int64_t keep_alive_us = 0;  // time without output after which a stream sends a keep-alive; 0: never
-  // Returns the folder of an adapter, given a path or a name on the hub. It may download the adapter.
+  // Returns the folder of an adapter. The argument is a path or a name on the hub; the function may
+  // download the adapter.
   std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
     return path;
   };
-  std::uint64_t body_bytes_max = 64 << 20;                   // maximum size of a body after decompression
-  std::size_t response_store_bytes = std::size_t{64} << 20;  // memory for responses of /v1/responses; the
-                                                             // oldest are dropped
+  std::uint64_t body_bytes_max = 64 << 20;  // maximum size of a request body after decompression
+  // memory for the stored responses of /v1/responses; the oldest responses are dropped
+  std::size_t response_store_bytes = std::size_t{64} << 20;
 };
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Streams that continue after the tokens that a client already has. At every position, both halves must join
-// to the whole answer.
+// Streams that continue after tokens that a client already has. For every cut, both halves together must
+// give the whole answer.
 #include <gmock/gmock.h>
 
 #include "grammar/tool_dialect.h"
@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class ResumeTest : public ServeTest {
  protected:
-  // An engine that continues at the requested token.
+  // Serves `text` with an engine that continues after the tokens in answers_so_far.
   void serve_on(const std::string& text, int tokens_per_step = 1) {
     serve(
         [text, tokens_per_step](const Request& request, int) {
@@ -36,7 +36,7 @@ class ResumeTest : public ServeTest {
         });
   }
 
-  // The events without ids, which differ between answers.
+  // Returns the events without ids, which differ between answers.
   static std::vector<std::string> said(const std::vector<std::string>& events) {
     std::vector<std::string> out;
     for (const std::string& event : events) {
@@ -77,7 +77,7 @@ class ResumeTest : public ServeTest {
   void cut_after_each_step(const std::string& path, const std::string& body);
 };
 
-// The events without the fields that differ between two answers.
+// Returns the events without the fields that differ between two answers.
 std::vector<std::string> comparable(const std::vector<std::string>& events) {
   std::vector<std::string> out;
   for (const std::string& text : events) {
@@ -90,7 +90,7 @@ std::vector<std::string> comparable(const std::vector<std::string>& events) {
   return out;
 }
 
-// Cuts a stream of events with names after each step, which the last event of the step marks.
+// Cuts a stream with named events after each step. The step's last event has token_ids.
 void ResumeTest::cut_after_each_step(const std::string& path, const std::string& body) {
   const std::string asked = body + R"(,"stream":true,"return_token_ids":true)";
   const std::vector<std::string> whole = events(post(path, asked + "}"));
@@ -125,7 +125,7 @@ TEST_F(ResumeTest, EventsWithNames) {
                       response + R"(,"tools":[{"type":"function","name":"f","parameters":{}}])");
 }
 
-// Steps of three tokens that end within a character: the client has tokens without an event.
+// Some steps of three tokens end within a character, so the client has tokens without an event.
 TEST_F(ResumeTest, EventsOfSeveralTokens) {
   serve_on("h\xC3\xA9llo w\xC3\xB6rld \xF0\x9F\x98\x80 end.", 3);
   cut_after_each_step("/v1/messages",

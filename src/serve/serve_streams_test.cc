@@ -1,4 +1,4 @@
-// Streams of the whole server: their chunks, clients that disconnect or read slowly, and the server's end.
+// Streams of the whole server: chunks, clients that disconnect or read slowly, and the server's shutdown.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <malloc.h>
@@ -65,7 +65,7 @@ TEST_F(ServeTest, AStreamsChunksHoldAsManyTokensAsItAsks) {
   };
   EXPECT_THAT(pieces(R"(,"stream_interval":5)"), ElementsAre("a", "bcdef", "ghijk", "lmnop", "qrstu", "vw"));
   EXPECT_THAT(pieces(""), ElementsAre("a", "bcd", "efg", "hij", "klm", "nop", "qrs", "tuv", "w"));
-  // Buffered text is sent before a stop string ends the answer.
+  // Text that waits for a full chunk is sent before a stop string ends the answer.
   EXPECT_THAT(pieces(R"(,"stream_interval":50,"stop":["h"])"), ElementsAre("a", "bcdefg"));
   EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"stream":true,"stream_interval":0})").status, 400);
 }
@@ -109,7 +109,8 @@ TEST_F(ServeTest, AReaderThatIsLateGetsEverything) {
   http::Client c = client();
   const std::string body = kCompletion + R"(,"max_tokens":20000,"logprobs":5,"stream":true})";
   ASSERT_TRUE(c.open("POST", "/v1/completions", body).has_value());
-  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));  // everything was generated, but not read
+  // the engine has finished, but the client has not read
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
   std::string all;
   for (auto piece = c.read(); piece && *piece; piece = c.read()) all += **piece;
   EXPECT_TRUE(all.ends_with("data: [DONE]\n\n"));

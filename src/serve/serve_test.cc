@@ -1,4 +1,4 @@
-// The whole server in one process: sockets, routes and text, with a scripted engine.
+// Tests the whole server in one process: sockets, routes and text, with a scripted engine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -320,7 +320,7 @@ TEST_F(ServeTest, AReplyTellsItsTimesOnWish) {
     const std::string stream =
         post(path, body + R"(,"stream":true,"stream_options":{"include_usage":true}})").body;
     EXPECT_THAT(stream, HasSubstr(R"("metrics":{"time_to_first_token_ms":)")) << path;
-    EXPECT_EQ(post(path, body + R"(,"n":2})").body.find("metrics"), std::string::npos);  // two answers
+    EXPECT_EQ(post(path, body + R"(,"n":2})").body.find("metrics"), std::string::npos);
   }
 }
 
@@ -331,7 +331,8 @@ TEST_F(ServeTest, WithoutAKeyNoRouteTakesABody) {
     http::Client c = client();
     ASSERT_TRUE(
         c.send_raw(method + " /health HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n\r\n").has_value());
-    EXPECT_THAT(c.receive_raw().value(), HasSubstr("HTTP/1.1 401")) << method;  // no body sent
+    // the client has sent no body
+    EXPECT_THAT(c.receive_raw().value(), HasSubstr("HTTP/1.1 401")) << method;
   }
   EXPECT_EQ(client().get("/health")->status, 200);
 }
@@ -359,7 +360,7 @@ TEST_F(ServeTest, StructuredOutputsReachTheEngine) {
   EXPECT_FALSE(engine_->last_request.grammar);
 }
 
-// An error before the first token sets the status, streaming or not; a later one is an event.
+// An error before the first token sets the HTTP status. A later error in a stream is an event.
 TEST_F(ServeTest, WhatTheEngineRefusesIsTheCallersError) {
   const Error refusal{ErrorCode::invalid_argument, "cannot be enforced", "structured_outputs.json"};
   const auto run = [&](std::vector<TokenId> tokens) {
@@ -423,7 +424,6 @@ TEST_F(ServeTest, SurvivesRandomBodies) {
   }
 }
 
-// An error may contain any bytes of the request.
 TEST_F(ServeTest, HeadersThatAreNoTextAreRefused) {
   serve_text("ok");
   for (const std::string name : {"X-Request-Timeout", "X-data-parallel-rank"})

@@ -1,4 +1,4 @@
-// Tools and thoughts, in the whole server.
+// Tests tools and reasoning with the whole server.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -46,7 +46,6 @@ TEST_F(ServeTest, ForcedToolCallsComeAsToolCalls) {
   EXPECT_EQ(chunks_with_calls, 1);
 }
 
-// Tests each protocol with and without streaming.
 TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
   const std::string text = "I see.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
   serve([text](const Request&, int) { return Script{.tokens = ending(text), .tokens_per_step = 3}; },
@@ -78,7 +77,7 @@ TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
     EXPECT_THAT(post(path, body + R"(,"stream":true})").body, HasSubstr(R"({\"x\": 1})")) << path;
 }
 
-// The list may be cut in the white space after a call, or in the next call.
+// The limit may cut the list in the white space after a call, or within the next call.
 TEST_F(ServeTest, AWholeForcedCallIsACall) {
   const std::string whole = R"([{"name":"f","parameters":{"a":123456789012345678901}})";
   for (const auto& [text, content] : std::initializer_list<std::pair<std::string, json::value>>{
@@ -111,7 +110,7 @@ TEST_F(ServeTest, ANamedToolsArgumentsStream) {
     if (call.contains("id")) ids += call.at("function").at("name").as_string();
   }
   EXPECT_EQ(arguments, R"({"a":1})");
-  EXPECT_EQ(ids, "f");  // the id is sent only once
+  EXPECT_EQ(ids, "f");  // only the first piece has the id
   EXPECT_EQ(last_finish, "stop");
 }
 
@@ -205,7 +204,7 @@ TEST_F(ServeTest, StrictToolsBecomeAGrammar) {
 const std::string kTwoTools = R"(,"tools":[{"type":"function","function":{"name":"f"}},
     {"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":)";
 
-// The prompt contains all tools, so that its cached prefix remains valid.
+// The prompt contains all tools even if only some are allowed, so that its cached prefix remains valid.
 TEST_F(ServeTest, OnlyAllowedToolsAreCalled) {
   const auto choice = [](const std::string& mode, const std::string& name) {
     return kChat + kTwoTools + R"({"mode":")" + mode +
@@ -252,7 +251,7 @@ TEST_F(ServeTest, OnlyAllowedToolsAreCalled) {
 }
 
 TEST_F(ServeTest, ThoughtsComeAsReasoning) {
-  // '<' and '>' are the marks of thoughts.
+  // The tokens '<' and '>' begin and end the reasoning.
   serve([](const Request&, int) { return Script{.tokens = ending("<I th>ink> {}>"), .tokens_per_step = 2}; },
         [](ServeOptions& options, http::ServerOptions&) {
           options.rules.reasoning = openai::ReasoningRule{.begin = '<', .end = '>', .from_start = true};
@@ -282,10 +281,10 @@ TEST_F(ServeTest, ThoughtsComeAsReasoning) {
   const json::value& choice = hidden.at("choices").at(0);
   EXPECT_TRUE(choice.at("message").at("reasoning").is_null());
   EXPECT_EQ(choice.at("message").at("content"), "ink> {}>");
-  EXPECT_EQ(choice.at("token_ids").as_array().size(), 9u);  // includes the end token
+  EXPECT_EQ(choice.at("token_ids").as_array().size(), 9u);  // includes the end-of-text token
   EXPECT_EQ(choice.at("logprobs").at("content").as_array().size(), 9u);
 
-  // The prompt closes the thoughts, or the request disables them.
+  // The prompt ends the reasoning, or the request disables it.
   for (const std::string body :
        {R"({"messages":[{"role":"user","content":"<>"}]})",
         R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"enable_thinking":false}})"}) {
@@ -334,7 +333,7 @@ TEST_F(ServeTest, ThoughtsMarkedByWordsComeAsReasoning) {
             "{}");
 }
 
-// The engine gets the maximum number of thought tokens, and the number in the prompt.
+// The engine receives the maximum number of reasoning tokens, and the number in the prompt.
 TEST_F(ServeTest, ThoughtsHaveABudget) {
   const auto budget_of = [&](const std::string& path, const std::string& body) {
     serve_text_with_reasoning("abc");

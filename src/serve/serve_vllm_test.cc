@@ -1,4 +1,4 @@
-// Fields and routes that vLLM's tests and clients need, in the whole server.
+// Tests fields and routes that vLLM's tests and clients need, with the whole server.
 #include <gmock/gmock.h>
 
 #include <set>

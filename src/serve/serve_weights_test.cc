@@ -1,4 +1,4 @@
-// Tests the routes by which a trainer sends weights, and the versions in answers.
+// The routes by which a trainer sends weights, and the weight versions in answers.
 #include <gmock/gmock.h>
 
 #include <future>

@@ -1,4 +1,5 @@
-// The weights that the engine uses: their version, and an update that a client sends. Thread-safe.
+// The weights that the engine uses: their version, and updates that a client sends. Any thread may call the
+// functions.
 #pragma once
 
 #include <atomic>
@@ -13,16 +14,17 @@ namespace octavo {
 
 class ServedWeights {
  public:
-  // folder: the model's folder or file
+  // `folder` is the model's folder or file.
   explicit ServedWeights(std::string folder) : folder_(std::move(folder)) {}
 
-  // The version of the tokens that the engine delivers now. Never null.
+  // Returns the version of the weights that computed the tokens delivered now. Never null.
   std::shared_ptr<const std::string> version() const { return version_.load(); }
   void set_version(std::string version) {
     version_ = std::make_shared<const std::string>(std::move(version));
   }
 
-  // Calls act(WeightUpdate&) alone. Errors: those of act, and of WeightUpdate::create().
+  // Calls act(WeightUpdate&), one call at a time. Returns the errors of `act` and of
+  // WeightUpdate::create().
   template <class Act>
   auto change(Act&& act) -> decltype(act(std::declval<WeightUpdate&>())) {
     const std::lock_guard lock(mutex_);
@@ -31,9 +33,10 @@ class ServedWeights {
     }
     return act(*update_);
   }
-  // Ends an update that was sent. kept: the engine uses its weights.
+  // Ends an update. `kept` is true if the engine uses the update's weights.
   void settle(bool kept);
-  // Called when the engine uses the weights of another folder; "": the same files again.
+  // Call this when the engine uses the weights of another folder. If `folder` is "", the engine has read
+  // the same files again.
   void replaced(const std::string& folder);
 
  private:

@@ -1,4 +1,4 @@
-// The state of the API server, shared by all routes.
+// The state of the API server. All routes share it.
 #pragma once
 
 #include <atomic>
@@ -28,19 +28,18 @@
 
 namespace octavo {
 
-// Threads that wait for other servers.
+// Threads that wait for responses of other servers.
 struct Fetchers {
   WorkerPool pool;
   mcp::Threads mcp;
 
-  // See WorkerPool::stop.
   void stop() {
     pool.stop();
     mcp.stop();
   }
 };
 
-// Chat templates; null: the model has none.
+// Chat templates. Null if the model has none.
 struct Templates {
   const ChatTemplate* plain;
   const ChatTemplate* with_tools;  // for requests with tools

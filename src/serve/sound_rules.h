@@ -1,4 +1,4 @@
-// A model's settings for audio: its spectrogram, and its special tokens for transcription.
+// A model's settings for audio: the spectrogram, and the special tokens for transcription.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace octavo {
 
 struct PromptSound {
   media::LogMel log_mel;
-  std::string token;  // text that marks an audio in a prompt
+  std::string token;  // placeholder of an audio in a prompt
 };
 
 struct SoundRules {
@@ -22,20 +22,21 @@ struct SoundRules {
   TokenId begin = 0;  // token before the text
   TokenId transcribe = 0, translate = 0;
   TokenId previous = 0;    // token before the text that precedes the audio
-  TokenId no_times = 0;    // token that turns timestamps off
+  TokenId no_times = 0;    // token that disables timestamps
   TokenId first_time = 0;  // token of the timestamp 0 s; the following tokens are kTimeStep apart
-  std::vector<std::pair<std::string, TokenId>> languages{};  // tokens by language code; empty if the model is
-                                                             // English-only
-  std::vector<TokenId> suppress{};                           // tokens that are never sampled
-  std::vector<TokenId> begin_suppress{};                     // tokens that are never sampled first
+  // tokens by language code; empty if the model is English-only
+  std::vector<std::pair<std::string, TokenId>> languages{};
+  std::vector<TokenId> suppress{};        // tokens that are never sampled
+  std::vector<TokenId> begin_suppress{};  // tokens that must not be the first output token
 
   static constexpr double kTimeStep = 0.02;  // seconds
 
-  // nullopt: unknown language.
+  // Returns nullopt for an unknown language.
   std::optional<TokenId> language(std::string_view code) const;
 };
 
-// Error (corrupt): the tokenizer lacks one of Whisper's special tokens. english: the model is English-only.
+// Finds Whisper's special tokens in the tokenizer. Returns `corrupt` if one is missing. `english` is true
+// for English-only models.
 Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfig& mel, bool english);
 
 }  // namespace octavo

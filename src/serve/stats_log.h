@@ -1,4 +1,4 @@
-// vLLM's periodic log line with throughput, queue and cache, while the engine is busy.
+// Logs vLLM's periodic line with throughput, queue and cache usage while the engine is busy.
 #pragma once
 
 #include <condition_variable>
@@ -13,16 +13,17 @@
 
 namespace octavo {
 
-// The log line for an engine. before, now: snapshots `seconds` apart. nullopt: the engine was idle.
+// Returns the log line for an engine, or nullopt if the engine was idle. `before` and `now` are snapshots
+// taken `seconds` apart.
 std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds);
 
-// One line for each engine. Engines may have been added or removed between the snapshots.
+// Returns one line for each busy engine. Engines may have been added or removed between the snapshots.
 std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::span<const EngineStats> now,
                                      double seconds);
 
 class StatsLog {
  public:
-  // Every `seconds`, writes a line for each engine that is not idle.
+  // Logs a line for each busy engine every `seconds` seconds.
   StatsLog(const EngineClient& engine, double seconds);
   ~StatsLog();
 

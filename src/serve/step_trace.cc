@@ -19,7 +19,7 @@
 namespace octavo {
 namespace {
 
-// Interval for reading an engine's steps; it keeps its last 256.
+// Interval for reading an engine's steps. The engine keeps only its last 256 steps.
 constexpr std::chrono::milliseconds kTraceInterval{25};
 constexpr std::size_t kPrefixBytesMax = 128;
 
@@ -48,7 +48,6 @@ std::int64_t ms_since_1970() {
       .count();
 }
 
-// A file to which text is written, gzipped or plain.
 class TraceFile {
  public:
   static Result<TraceFile> create(const std::string& path, bool gzip) {
@@ -62,7 +61,7 @@ class TraceFile {
   void write(std::string_view text) {
     failed_ |= gzwrite(file_.get(), text.data(), static_cast<unsigned>(text.size())) == 0;
   }
-  // Error: the file is incomplete.
+  // Returns an error if the file is incomplete.
   Result<> close() {
     failed_ |= gzclose(file_.release()) != Z_OK;
     if (failed_) return failure(ErrorCode::io, "cannot write the whole file {}", path_);
@@ -94,13 +93,13 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   if (options.folder.empty()) return invalid("torch_profiler_dir", "must be given");
   TRY_VOID(fields.boolean("torch_profiler_use_gzip", options.gzip));
   TRY_VOID(read_steps(fields, options));
-  // Options that would add other categories to PyTorch's trace.
+  // These options would add other categories to PyTorch's trace.
   fields.accept({"torch_profiler_with_stack", "torch_profiler_dump_cuda_time_total", "ignore_frontend"});
   for (const std::string& name : fields.unread()) return invalid(name, "is not supported");
   return options;
 }
 
-// A running trace: a file, and the thread that writes it.
+// A running trace: the file, and the thread that writes the file.
 class StepTrace::Recording {
  public:
   Recording(const EngineClient& engine, StepTraceOptions options, TraceFile file)
@@ -131,8 +130,8 @@ class StepTrace::Recording {
 
  private:
   struct Seen {
-    std::int64_t number = 0;  // number of the last step read
-    int steps = 0;            // number of steps since the start
+    std::int64_t number = 0;  // number of the last step that was read
+    int steps = 0;            // number of steps since the start of the trace
     std::int64_t lost = 0;    // number of steps that were overwritten before they were read
   };
 
@@ -185,7 +184,7 @@ class StepTrace::Recording {
     slice("sample", step.began_us + forward_us, step.microseconds - forward_us, "");
   }
 
-  // Writes gauges of the current moment; they are not from the step.
+  // Writes the current values of gauges. They are not part of the step.
   void write_gauges(const EngineStats& stats, const StepRecord& last) {
     const std::int64_t at_us = last.began_us + last.microseconds;
     const auto gauges = [&](std::string_view name, std::string_view values) {
@@ -206,7 +205,7 @@ class StepTrace::Recording {
   StepTraceOptions options_;
   TraceFile file_;
   bool begun_ = false;
-  std::map<int, Seen> newest_;  // by index of the engine
+  std::map<int, Seen> newest_;  // by engine index
   std::mutex mutex_;
   std::condition_variable ends_;
   bool ended_ = false;

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Completes each call at once and records its steps, like an engine.
+// Completes each request immediately and records its steps, like an engine.
 class SteppingEngine final : public EngineClient {
  public:
   void step(int prompt_tokens, int answer_tokens) {
@@ -64,7 +64,7 @@ class StepTraceTest : public testing::Test {
             .as_object());
   }
 
-  // Reads and removes the only file.
+  // Reads and removes the only trace file.
   json::object take_file() const {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "traces"))

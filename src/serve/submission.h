@@ -1,4 +1,4 @@
-// All requests to the engine that belong to one HTTP request.
+// The engine requests that belong to one HTTP request.
 #pragma once
 
 #include <cstddef>
@@ -16,31 +16,32 @@ namespace octavo {
 
 class OutputReceiver {
  public:
-  // Called on the engine's thread. index: index of the prompt.
+  // Called on the engine's thread. `index` is the index of the prompt.
   virtual void deliver(std::size_t index, Output&& output) noexcept = 0;
 
  protected:
   ~OutputReceiver() = default;
 };
 
-// A sink that keeps the receiver alive.
+// Returns a sink that passes outputs to the receiver and keeps the receiver alive.
 std::shared_ptr<OutputSink> sink_of(std::shared_ptr<OutputReceiver> receiver, std::size_t index);
 
-// Requests admission, and counts refusals in the metrics. Errors: as for Admission::admit.
+// Reserves the resources of a request, and counts refusals in the metrics. Returns the errors of
+// Admission::admit.
 Result<Admission::Ticket> admit(Admission& admission, Metrics& metrics, const std::string& client,
                                 Price price);
 
-// Safe from any thread.
+// Any thread may call the functions.
 class Submission {
  public:
   explicit Submission(EngineClient& engine) : engine_(engine) {}
 
   Result<> submit(Request request, std::shared_ptr<OutputSink> sink);
-  // Adds work that is not an engine request. cancel: cancels it.
+  // Adds work that is not an engine request. `cancel` must cancel the work.
   void add(std::function<void()> cancel);
 
-  // Cancels all work, also work that is added later.
-  bool cancel() noexcept;  // false: it was cancelled before
+  // Cancels all work, including work that is added later.
+  bool cancel() noexcept;  // returns false if it was cancelled before
   bool cancelled() const;
   void cancel(std::size_t index);
 

@@ -35,7 +35,6 @@ std::string as_text(const ContentRules& rules, const json::array& parts) {
 
 bool is_system(const json::value& message) { return message.at("role").get_string() == "system"; }
 
-// Joins all system messages into the first message.
 void merge_system(const ContentRules& rules, json::array& messages) {
   std::string text;
   json::array others;
@@ -55,7 +54,7 @@ void merge_system(const ContentRules& rules, json::array& messages) {
 }
 
 void fit_roles(const ContentRules& rules, const TemplateHabits& habits, json::array& messages) {
-  bool later = false;  // whether a system message is not the first message
+  bool later = false;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     json::object& message = messages[i].get_object();
     if (!habits.knows_developer && message.at("role").get_string() == "developer") message["role"] = "system";

@@ -1,6 +1,6 @@
-// Converts a conversation to the form that a chat template accepts. Templates differ in their roles, in the
-// positions of system messages, and in the forms of content that they print. Content that a template does not
-// print would be lost, or would cause the template's error.
+// Converts a conversation to the messages that a chat template accepts. Templates differ in the roles, the
+// positions of system messages and the forms of content that they support. Content that a template does not
+// print would be lost or would make the template fail.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace octavo {
 
-// Form of message contents. automatic: a list of parts if the template reads parts, otherwise a string.
+// The form of message contents. `automatic` is a list of parts if the template reads parts, and a string
+// otherwise.
 enum class ContentFormat : std::uint8_t { automatic, string, parts };
 
 struct ContentRules {
   ContentFormat format{};
-  bool media = false;  // the model supports images, videos or audio
-  // The text that marks media of a kind. Null: no text.
+  bool media = false;
+  // Returns the placeholder text of a kind of media. A null function means that media have no placeholder.
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 
-// The prompt's messages as JSON, converted like in vLLM:
-// - The role `developer` becomes `system` if the template lacks that role.
-// - System messages are joined into the first message if the template prints only that one.
-// - A list of parts becomes one string with a line for each part if the template does not read parts. Lines
-//   such as "<image>" precede the text.
-// - If the model supports media and the template reads parts, all contents are lists of parts.
+// Returns the prompt's messages as JSON, converted as in vLLM.
+// - The role `developer` becomes `system` if the template does not know `developer`.
+// - All system messages are joined into the first message if the template prints only that message.
+// - A list of parts becomes one string, with one line per part, if the template does not read parts.
+//   Placeholders such as "<image>" precede the text.
+// - All contents become lists of parts if the model supports media and the template reads parts.
 std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
                                   const ContentRules& rules);
 

@@ -54,7 +54,7 @@ void record_answer(Tracer& tracer, const AnswerSpan& answer, bool with_phases) {
   const TraceContext below{
       .trace_id = span.context->trace_id, .parent_span = span.id, .sampled = span.context->sampled};
   tracer.record(std::move(span));
-  // A phase ends when the next one begins, or with the answer.
+  // A phase ends when the next phase begins or the answer ends.
   const RequestTimes& t = answer.times;
   const auto add = [&](std::string name, std::int64_t begun_us, std::int64_t ended_us) {
     if (begun_us == 0) return;

@@ -1,4 +1,4 @@
-// Makes a span for each answer.
+// Records an OpenTelemetry span for each answer.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,6 @@
 
 namespace octavo {
 
-// A finished answer.
 struct AnswerSpan {
   std::optional<TraceContext> context{};
   std::string request_id;
@@ -23,14 +22,14 @@ struct AnswerSpan {
   std::string_view finish_reason;
   RequestTimes times;
   AnswerCost cost{};
-  std::int64_t arrived_us = 0, finished_us = 0;  // on the clock of now_us()
+  std::int64_t arrived_us = 0, finished_us = 0;  // times of now_us()
 };
 
-// The span, with vLLM's attributes.
+// Returns a span with vLLM's attributes.
 Span to_span(const AnswerSpan& answer);
 
-// Records the answer's span. with_phases: also a span below it for each phase that has begun: queue, prefill,
-// decode.
+// Records the answer's span. If `with_phases` is set, also records child spans for the phases that have
+// begun: queue, prefill and decode.
 void record_answer(Tracer& tracer, const AnswerSpan& answer, bool with_phases);
 
 }  // namespace octavo

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-// A collector that stores what it receives.
+// Runs a collector that stores the spans that it receives.
 class TracingTest : public ServeTest {
  protected:
   TracingTest() {
@@ -79,7 +79,7 @@ TEST_F(TracingTest, PhasesAreBelowTheAnswer) {
     answer.finished_us = 500;
     answer.times = {.arrived_us = 100, .scheduled_us = 200, .first_token_us = 300, .last_token_us = 400};
     record_answer(*tracer, answer, true);
-    answer.times = {.arrived_us = 100};  // aborted while it waits
+    answer.times = {.arrived_us = 100};
     record_answer(*tracer, answer, true);
     record_answer(*tracer, answer, false);
   }  // the destructor sends the remaining spans
@@ -113,7 +113,7 @@ TEST_F(TracingTest, WhatNobodyRecordsIsNotSent) {
     span.context.reset();
     span.request_id = "last";
     tracer->record(to_span(span));
-  }  // the destructor sends the remaining spans
+  }
   ASSERT_EQ(spans_.size(), 1U);
   EXPECT_EQ(value_of(spans_[0], "gen_ai.request.id"), "\"last\"");
 }
@@ -123,7 +123,6 @@ TEST(Tracing, EndpointsAreChecked) {
   EXPECT_EQ(Tracer::start("http://localhost:4317", "s").error().field, "otlp-traces-endpoint");
 }
 
-// A collector that does not answer does not delay requests.
 TEST(Tracing, GoesOnWithoutACollector) {
   const auto tracer = Tracer::start("http://127.0.0.1:1/v1/traces", "s").value();
   for (int i = 0; i < 3000; ++i) tracer->record({});

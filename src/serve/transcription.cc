@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// the cut is searched in the last second of a window
+// The cut is searched in the last second of a window.
 constexpr std::size_t kQuietSearch = media::MelConfig::kRate;
 
 MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples) {
@@ -23,7 +23,7 @@ MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples
           .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
 }
 
-// Tokens of the previous text. As in OpenAI's code, only the last ones are used.
+// Returns the tokens of the previous text. As in OpenAI's code, only the last tokens are used.
 Result<std::vector<TokenId>> previous_tokens(const Service& service, const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return std::vector<TokenId>{};

@@ -1,4 +1,5 @@
-// Converts an audio file to requests for the engine: windows, and a prompt for each window.
+// Converts an audio file to requests for the engine. The audio is cut into windows, and each window has a
+// prompt.
 #pragma once
 
 #include <string_view>
@@ -11,24 +12,24 @@
 
 namespace octavo {
 
-// Spectrograms of an audio's windows, which begin and end at quiet moments.
+// Spectrograms of an audio's windows. The audio is cut at quiet moments.
 struct HeardSound {
   double seconds = 0;
-  std::vector<double> starts;  // start times of the windows in seconds
+  std::vector<double> starts;  // start times of the windows, in seconds
   std::vector<MediaPart> windows;
 };
 
-// Decodes the file. Errors have field "file": see media::decode_sound.
+// Decodes the file. Returns an error on "file" if media::decode_sound fails.
 Result<HeardSound> hear(const Service& service, std::string_view file);
 
-// Errors: translation, or a language other than English, with an English-only model; an unknown language;
-// special tokens in the prompt; a model without audio input.
+// Returns an error if an English-only model gets a translation or another language, if the language is
+// unknown, if the prompt contains special tokens, or if the model has no audio input.
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request);
 
-// A request for one output token: the language of the audio.
+// Makes a request for one output token, which is the language of the audio.
 Request language_request(const Service& service, const HeardSound& sound);
 
-// request.language must be set. Errors: as for prepare_completion.
+// `request.language` must be set. Returns the errors of prepare_completion().
 Result<GenerationPlan> prepare_transcription(const Service& service, openai::TranscriptionRequest request,
                                              HeardSound sound);
 

@@ -1,4 +1,4 @@
-// Fields of requests that are unknown or without effect: they are ignored and logged.
+// Logs request fields that are unknown or have no effect. The server otherwise ignores these fields.
 #pragma once
 
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Thread-safe.
+// Any thread may call the functions.
 class UnknownFields {
  public:
   // Logs each new name once. The number of names is limited, so that clients cannot fill the log.

@@ -29,7 +29,8 @@ bool WorkerPool::push(Task&& task, std::size_t limit) {
 }
 
 void WorkerPool::stop() {
-  std::deque<Task> dropped;  // destroyed without the lock, since a task may own an object that posts again
+  // destroyed without the lock, because a task may own an object that posts again
+  std::deque<Task> dropped;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -1,4 +1,5 @@
-// Threads for work that would block an event loop or the engine: parsing, tokenising, writing text.
+// Threads for work that would block an event loop or the engine, such as parsing, tokenising and writing
+// text.
 #pragma once
 
 #include <condition_variable>
@@ -11,22 +12,23 @@
 
 namespace octavo {
 
-// Tasks start in the order they were posted.
+// Tasks start in the order in which they were posted.
 class WorkerPool {
  public:
   using Task = std::function<void()>;
 
-  // queue_max: number of waiting tasks at which try_post refuses new ones.
+  // `queue_max` is the number of waiting tasks at which try_post() refuses new tasks.
   WorkerPool(int threads, std::size_t queue_max);
-  ~WorkerPool();  // calls stop()
+  ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // False: too many tasks are waiting, or the pool has stopped.
+  // Returns false if too many tasks are waiting or the pool has stopped.
   bool try_post(Task task);
-  // Adds a task regardless of queue_max: the caller limits their number. After stop() tasks are dropped.
+  // Adds a task regardless of queue_max; the caller must limit the number of tasks. After stop(), the task
+  // is dropped.
   void post(Task task);
-  // Drops waiting tasks, and returns when the running ones have ended. Must not be called from a task.
+  // Drops waiting tasks, and returns when the running tasks have ended. A task must not call stop().
   void stop();
 
  private:

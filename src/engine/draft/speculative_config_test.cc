@@ -112,7 +112,7 @@ TEST(SpeculativeConfig, MistakesAreNamed) {
   EXPECT_EQ(config_error(R"({"method": "ngram", "num_speculative_tokens": 4, "model": "x"})"),
             "speculative_config: field \"model\" is not supported with method ngram");
   EXPECT_EQ(config_error(R"({"model": "x", "num_speculative_tokens": 4, "draft_tensor_parallel_size": 2})"),
-            "draft_tensor_parallel_size: must be 1, got 2: a draft model runs on one rank");
+            "draft_tensor_parallel_size: must be 1, because a draft model runs on one rank, got 2");
   EXPECT_EQ(config_error(R"({"model": "x", "num_speculative_tokens": 4, "draft_sample_method": "best"})"),
             "draft_sample_method: must be \"greedy\" or \"probabilistic\", got \"best\"");
   EXPECT_EQ(config_error(R"({"method": "suffix", "suffix_decoding_min_token_prob": "x"})"),

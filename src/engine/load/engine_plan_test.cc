@@ -76,7 +76,7 @@ TEST(EnginePlan, ALengthThatWasAskedForMustFitAndTheModelsOwnGivesWay) {
   const auto refused = plan_engine(some_model(), asked(options), options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "kv_cache_memory_bytes");
-  EXPECT_THAT(refused.error().message, HasSubstr("max_model_len is 100"));
+  EXPECT_THAT(refused.error().message, HasSubstr("max_model_len 100"));
 }
 
 TEST(EnginePlan, StatesTakeAtMostHalfOfTheMemory) {

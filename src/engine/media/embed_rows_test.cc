@@ -134,7 +134,7 @@ TEST(PromptEmbedsRefusals, NameTheFieldAndTheReason) {
     return loaded ? std::string() : loaded.error().field + ": " + loaded.error().message;
   };
   EXPECT_THAT(load_error(embeds_options("models/gpt2")),
-              HasSubstr("enable_prompt_embeds: GPT2LMHeadModel adds embeddings of positions"));
+              HasSubstr("enable_prompt_embeds: GPT2LMHeadModel adds position or type embeddings"));
   EXPECT_THAT(load_error(embeds_options("encoders/bert")), HasSubstr("is a pooling model"));
   EXPECT_THAT(load_error(embeds_options("vision/qwen2_vl")), HasSubstr("--limit-mm-per-prompt"));
   EXPECT_THAT(load_error(embeds_options("sound/whisper")),

@@ -35,8 +35,8 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("takes 4 tokens, got 5"));
-  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("must have 4 tokens, got 5"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("must have 3072 bytes of pixels"));
   EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
               HasSubstr("must be after the previous image"));
   EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("and within the prompt"));
@@ -53,12 +53,12 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }), HasSubstr("takes 1 to 512 tokens, got 0"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }), HasSubstr("must have 1 to 512 tokens, got 0"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 0; }),
               HasSubstr("of 20 tokens cannot have 0 columns"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 3; }),
               HasSubstr("of 20 tokens cannot have 3 columns"));
-  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("has 8640 bytes of pixels"));
+  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("must have 8640 bytes of pixels"));
 }
 
 TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
@@ -79,7 +79,7 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
               HasSubstr("the grid of tiles of an image is invalid"));
   EXPECT_THAT(error([](MediaPart& image) { image.tiles.tile_columns = 1 << 30; }),
               HasSubstr("the grid of tiles of an image is invalid"));
-  EXPECT_THAT(error([](MediaPart& image) { ++image.tokens; }), HasSubstr("takes"));
+  EXPECT_THAT(error([](MediaPart& image) { ++image.tokens; }), HasSubstr("must have 70 tokens"));
   EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("bytes of pixels"));
 }
 

@@ -195,16 +195,16 @@ TEST_P(PromptSound, WhatDoesNotFitIsRefused) {
   };
   const int tokens = kRows / GetParam().joined;
   EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 0; }),
-              HasSubstr(fmt::format("takes 1 to {} tokens, got 0", tokens)));
+              HasSubstr(fmt::format("must have 1 to {} tokens, got 0", tokens)));
   if (GetParam().whole) {
-    EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 24; }), HasSubstr("takes 25 tokens, got 24"));
+    EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 24; }), HasSubstr("must have 25 tokens, got 24"));
     EXPECT_THAT(error([](MediaPart& sound) { sound.columns = 67; }),
                 HasSubstr("of 25 tokens cannot have 67 rows"));
   } else {
     EXPECT_THAT(error([](MediaPart& sound) { sound.columns = 67; }),
                 HasSubstr("of 32 tokens cannot have 67 rows"));
   }
-  EXPECT_THAT(error([](MediaPart& sound) { sound.bytes.pop_back(); }), HasSubstr("has 64000 bytes"));
+  EXPECT_THAT(error([](MediaPart& sound) { sound.bytes.pop_back(); }), HasSubstr("must have 64000 bytes"));
   EXPECT_THAT(error([](MediaPart& sound) { sound.first = 200; }), HasSubstr("and within the prompt"));
 }
 

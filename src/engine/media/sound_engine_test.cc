@@ -169,7 +169,7 @@ TEST(SoundRequests, ThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](Request& r) { r.media.push_back(r.media[0]); }),
               HasSubstr("use /v1/audio/transcriptions"));
   EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }),
-              HasSubstr("has 64000 bytes, got 63999"));
+              HasSubstr("must have 64000 bytes, got 63999"));
   EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 1; }), HasSubstr("a spectrogram must have"));
 }
 

@@ -148,7 +148,7 @@ TEST_P(VideoEngine, PartsThatDoNotFitAreRefused) {
     return id ? std::string() : id.error().message;
   };
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 3; }), HasSubstr("a part of a video has 3 frames"));
-  EXPECT_THAT(error([](auto& parts) { parts[1].time = -1; }), HasSubstr("at time -1"));
+  EXPECT_THAT(error([](auto& parts) { parts[1].time = -1; }), HasSubstr("from time -1"));
   EXPECT_THAT(error([](auto& parts) { parts[1].continues = true; }),
               HasSubstr("a part of a video"));  // the image would have to be split
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 1; }), HasSubstr("bytes of pixels"));

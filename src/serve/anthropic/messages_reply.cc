@@ -20,7 +20,7 @@ using openai::Usage;
 
 namespace {
 
-// Usage in Anthropic's format: cached tokens are counted separately.
+// Returns the usage in Anthropic's format, which counts cached tokens separately.
 json::object usage_of(const Usage& usage) {
   const std::int64_t cached = usage.cached_tokens.value_or(0);
   json::object out{{"input_tokens", usage.prompt_tokens - cached},
@@ -31,7 +31,7 @@ json::object usage_of(const Usage& usage) {
   return out;
 }
 
-// Writes content blocks one after another; each has a start, deltas and a stop.
+// Writes content blocks one after another. Each block has a start event, delta events and a stop event.
 class MessagesReply final : public openai::Reply {
  public:
   explicit MessagesReply(openai::ReplyOptions options)
@@ -156,9 +156,9 @@ class MessagesReply final : public openai::Reply {
 
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
-  json::array content_{};  // blocks that have ended
-  json::object block_{};   // the current block; empty: none
-  std::string text_{};     // text of the current block
+  json::array content_{};
+  json::object block_{};  // the current block; empty: no block is open
+  std::string text_{};
   bool begun_ = false;
   bool called_ = false;
   std::optional<FinishReason> finish_{};

@@ -20,12 +20,12 @@ using openai::Fields;
 
 namespace {
 
-// A header that Claude Code writes before its system prompt. It differs in every request, so cached prefixes
-// would never match.
+// A header that Claude Code writes before its system prompt. The server removes it, because its value
+// changes with each request and would prevent matches in the prefix cache.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
-// The text of a string or of a list of text blocks. tool_changes: the list may contain them; they are no
-// text.
+// Returns the text of a string or of a list of text blocks. If `tool_changes` is true, the list may contain
+// tool changes, which are skipped.
 Result<std::string> text_of(const json::value& content, const std::string& name, bool tool_changes = false) {
   if (content.is_string()) return std::string(content.get_string());
   if (!content.is_array()) return invalid(name, "must be a string or a list of blocks");
@@ -46,7 +46,8 @@ Result<std::string> text_of(const json::value& content, const std::string& name,
   return text;
 }
 
-// Converts Anthropic's messages to chat messages. A message with tool results becomes several chat messages.
+// Converts Anthropic's messages to chat messages. A message with tool results becomes several chat
+// messages.
 class Messages {
  public:
   explicit Messages(bool reads_images) : reads_images_(reads_images) {}
@@ -83,9 +84,8 @@ class Messages {
   }
 
   json::array take() { return std::move(messages_); }
-  // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
-  // Parts of the messages that have no effect.
+  // Returns the names of the parts that have no effect.
   std::vector<std::string> take_ignored() { return std::move(ignored_); }
 
  private:
@@ -101,7 +101,6 @@ class Messages {
     messages_.push_back(std::move(message_));
   }
 
-  // A single text becomes a string.
   static json::value content_of(json::array parts) {
     if (parts.empty()) return "";
     if (parts.size() > 1 || parts.front().at("type") != "text") return parts;
@@ -112,9 +111,9 @@ class Messages {
     if (!text.empty()) parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
   }
 
-  // Reads {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}. As in
-  // vLLM, "base64" and "image/jpeg" are the defaults. Errors contain the block's type, as in Anthropic's API:
-  // Claude Code finds the image by it, removes the image and continues.
+  // Reads {"source": {"type": "base64", "media_type": .., "data": ..}} or {"type": "url", "url": ..}. As in
+  // vLLM, "base64" and "image/jpeg" are the defaults. Errors contain the block's type, as in Anthropic's
+  // API, because Claude Code uses the type to find the image, removes the image and continues.
   Result<> add_image(Fields& fields) {
     const std::string at = fields.full_name("image.source");
     TRY(const json::object* source, fields.object("source"));
@@ -133,8 +132,8 @@ class Messages {
     return {};
   }
 
-  // Reads {"source", "title", "context", "citations"}: a text of the message. Errors contain the block's
-  // type, as those of images.
+  // Reads {"source", "title", "context", "citations"} as text of the message. Errors contain the block's
+  // type, as for images.
   Result<> add_document(Fields& fields, json::array& parts) {
     const std::string at = fields.full_name("document.source");
     TRY(const json::object* source, fields.object("source"));
@@ -163,7 +162,6 @@ class Messages {
     return {};
   }
 
-  // Reads {"source", "title", "content", "citations"}.
   Result<> add_search_result(Fields& fields, json::array& parts) {
     std::string title, source, text;
     TRY_VOID(fields.text("title", title));
@@ -196,10 +194,10 @@ class Messages {
       message_["reasoning"] = before + thoughts;
       return {};
     }
-    if (type == "redacted_thinking") return {};  // encrypted by another server
+    if (type == "redacted_thinking") return {};  // another server has encrypted it
     if (type == "tool_use") return add_call(fields);
     if (type == "tool_result") return add_result(fields);
-    if (type == "server_tool_use" || type.ends_with("_tool_result")) {  // run by another server
+    if (type == "server_tool_use" || type.ends_with("_tool_result")) {  // another server has run the tool
       ignored_.push_back("messages.content.type=" + type);
       return {};
     }
@@ -240,8 +238,9 @@ class Messages {
     return {};
   }
 
-  // Images are moved to a user message after the results, since templates print no images in tool messages. A
-  // tool found by tool search is in the prompt anyway; the text contains its name.
+  // Moves images to a user message after the results, because templates print no images in tool messages.
+  // The result of a tool search becomes text with the names of the found tools, which are in the prompt
+  // anyway.
   Result<> add_result_block(const json::value& value, const std::string& name, json::array& parts) {
     if (!value.is_object()) return invalid(name, "must be an object");
     Fields block(value.get_object(), name + ".");
@@ -268,8 +267,8 @@ class Messages {
 
   bool reads_images_;
   json::array messages_;
-  json::object message_;  // the current message
-  json::array parts_;     // content of the current message
+  json::object message_;
+  json::array parts_;
   std::vector<std::string> images_;
   std::vector<std::string> ignored_;
 };
@@ -311,8 +310,8 @@ Result<> convert_tool_choice(const json::object& choice, json::object& chat) {
   return {};
 }
 
-// Whether Anthropic's servers run tools of this type. Other types with a version, such as bash_20250124, are
-// run by the client, but only Anthropic's models know their schemas.
+// Returns whether Anthropic's servers run tools of this type. The client runs tools of other types with a
+// version, such as bash_20250124, but only Anthropic's models know the schemas of these tools.
 bool is_server_tool(std::string_view type) {
   return std::ranges::any_of(
       std::to_array<std::string_view>({"web_search_", "web_fetch_", "code_execution_", "tool_search_tool_"}),
@@ -370,8 +369,8 @@ Result<> refuse_servers(Fields& fields) {
       servers->size());
 }
 
-// Reads {"type": "json_schema", "schema": ..}, from output_config or, as in Anthropic's beta, from
-// output_format.
+// Reads {"type": "json_schema", "schema": ..} from output_config, or from output_format as in Anthropic's
+// beta.
 Result<> convert_format(const json::object& format, const std::string& name, json::object& chat) {
   Fields f(format, name + ".");
   std::string type = "json_schema";
@@ -385,7 +384,6 @@ Result<> convert_format(const json::object& format, const std::string& name, jso
   return {};
 }
 
-// Reads thinking (on or off, budget), output_config (effort, format) and output_format.
 Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json::object& chat) {
   TRY(const json::object* output, fields.object("output_config"));
   if (output) {
@@ -408,7 +406,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
     if (const json::value* given = fields.any("chat_template_kwargs"); given && given->is_object())
       for (const auto& [name, value] : given->get_object()) kwargs[name] = value;
     chat["chat_template_kwargs"] = std::move(kwargs);
-    // Thoughts can be counted only if tokens mark them.
+    // Reasoning tokens can be counted only if the markers are single tokens.
     const bool counted = rules.reasoning && rules.reasoning->tokens();
     if (const json::value* budget = t.any("budget_tokens"); budget && counted)
       chat["thinking_token_budget"] = *budget;
@@ -418,7 +416,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
   return {};
 }
 
-// Fields besides sampling_fields() with the same meaning in chats.
+// Fields that mean the same in chats, in addition to sampling_fields().
 constexpr std::string_view kSharedFields[] = {"model",
                                               "stream",
                                               "metadata",
@@ -431,7 +429,7 @@ constexpr std::string_view kSharedFields[] = {"model",
                                               "return_token_ids",
                                               "resume_token_ids",
                                               "kv_transfer_params"};
-// Fields that this file converts, and fields without effect.
+// Fields that this file converts, and fields that have no effect.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",

@@ -1,4 +1,4 @@
-// Converts the body of Anthropic's /v1/messages to a chat.
+// Converts the body of Anthropic's /v1/messages to a chat request.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,11 +8,11 @@
 
 namespace octavo::anthropic {
 
-// Errors name the fields of this protocol.
+// Errors contain the field names of Anthropic's API.
 Result<openai::ChatRequest> parse_messages_request(const boost::json::object& body,
                                                    const openai::RequestRules& rules);
 
-// As above, but max_tokens is not needed: /v1/messages/count_tokens generates nothing.
+// Does the same for /v1/messages/count_tokens, which does not need max_tokens because it generates nothing.
 Result<openai::ChatRequest> parse_count_tokens_request(const boost::json::object& body,
                                                        const openai::RequestRules& rules);
 

@@ -1,4 +1,4 @@
-// Tools that change within a conversation: blocks tool_addition and tool_removal of system messages.
+// Tools that change within a conversation: the blocks tool_addition and tool_removal of system messages.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -11,8 +11,9 @@ namespace octavo::anthropic {
 
 bool is_tool_change(std::string_view type);
 
-// Returns the tools at the end of the conversation, because a chat template prints one list; nullopt: no
-// message changes them. Both may be null. Errors: a block names a tool that does not exist.
+// Returns the tools that are available at the end of the conversation, because a chat template prints only
+// one list. Returns nullopt if no message changes the tools. Both arguments may be null. Returns an error
+// if a block names an unknown tool.
 Result<std::optional<boost::json::array>> changed_tools(const boost::json::array* tools,
                                                         const boost::json::array* messages);
 

@@ -16,19 +16,19 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::string_view kVersion = "2025-06-18";  // proposed version of the protocol
+constexpr std::string_view kVersion = "2025-06-18";  // protocol version that the client proposes
 
 std::string text_or_empty(const json::object& object, std::string_view name) {
   const json::value* value = object.if_contains(name);
   return value && value->is_string() ? std::string(value->get_string()) : "";
 }
 
-// Versions of the protocol are dates. The version becomes a header.
+// The version is checked because it becomes a header. Versions of the protocol are dates.
 bool is_version(std::string_view text) {
   return text.size() == kVersion.size() && text.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-// The answer with this id, if `text` is one. Servers may send notifications before it.
+// Returns the message if it is the answer with this id. Servers may send notifications before the answer.
 std::optional<json::object> answer_in(std::string_view text, std::int64_t id) {
   boost::system::error_code broken;
   json::value message = parse_exact_json(std::string(text), broken);
@@ -38,7 +38,8 @@ std::optional<json::object> answer_in(std::string_view text, std::int64_t id) {
   return std::move(message.get_object());
 }
 
-// Reads the answer from a JSON body or an event stream. Streams may stay open after the answer.
+// Reads the answer from a JSON body or an event stream. The server may keep the stream open after the
+// answer.
 Result<std::optional<json::object>> read_answer(http::Client& client, bool events, std::int64_t id,
                                                 std::int64_t deadline_us) {
   http::SseReader reader;
@@ -61,7 +62,7 @@ Result<std::optional<json::object>> read_answer(http::Client& client, bool event
   }
 }
 
-// The text of a result's parts. Other parts are only named: the model reads text.
+// Returns the text of a result. Parts that are not text are only named, because the model reads text.
 CallResult result_of(const json::object& result) {
   CallResult out;
   const json::value* failed = result.if_contains("isError");
@@ -142,7 +143,7 @@ Result<CallResult> Client::call(std::string_view tool, json::object arguments) {
 }
 
 std::unexpected<Error> Client::fails(std::string_view method, std::string_view why) const {
-  constexpr std::size_t kWhyBytesMax = 1 << 10;  // the server chooses the text
+  constexpr std::size_t kWhyBytesMax = 1 << 10;  // the MCP server chooses the text
   return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} failed: {}", method, url_.host,
                  url_.port, replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
 }

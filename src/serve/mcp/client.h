@@ -1,5 +1,5 @@
-// A client of Model Context Protocol servers (https://modelcontextprotocol.io), over streamable HTTP: lists
-// and calls tools. It blocks.
+// A blocking client of Model Context Protocol servers (https://modelcontextprotocol.io) over streamable
+// HTTP. It lists and calls tools.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -26,20 +26,20 @@ struct Tool {
 
 struct CallResult {
   std::string text;
-  bool failed = false;  // the tool reports an error, which `text` describes
+  bool failed = false;  // whether the tool reported an error, which `text` describes
 };
 
-// The time and bytes of its servers that are left for a response.
+// The remaining time and bytes that all MCP servers of one response may use.
 struct Budget {
-  std::int64_t us;                                   // time for messages
-  std::size_t list_bytes = Options::kListsBytesMax;  // bytes of lists of tools
+  std::int64_t us;                                   // remaining microseconds for messages
+  std::size_t list_bytes = Options::kListsBytesMax;  // remaining bytes for tool lists
 };
 
-// Errors of all functions: unavailable (the server cannot be reached, is too slow, or its answer is
-// malformed), with a message that names the server. One thread at a time.
+// All functions return `unavailable`, with the server's name, if the server cannot be reached, is too slow
+// or sends a malformed answer. Only one thread at a time may use a client.
 class Client {
  public:
-  // budget: shared by all servers of a response.
+  // All servers of a response share `budget`.
   Client(http::Url url, http::Headers headers, int timeout_ms, std::shared_ptr<Budget> budget)
       : url_(std::move(url)),
         headers_(std::move(headers)),
@@ -48,16 +48,17 @@ class Client {
 
   // Call it before the other functions.
   Result<> initialize();
-  // Errors: also invalid_argument if the lists of the response's servers are too large.
+  // Also returns invalid_argument if the lists of the response's servers together are too large.
   Result<std::vector<Tool>> list_tools();
   Result<CallResult> call(std::string_view tool, boost::json::object arguments);
-  // Ends the server's session, if it has one. Failures have no effect: servers end old sessions anyway.
+  // Ends the server's session, if it has one. Failures are ignored, because servers end old sessions
+  // anyway.
   void end();
 
  private:
   std::unexpected<Error> fails(std::string_view method, std::string_view why) const;
   Result<boost::json::object> request(std::string_view method, boost::json::object params);
-  // id 0: a notification, which has no answer.
+  // `id` 0 sends a notification, which has no answer.
   Result<boost::json::object> send(const boost::json::object& message, std::int64_t id);
   Result<boost::json::object> send_until(std::int64_t deadline_us, const boost::json::object& message,
                                          std::int64_t id);
@@ -66,11 +67,11 @@ class Client {
   Result<> count(const Tool& tool);
 
   const http::Url url_;
-  const http::Headers headers_;  // of the request, such as Authorization
+  const http::Headers headers_;  // headers that the request gives, such as Authorization
   const int timeout_ms_;
   const std::shared_ptr<Budget> budget_;
   std::string session_{};  // value of Mcp-Session-Id; "": the server has no sessions
-  std::string version_{};  // of the protocol, as the server has chosen; "": not known yet
+  std::string version_{};  // protocol version that the server has chosen; "": not known yet
   std::int64_t last_id_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Writes the events of a response, or nothing if the client did not request a stream.
+// Writes the server-sent events of a response. Writes nothing if the client did not request a stream.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,7 +18,7 @@ class Events {
   bool stream() const { return stream_; }
   bool begun() const { return sequence_ > 0; }
   void write(std::string_view type, boost::json::object fields);
-  // All events of an item that is complete.
+  // Writes all events of a complete item.
   void write_item(const boost::json::object& item, std::int64_t index);
   void finish() { exchange_->finish(); }
 

@@ -1,4 +1,4 @@
-// Settings of MCP tools.
+// Settings of the tools on MCP servers.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,21 @@
 namespace octavo::mcp {
 
 struct Options {
-  // Servers that requests may use: HOST, or HOST:PORT. Empty: MCP tools are off.
+  // MCP servers that requests may use, as HOST or HOST:PORT. Empty: MCP tools are disabled.
   std::vector<std::string> allowed{};
-  int timeout_ms = 30'000;  // for each message to a server and its answer, and for the wait for a free thread
-  std::int64_t response_ms = 300'000;  // for all messages of a response
+  // time limit of a message, including the wait for its answer and for a free thread
+  int timeout_ms = 30'000;
+  std::int64_t response_ms = 300'000;  // time limit for all messages of a response
 
   static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;  // maximum size of a server's answer
-  // maximum size of a call's output; the rest is cut off
+  // Maximum size of a tool's output. The rest of a longer output is cut off.
   static constexpr std::size_t kResultBytesMax = std::size_t{64} << 10;
-  // maximum size of the lists of tools of all servers of a request
+  // maximum size of the tool lists of all servers of a request
   static constexpr std::size_t kListsBytesMax = std::size_t{4} << 20;
-  static constexpr int kThreads = 4;              // number of threads for each entry of `allowed`
-  static constexpr std::size_t kWaitingMax = 64;  // maximum number of messages that wait for such a thread
-  static constexpr int kPagesMax = 16;  // maximum number of pages of a server's list of tools
+  static constexpr int kThreads = 4;  // threads for each entry of `allowed`
+  // maximum number of messages that wait for a thread of the server
+  static constexpr std::size_t kWaitingMax = 64;
+  static constexpr int kPagesMax = 16;
 };
 
 }  // namespace octavo::mcp

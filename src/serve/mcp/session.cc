@@ -29,9 +29,9 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int kTurnsMax = 32;  // maximum number of turns with tools; the next turn must answer
+constexpr int kTurnsMax = 32;  // after this number of turns with tools, the model must answer without tools
 
-// Adds the numbers of `more`, which has the same fields.
+// Adds the numbers of `more` to the same fields of `sum`.
 void add_numbers(const json::object& more, json::object& sum) {
   for (const auto& [name, value] : more) {
     if (value.is_object()) {
@@ -60,14 +60,14 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   struct TurnState {
-    json::object response{};        // the response at the end of the turn
+    json::object response{};
     std::string end{};              // type of the turn's last event
-    std::optional<Call> call{};     // the call that the model writes
-    std::deque<Call> calls{};       // calls to run
-    bool waits_for_client = false;  // the client must answer before the next turn
+    std::optional<Call> call{};     // the call that the model is writing
+    std::deque<Call> calls{};
+    bool waits_for_client = false;  // whether the client must answer before the next turn
   };
   struct Counts {
-    int turns = 0, runs = 0;  // number of turns, and of calls that were run
+    int turns = 0, runs = 0;
     int runs_max = std::numeric_limits<int>::max();
   };
 
@@ -103,12 +103,12 @@ class Session : public std::enable_shared_from_this<Session> {
   Events events_;
 
   Servers servers_{};
-  openai::ResponsesRequest history_{};  // items from before the request
-  json::array input_{};                 // items of the request
-  json::array prelude_{};               // output items from before the first turn
+  openai::ResponsesRequest history_{};  // items of earlier responses
+  json::array input_{};
+  json::array prelude_{};  // output items that precede the first turn
   json::array output_{};
-  json::object response_{};  // the response as of the first turn
-  json::object usage_{};     // sum of all turns
+  json::object response_{};  // the response object of the first turn
+  json::object usage_{};     // sum over all turns
   TurnState now_{};
   std::int64_t base_ = 0;  // index of the turn's first output item
   Counts counts_{};
@@ -157,7 +157,7 @@ Session::~Session() {
   });
 }
 
-// Runs work that waits for a server, on a thread of this server.
+// Runs work that waits for an MCP server, on a thread of this server.
 void Session::post(std::size_t server, std::function<void()> work) {
   const bool taken = service_->fetchers.mcp.try_post(
       servers_.all[server].entry,
@@ -176,7 +176,7 @@ Error Session::busy(std::size_t server) const {
           servers_.all[server].field};
 }
 
-// Lists the tools of this server and of those after it.
+// Lists the tools of the MCP server with this index, then those of all later servers.
 void Session::list_tools(std::size_t server) {
   if (server == servers_.all.size()) return run_approved();
   post(server, [this, server] {
@@ -185,7 +185,7 @@ void Session::list_tools(std::size_t server) {
   });
 }
 
-// As in OpenAI's API, a list of an earlier response is used again.
+// If an earlier response contains the server's tool list, the list is used again, as in OpenAI's API.
 Result<> Session::list_tools_of(std::size_t index) {
   const Server& server = servers_.all[index];
   const auto initialized = server.client->initialize();
@@ -230,10 +230,11 @@ json::object Session::turn_body() const {
   body["store"] = false;
   body["stream"] = true;
   body["tools"] = servers_.functions;
-  // A forced call is made once. After the last allowed call the model must answer.
+  // A forced call is made only once. After the last allowed call, the model must answer.
   const bool last = counts_.turns >= kTurnsMax || counts_.runs >= counts_.runs_max;
   if (counts_.turns > 0) body["tool_choice"] = last ? "none" : "auto";
-  if (counts_.turns > 0) body.erase("request_id");  // ids of items and calls are made from it
+  // the ids of items and calls are derived from request_id
+  if (counts_.turns > 0) body.erase("request_id");
   if (const json::value* choice = body.if_contains("tool_choice");
       choice && choice->is_object() && text_at(choice->get_object(), "type") == "mcp")
     body["tool_choice"] =
@@ -311,7 +312,8 @@ void Session::take(json::object event) {
   events_.write(type, std::move(event));
 }
 
-// Converts the events of a function call to those of an MCP call. False: the event belongs to another item.
+// Converts the events of a function call to events of an MCP call. Returns false if the event belongs to
+// another item.
 bool Session::take_call(std::string_view type, const json::object& event) {
   const json::value* item = event.if_contains("item");
   if (type == "response.output_item.added" && servers_.tools.contains(text_at(item->as_object(), "name"))) {
@@ -390,7 +392,7 @@ void Session::run(const ServerTool& tool, json::object& item) {
   item["output"] = text;
 }
 
-// Runs the calls one after another, each on a thread of its server. Then the next turn begins.
+// Runs the calls one after another, each on a thread of the call's server. Then starts the next turn.
 void Session::run_calls() {
   while (!now_.calls.empty()) {
     if (closed()) return;
@@ -411,7 +413,7 @@ void Session::run_calls() {
   now_.waits_for_client ? finish() : start_turn();
 }
 
-// The result of a call before the first turn is an item of the prelude.
+// The result of a call before the first turn is added to prelude_.
 void Session::add_result(Call call) {
   if (counts_.turns == 0) return prelude_.push_back(std::move(call.item));
   const auto found = std::ranges::find_if(
@@ -426,7 +428,7 @@ void Session::add_result(Call call) {
 void Session::finish() {
   for (const std::string_view name : {"status", "incomplete_details", "error"})
     if (const json::value* value = now_.response.if_contains(name)) response_[name] = *value;
-  for (Call& call : std::exchange(now_.calls, {}))  // the answer was cut off in a call
+  for (Call& call : std::exchange(now_.calls, {}))  // the answer was cut off within a call
     for (std::size_t i = 0; i < output_.size(); ++i)
       if (output_[i].at("id") == call.item.at("id")) {
         output_[i].as_object()["status"] = "incomplete";
@@ -447,7 +449,7 @@ void Session::finish() {
   events_.finish();
 }
 
-// Answers with an error; a stream that has begun ends with it.
+// Answers with an error. If the stream has begun, ends it with the error.
 void Session::refuse(http::Response response) {
   if (!events_.begun()) return exchange_->respond(std::move(response));
   boost::system::error_code broken;

@@ -1,5 +1,5 @@
-// A response of /v1/responses whose tools run on MCP servers: the model writes calls, the server runs them
-// and continues the response with their results.
+// A response of /v1/responses with tools on MCP servers. When the model calls such a tool, the server calls
+// the MCP server and continues the response with the result.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,8 +11,8 @@
 
 namespace octavo::mcp {
 
-// Answers the exchange, later. Each turn of the model is a request to routes::create_response. Errors name
-// the field.
+// Answers the exchange later. Each turn of the model is a request to routes::create_response. Returns an
+// error with the field's name if the body is invalid.
 Result<> respond_with_servers(const std::shared_ptr<Service>& service,
                               const std::shared_ptr<http::Exchange>& exchange, boost::json::object body);
 

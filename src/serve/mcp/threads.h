@@ -1,4 +1,5 @@
-// Threads that wait for MCP servers. Each server has separate ones, so a slow server delays no other.
+// Threads that wait for MCP servers. Each server has its own threads, so that a slow server does not delay
+// the others.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +20,15 @@ class Threads {
     if (!options.allowed.empty()) ends_ = std::make_unique<WorkerPool>(1, Options::kWaitingMax);
   }
 
-  // entry: index in Options::allowed. False: too many tasks wait for the server, or the threads have stopped.
+  // `entry` is the index in Options::allowed. Returns false if too many tasks wait for the server, or if
+  // the threads have stopped.
   bool try_post(std::size_t entry, std::function<void()> task) {
     return pools_[entry]->try_post(std::move(task));
   }
-  // Runs a task that ends a session; calls do not wait for it. It is dropped if too many wait.
+  // Runs a task that ends a session, on a thread that does not run tool calls. Drops the task if too many
+  // tasks are waiting.
   void end(std::function<void()> task) { (void)ends_->try_post(std::move(task)); }
-  // See WorkerPool::stop.
+  // Does the same as WorkerPool::stop for all threads.
   void stop() {
     for (const auto& pool : pools_) pool->stop();
     if (ends_) ends_->stop();

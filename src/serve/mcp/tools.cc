@@ -27,7 +27,7 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// A label is part of a function's name.
+// The label becomes part of function names, so its characters are checked.
 Result<> read_label(Fields& fields, std::string& label) {
   TRY_VOID(fields.text("server_label", label));
   const auto plain = [](unsigned char c) { return c == '_' || c == '-' || (c < 0x80 && std::isalnum(c)); };
@@ -48,7 +48,7 @@ Result<http::Url> read_url(Fields& fields) {
   return *std::move(url);
 }
 
-// The entry of Options::allowed for the server. One with the port comes before one without.
+// Returns the server's index in Options::allowed. An entry with the port has precedence.
 Result<std::size_t> entry_of(const http::Url& url, const std::string& name, const Options& options) {
   const std::string with_port = fmt::format("{}:{}", url.host, url.port);
   for (const std::string& host : {with_port, url.host})
@@ -83,7 +83,7 @@ Result<http::Headers> read_headers(Fields& fields) {
   return headers;
 }
 
-// A list of names, or {"tool_names": [..]}.
+// Reads a list of names, or {"tool_names": [..]}.
 Result<std::vector<std::string>> read_names(const json::value& given, const std::string& at) {
   std::vector<std::string> names;
   const json::object list = given.is_object() ? given.get_object() : json::object{{"tool_names", given}};
@@ -92,7 +92,7 @@ Result<std::vector<std::string>> read_names(const json::value& given, const std:
   return names;
 }
 
-// "always", "never", or {"always": {"tool_names"}, "never": {"tool_names"}}.
+// Reads "always", "never", or {"always": {"tool_names"}, "never": {"tool_names"}}.
 Result<> read_approval(Fields& fields, Server& server) {
   const json::value* given = fields.any("require_approval");
   if (!given) return {};
@@ -180,7 +180,8 @@ void fail_call(json::object& item, std::string_view why) {
 Result<std::deque<Call>> answered_calls(const json::array& known, const json::array& input,
                                         const Servers& servers) {
   std::map<std::string, const json::object*> requests;
-  std::set<std::string> answered;  // approval requests whose calls exist: clients send old items again
+  // approval requests whose calls already exist, because clients send old items again
+  std::set<std::string> answered;
   for (const json::value& value : known) {
     if (!value.is_object()) continue;
     const json::object& item = value.get_object();

@@ -1,5 +1,5 @@
-// One turn of a session: a request to /v1/responses of this process, whose events are read as they are
-// written.
+// One turn of the model in a session (session.h). A Turn is a request to /v1/responses within this process,
+// and the session reads its events as they are written.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -16,18 +16,19 @@ namespace octavo::mcp {
 
 struct TurnEvents {
   std::function<void(boost::json::object)> event;
-  std::function<void()> ended;                  // after the last event
-  std::function<void(http::Response)> refused;  // instead of events
+  std::function<void()> ended;
+  // called instead of `event` and `ended` if the request fails at once
+  std::function<void(http::Response)> refused;
 };
 
 class Turn final : public http::Exchange {
  public:
-  // client: receives the session's events. While it does not read them, the turn waits.
+  // `client` receives the session's events. The turn waits while `client` does not read.
   Turn(http::Request request, std::shared_ptr<http::Exchange> client, TurnEvents events)
       : Exchange(std::move(request)), client_(std::move(client)), events_(std::move(events)) {}
   ~Turn() override;
 
-  // Cancels the generation. Any thread.
+  // Cancels the generation. Any thread may call it.
   void close();
 
   std::size_t loop_number() const override { return 0; }
@@ -43,11 +44,11 @@ class Turn final : public http::Exchange {
   void on_close(std::function<void(http::CloseReason)> callback) override;
 
  private:
-  // Returns the receivers once, since a turn ends once.
+  // Returns the callbacks at the first call, because a turn ends only once.
   TurnEvents take_end();
 
   const std::shared_ptr<http::Exchange> client_;
-  http::SseReader reader_;  // used by the writing thread only
+  http::SseReader reader_;  // only the writing thread uses it
   std::mutex mutex_;        // guards all members below
   TurnEvents events_;
   bool over_ = false;

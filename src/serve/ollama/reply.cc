@@ -38,7 +38,7 @@ std::int64_t nanoseconds(std::int64_t from_us, std::int64_t to_us) {
   return from_us > 0 && to_us > from_us ? (to_us - from_us) * 1000 : 0;
 }
 
-// Counts and times at the end of an answer; times are in nanoseconds.
+// Adds counts and times to the last object of an answer. The times are in nanoseconds.
 void put_usage(const Usage& usage, json::object& out) {
   const RequestTimes times = usage.times.value_or(RequestTimes{});
   out["total_duration"] = nanoseconds(times.arrived_us, times.last_token_us);
@@ -106,7 +106,7 @@ class OllamaReply final : public openai::Reply {
   }
 
  private:
-  // A tool call of the model. Clients get only complete calls.
+  // A tool call of the model. Clients receive only complete calls.
   struct Call {
     std::string id, name, arguments;
   };
@@ -118,7 +118,7 @@ class OllamaReply final : public openai::Reply {
     }
   }
 
-  // Returns the complete calls: all but the last one, or all.
+  // Returns the complete calls: all calls if `all` is true, otherwise all but the last one.
   json::array take_complete(bool all) {
     json::array complete;
     while (calls_.size() > (all ? 0U : 1U)) {

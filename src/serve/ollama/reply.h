@@ -1,4 +1,4 @@
-// Replies of Ollama's /api/chat and /api/generate: a JSON object on each line.
+// Replies of Ollama's /api/chat and /api/generate. A stream has one JSON object per line.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,15 @@
 
 namespace octavo::ollama {
 
-// The field that contains the text of a reply: `message` or `response`.
+// The field that contains the reply's text: `message` or `response`.
 enum class Shape : std::uint8_t { chat, generate };
 
 std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer,
                                           openai::ReplyOptions options);
 
-// The reply to a request without a prompt.
 std::string hold_reply(Shape shape, const Hold& hold);
 
-// The current time in Ollama's format: RFC 3339 with microseconds.
+// Returns the current time in Ollama's format: RFC 3339 with microseconds.
 std::string time_now();
 std::string time_of(std::int64_t seconds_since_1970);
 

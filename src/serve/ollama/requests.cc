@@ -14,7 +14,7 @@ using openai::Fields;
 
 namespace {
 
-// Names in `options`, and the corresponding fields of OpenAI's routes.
+// Names in `options`, with the corresponding fields of OpenAI's routes.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"num_predict", "max_tokens"},
     {"temperature", "temperature"},
@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"presence_penalty", "presence_penalty"},
     {"frequency_penalty", "frequency_penalty"},
 };
-// Fields of all routes with the same meaning in both APIs.
+// Fields of all routes that mean the same in both APIs.
 constexpr std::string_view kShared[] = {"tools", "logprobs", "top_logprobs"};
 constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",    "images",
                                      "suffix", "raw",      "stream",   "format",    "options",
@@ -48,7 +48,7 @@ Result<T> renamed(Result<T> result) {
   return std::unexpected(renamed(std::move(result.error())));
 }
 
-// Converts `format`: "json" means any JSON object; an object is a schema.
+// Converts `format`. "json" means any JSON object; an object is a schema.
 Result<> convert_format(Fields& fields, json::object& out) {
   const json::value* format = fields.any("format");
   if (!format || (format->is_string() && format->get_string().empty())) return {};
@@ -63,7 +63,7 @@ Result<> convert_format(Fields& fields, json::object& out) {
   return {};
 }
 
-// Converts `think`: true, false, or a level.
+// Converts `think`, which is true, false or a level.
 Result<> convert_think(Fields& fields, json::object& out) {
   const json::value* think = fields.any("think");
   if (!think) return {};
@@ -95,7 +95,7 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
   return {};
 }
 
-// Converts the fields that both generating routes have. Ollama streams by default.
+// Converts the fields that /api/chat and /api/generate share. Ollama streams by default.
 Result<json::object> convert_shared(Fields& fields, const json::object& body,
                                     const openai::RequestRules& rules, std::vector<std::string>& unknown) {
   json::object out;
@@ -119,7 +119,7 @@ Result<json::object> convert_shared(Fields& fields, const json::object& body,
   return out;
 }
 
-// The content of a message: a text with base64 images becomes a list of parts.
+// Returns the content of a message. A text with base64 images becomes a list of parts.
 Result<json::value> content_of(Fields& fields, std::string text) {
   TRY(const json::array* images, fields.array("images"));
   if (!images || images->empty()) return json::value(std::move(text));
@@ -151,7 +151,7 @@ Result<json::object> convert_message(const json::value& value, const std::string
   return out;
 }
 
-// Whether `keep_alive` is 0, as a number or as a duration ("0", "0s", "0m").
+// Returns whether `keep_alive` is 0, as a number or as a duration ("0", "0s", "0m").
 bool unloads(Fields& fields) {
   const json::value* time = fields.any("keep_alive");
   if (!time) return false;

@@ -1,5 +1,5 @@
-// Reads arguments in blocks, one for each parameter: `parameter_begin NAME parameter_name_end VALUE
-// parameter_end`.
+// Reads arguments that a model writes as one block per parameter: `parameter_begin NAME parameter_name_end
+// VALUE parameter_end`.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -18,16 +18,17 @@ namespace {
 constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
 constexpr std::size_t kEntityBytesMax = 12;
 
-// Names under which some models write all parameters as one object.
+// Parameter names that some models use to write all parameters as one object.
 constexpr std::string_view kWrappers[] = {"arguments", "input", "parameters", "properties"};
 
-// The tag up to the attribute's value, without the quote: models omit the quote, or write a single quote.
+// Returns the tag up to its attribute's value, without the quote, because models omit the quote or write a
+// single quote.
 std::string_view without_quote(std::string_view tag) {
   if (tag.ends_with('"')) tag.remove_suffix(1);
   return tag;
 }
 
-// From the text between '=' and '>'.
+// Reads the attribute's value from the text between '=' and '>'.
 std::string_view attribute_value(std::string_view text) {
   constexpr std::string_view kQuotes = "\"'";
   text = trimmed(text);
@@ -39,7 +40,7 @@ std::string_view attribute_value(std::string_view text) {
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 std::string_view first_tag(std::string_view text) { return text.substr(0, text.find('>') + 1); }
 
-// The character of an entity such as "lt", "#60" or "#x3c"; "": unknown.
+// Returns the character of an entity such as "lt", "#60" or "#x3c", or "" for an unknown entity.
 std::string entity(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNamed[] = {
       {"lt", "<"}, {"gt", ">"}, {"amp", "&"}, {"quot", "\""}, {"apos", "'"}};
@@ -58,7 +59,7 @@ std::string entity(std::string_view name) {
   return character;
 }
 
-// Number of bytes at the end of the text that may begin an entity.
+// Returns the number of bytes at the end of the text that may begin an entity.
 std::size_t unsettled_entity(std::string_view text) {
   const std::size_t at = text.rfind('&');
   if (at == std::string_view::npos || text.size() - at >= kEntityBytesMax) return 0;
@@ -94,12 +95,12 @@ class BlockArguments final : public ArgumentsReader {
 
  private:
   enum class Found : std::uint8_t { yes, no, more };
-  // The end of a value and the number of bytes that close it. If the end was not found: the number of bytes
-  // that certainly belong to the value.
+  // The end of a value, and the number of bytes that close the value. If `found` is false, `at` is the
+  // number of bytes that certainly belong to the value.
   struct End {
     bool found;
     std::size_t at, closing = 0;
-    bool cdata = false;  // a CDATA section begins or ends here, and the value continues
+    bool cdata = false;  // whether a CDATA section begins or ends here, and the value continues
   };
 
   Found closes_call(std::string_view text) const;
@@ -116,22 +117,23 @@ class BlockArguments final : public ArgumentsReader {
   const ToolDialect& dialect_;
   const ToolParameters& parameters_;
   bool first_ = true;
-  bool in_object_ = false;  // reading a JSON object that the model wrote instead of blocks
-  bool object_ = false;     // value_ is this object
-  JsonScan scan_;           // for the object
+  bool in_object_ = false;  // whether the model writes a JSON object instead of blocks
+  bool object_ = false;     // whether value_ is this object
+  JsonScan scan_;           // finds the end of the object
 
-  // Members of the current block:
+  // The members below belong to the current block.
   std::string name_;
   bool says_text_ = true;
   bool in_value_ = false;
-  bool at_start_ = false;  // nothing of the value was read
-  bool text_ = false;      // the value is text, and is written as it arrives
+  bool at_start_ = false;  // whether nothing of the value was read
+  bool text_ = false;      // whether the value is text and is written as it arrives
   bool in_cdata_ = false;
-  bool wraps_ = false;  // the value may be an object with all parameters
+  bool wraps_ = false;  // whether the value may be an object with all parameters
   std::string value_;   // the value so far, if it is not written as it arrives
 };
 
-// Finds any mark that closes the call or the list of calls; earlier closing marks may be missing.
+// Finds any marker that closes the call or the list of calls. Closing markers of inner levels may be
+// missing.
 BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   bool more = false;
   for (std::string_view marks : {dialect_.call.end, dialect_.end}) {
@@ -184,7 +186,7 @@ ArgumentsReader::Step BlockArguments::read_object(std::string& text) {
   return text.empty() ? Step::more : Step::again;
 }
 
-// Only a mark that closes the call may follow the object.
+// Only a marker that closes the call may follow the object.
 ArgumentsReader::Step BlockArguments::end_object(Found end, std::string& out) const {
   if (end == Found::no || !is_json(value_)) {
     out += "{}";
@@ -244,7 +246,7 @@ void BlockArguments::end_value(std::string& out) {
   value_.clear();
 }
 
-// If the closing mark is missing, the value ends where the next block begins or the call ends.
+// If the closing marker is missing, the value ends where the next block begins or the call ends.
 BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   const std::string_view closing = trimmed(dialect_.parameter.end);
   if (in_cdata_) {
@@ -267,7 +269,8 @@ BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   return {false, text.size() - (dialect_.parameter.xml ? unsettled_entity(text) : 0)};
 }
 
-// In some dialects, the line breaks after the name and before the closing mark are not part of the value.
+// In some dialects, the line breaks after the name and before the closing marker do not belong to the
+// value.
 ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string& out) {
   const bool wrapped = dialect_.parameter.end.starts_with('\n');
   if (std::exchange(at_start_, false)) {

@@ -29,7 +29,7 @@ class JsonArguments final : public ArgumentsReader {
   JsonScan scan_;
 };
 
-// Reads named values up to the closing bracket.
+// Reads NAME=VALUE or NAME:VALUE pairs up to the closing bracket.
 class NamedArguments : public ArgumentsReader {
  public:
   explicit NamedArguments(std::string_view end) : end_(end) {}
@@ -74,7 +74,7 @@ class PythonArguments final : public NamedArguments {
   const bool nested_quotes_;
 };
 
-// The tool's schema decides the type of bare values, also inside collections.
+// The tool's schema decides the type of a bare value, even within a collection.
 class GemmaArguments final : public NamedArguments {
  public:
   GemmaArguments(const ToolDialect& dialect, const ToolParameters& parameters)

@@ -1,5 +1,5 @@
-// Reads the arguments of one call in its dialect and writes them as a JSON object. Each piece is written as
-// soon as later text cannot change it.
+// Reads the arguments of one tool call in a model's dialect and writes them as a JSON object. Each piece is
+// written as soon as no later text can change it.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,29 @@ class ArgumentsReader {
  public:
   enum class Step : std::uint8_t {
     again,   // call read() again: the text may contain more
-    more,    // needs more text
-    done,    // the object is complete; the closing mark of the call is still in the text
-    broken,  // the text is not valid arguments; the part before it makes a complete object
+    more,    // read() needs more text
+    done,    // the object is complete; the closing marker of the call is still in the text
+    broken,  // the text is not valid; `out` contains a complete object from the valid part
   };
 
   virtual ~ArgumentsReader() = default;
-  // Consumes the beginning of `text` (not empty) and appends JSON to `out`. The result does not depend on how
-  // the text is split into pieces.
+  // Consumes the beginning of `text`, which must not be empty, and appends JSON to `out`. The result does
+  // not depend on how the text is split into pieces.
   virtual Step read(std::string& text, std::string& out) = 0;
-  // Called at the end of the text. Returns the text that closes the object if only closing marks are missing;
-  // otherwise "".
+  // Called at the end of the text. Returns the text that closes the object if only closing brackets are
+  // missing, otherwise "".
   virtual std::string end() const { return ""; }
 };
 
-// Removes duplicate members from the object's text; the last one of each name stays.
+// Removes duplicate members from a JSON object. The last member of each name stays.
 std::string without_repeats(std::string object);
 
 std::unique_ptr<ArgumentsReader> json_arguments();
-// Reads the arguments after the head of a call. Keeps references to the dialect and the parameters.
+// Returns a reader for the arguments after the head of a call (call_head.h). Keeps references to both
+// arguments.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
                                                   const ToolParameters& parameters);
-// Reads arguments in dialects of the form `parameters`.
+// Returns a reader for dialects of the form `parameters`, which write each argument separately.
 std::unique_ptr<ArgumentsReader> block_arguments(const grammar::ToolDialect& dialect,
                                                  const ToolParameters& parameters);
 

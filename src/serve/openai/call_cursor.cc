@@ -76,7 +76,6 @@ std::size_t JsonScan::take(std::string_view text) {
   return i;
 }
 
-// Skips white space. Returns whether another byte follows.
 bool CallCursor::ready() {
   if (starved_) return false;
   while (at_ < text_.size() && is_space(text_[at_])) ++at_;
@@ -124,8 +123,8 @@ bool CallCursor::literal(std::string_view literal) {
 
 bool CallCursor::name(std::string& out) { return word(out) && !out.empty(); }
 
-// Reads the longest sequence of name characters. The text must continue after it, otherwise its end is
-// unknown.
+// Reads the longest sequence of name characters. If the text ends with it, the name may be incomplete, so
+// more text is needed.
 bool CallCursor::word(std::string& out) {
   if (!ready()) return false;
   std::size_t end = at_;

@@ -1,4 +1,4 @@
-// Reads tool calls in a text that is still arriving.
+// Reads the tokens of tool calls in a text that is still being generated.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace octavo::openai {
 // Finds the end of a JSON object, array or string in a text that arrives in pieces.
 class JsonScan {
  public:
-  // Returns the number of bytes of the text that belong to the value. After the last byte of the value,
-  // done() is true.
+  // Returns the number of bytes of the text that belong to the value. done() is true after the last byte of
+  // the value.
   std::size_t take(std::string_view text);
   bool done() const { return done_; }
 
@@ -22,30 +22,31 @@ class JsonScan {
   bool done_ = false;
 };
 
-// Each reader skips white space, then tries to read. It returns false if it cannot. Then starved() tells
-// whether more text could change this. A starved cursor reads nothing more.
+// Each reading function skips white space, then tries to read a token. If it returns false, starved() tells
+// whether more text could change the result. After that, the cursor reads nothing more.
 class CallCursor {
  public:
   explicit CallCursor(std::string_view text) : text_(text) {}
 
-  // Reads `literal`. White space may differ where `literal` has some, and between two tags.
+  // Reads `literal`. The amount of white space may differ where `literal` has white space, and between two
+  // tags.
   bool literal(std::string_view literal);
-  // A name of letters, digits, '_', '-', '.'.
+  // Reads a name of letters, digits, '_', '-' and '.'.
   bool name(std::string& out);
-  // A JSON string, decoded.
+  // Reads a JSON string and decodes it.
   bool string(std::string& out);
-  // Any JSON value, in its original text.
+  // Reads any JSON value and returns its original text.
   bool value(std::string& out);
-  // Skips fewer than bytes_max bytes, up to `byte`, which is not read.
+  // Skips fewer than bytes_max bytes, up to the next `byte`, which stays unread.
   bool skip_to(char byte, std::size_t bytes_max);
-  // Whether the next byte is `byte`; does not read it.
+  // Returns whether the next byte is `byte`, without reading it.
   bool next_is(char byte);
 
-  // For readers of other values: skips white space, and returns whether more bytes follow.
+  // Skips white space, and returns whether more bytes follow. For readers of other values.
   bool ready();
   std::string_view rest() const { return text_.substr(at_); }
   void skip(std::size_t bytes) { at_ += bytes; }
-  // Marks the cursor as starved: more text may change the result. Returns false.
+  // Notes that more text may change the result. Returns false.
   bool starve() { return !(starved_ = true); }
 
   bool starved() const { return starved_; }
@@ -60,14 +61,13 @@ class CallCursor {
 };
 
 bool is_space(char c);
-// The text without white space at both ends.
 std::string_view trimmed(std::string_view text);
 std::size_t spaces_at_end(std::string_view text);
-// Number of bytes at the end of the text that may be the beginning of the mark.
+// Returns the number of bytes at the end of the text that may be the beginning of the marker.
 std::size_t unsettled(std::string_view text, std::string_view mark);
 bool is_json(const std::string& text);
-// Converts arguments in one JSON value to an object. raw: an object, a string (empty or containing an
-// object), or null. Returns "" for any other value.
+// Converts arguments that are one JSON value to a JSON object. `raw` is an object, null, or a string that is
+// empty or contains an object. Returns "" for other values.
 std::string whole_arguments(const std::string& raw);
 
 }  // namespace octavo::openai

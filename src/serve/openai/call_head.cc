@@ -11,15 +11,15 @@ using grammar::ToolDialect;
 
 namespace {
 
-// Maximum length of words that models write between the mark of a list and the list.
+// Maximum length of words that models write between the marker of a list and the list.
 constexpr std::size_t kWordsBytesMax = 256;
 
 void skip_quote(CallCursor& cursor) {
   if (cursor.next_is('"') || cursor.next_is('\'')) cursor.skip(1);
 }
 
-// Accepts text that models write between a name and the arguments instead of the dialect's mark: nothing, an
-// id, or a code fence.
+// Accepts the text that models write between a name and the arguments instead of the dialect's marker:
+// nothing, an id, or a code fence.
 bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   std::string id;
   if (!dialect.id_mark.empty() && cursor.literal(dialect.id_mark) && !cursor.name(id)) return false;
@@ -28,7 +28,7 @@ bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   return !cursor.starved() && cursor.next_is('{');
 }
 
-// NAME in "NAME.0". If the name does not end with a number, returns all of it.
+// Returns NAME from "NAME.0". If the name does not end with a number, returns the whole name.
 std::string_view without_number(std::string_view name) {
   const std::size_t dot = name.find_last_not_of("0123456789");
   const bool numbered = dot != std::string_view::npos && dot + 1 < name.size() && name[dot] == '.';
@@ -45,7 +45,8 @@ bool HeadReader::own_opening(CallCursor& cursor, bool first) const {
          cursor.literal(dialect_.call.begin);
 }
 
-// Models that were trained on several dialects may write Hermes' object after another dialect's mark.
+// Models that were trained on several dialects may write Hermes' JSON object after the marker of another
+// dialect.
 bool HeadReader::object_opening(CallCursor& cursor, bool first) const {
   if (dialect_.form == ToolDialect::Form::object || dialect_.trigger.empty()) return false;
   if (!first && !cursor.literal(dialect_.list ? "," : dialect_.call.separator)) return false;
@@ -79,8 +80,8 @@ HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallH
   return known(head, marked) ? Found::yes : Found::no;
 }
 
-// Reads the name. In a numbered dialect, PREFIX NAME:NUMBER is the call's id. Models may omit prefix, number
-// or name, write '.' before the number, or write another id.
+// Reads the name. In a numbered dialect, PREFIX NAME:NUMBER is the call's id. Models may omit the prefix,
+// the number or the name, write '.' before the number, or write another id.
 bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
   if (!cursor.name(head.name)) return false;
@@ -126,8 +127,8 @@ bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
   return false;
 }
 
-// Reads {"name": NAME, "arguments": up to the beginning of the arguments. If these come first or are not an
-// object, reads the whole {...}. A "type" and an id may precede the arguments.
+// Reads {"name": NAME, "arguments": up to the beginning of the arguments. If the arguments come first or
+// are not an object, reads the whole {...}. A "type" and an id may precede the arguments.
 HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& head) const {
   const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
   head = {.object = true};
@@ -148,14 +149,14 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
     if (cursor.literal("}")) break;
     if (!cursor.literal(",")) return failed();
   }
-  // A mark distinguishes a call without arguments from other JSON.
+  // A marker distinguishes a call without arguments from other JSON.
   if (arguments.empty() && dialect_.mark.empty()) arguments = "{}";
   head.whole = std::move(arguments);
   return !head.name.empty() && !head.whole.empty() && known(head, marked) ? Found::yes : Found::no;
 }
 
-// Whether the call is accepted. A call without a mark, or without its dialect's number, must name one of the
-// request's tools.
+// Returns whether the call is accepted. A call without a marker, or without the number that its dialect
+// needs, must name one of the request's tools.
 bool HeadReader::known(const CallHead& head, bool marked) const {
   const bool told = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts && !known_only_ &&
                     (!dialect_.numbered || head.object || !head.id.empty());

@@ -1,4 +1,4 @@
-// The head of a call: all text before its arguments.
+// Reads the head of a tool call, that is, everything before the arguments.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,21 @@
 namespace octavo::openai {
 
 enum class CallPolicy : std::uint8_t {
-  // Sends a complete call at once, and a long call in pieces. If a call breaks off before a piece was sent,
-  // its text becomes content.
+  // Sends calls while the model writes them. If a call turns out to be invalid before its first piece was
+  // sent, its text becomes content.
   stream,
-  // Sends only complete calls.
   whole,
-  // For thoughts: reading ends at the first complete call of a known tool. A call without a mark must begin a
-  // line.
+  // For reasoning text. Reading ends at the first complete call of a known tool. A call without a marker
+  // must be at the beginning of a line.
   thoughts,
 };
 
 struct CallHead {
   std::string name{}, id{};
-  std::string whole{};  // complete arguments if they are already known, with the end of the object; "": they
-                        // follow
-  bool object = false;  // the call is a JSON object {"name", "arguments"}
-  bool nameless = false;  // the id names no tool: the arguments decide which tool is called
+  std::string whole{};  // the complete arguments if the head contains them, otherwise ""
+  bool object = false;
+  // whether the call has an id that names no tool, so that the arguments decide which tool is called
+  bool nameless = false;
 };
 
 // Keeps references to the constructor's arguments.
@@ -39,13 +38,13 @@ class HeadReader {
       : dialect_(dialect), tools_(tools), policy_(policy), known_only_(known_only) {}
 
   const grammar::ToolDialect& dialect() const { return dialect_; }
-  // Reads up to the first byte of the arguments, or up to their end if they are complete. first: the call is
-  // the first one after the mark.
+  // Reads up to the first byte of the arguments, or to their end if the head contains them. `first` is true
+  // for the first call after the marker.
   Found read(CallCursor& cursor, bool first, CallHead& head) const;
 
  private:
-  // Reads the dialect's own opening of a call. After other openings, which models also write, the tool must
-  // be known.
+  // own_opening() reads the opening that the dialect describes. Models also write other openings, such as
+  // that of object_opening(); after these openings, the tool must be known.
   bool own_opening(CallCursor& cursor, bool first) const;
   bool object_opening(CallCursor& cursor, bool first) const;
   Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;
@@ -60,7 +59,8 @@ class HeadReader {
   const bool known_only_;
 };
 
-// The only tool that has all parameters of the call; "": no tool or several tools have them.
+// Returns the only tool that has all parameters of the call. Returns "" if no tool or several tools have
+// them.
 std::string tool_of(std::string_view arguments, const KnownTools& tools);
 
 }  // namespace octavo::openai

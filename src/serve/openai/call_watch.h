@@ -1,4 +1,5 @@
-// Finds a tool call inside thoughts: models sometimes call a tool before they close their thoughts.
+// Finds a tool call within reasoning text, because models sometimes call a tool before they end their
+// reasoning.
 #pragma once
 
 #include <memory>
@@ -10,22 +11,23 @@
 
 namespace octavo::openai {
 
-// The result does not depend on how the thoughts are split into pieces.
+// The result does not depend on how the text is split into pieces.
 class CallWatch {
  public:
   struct Step {
     std::string thought;
-    std::string text;    // text from the beginning of the call
-    bool ended = false;  // a complete call of a known tool was read: all further text is not thoughts
+    std::string text;  // text from the beginning of the call on
+    // whether a complete call of a known tool was read; all further text is not reasoning
+    bool ended = false;
   };
 
   // Keeps a reference to the dialect.
   CallWatch(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools);
 
   Step push(std::string_view piece);
-  // At the end of the thoughts: returns the text that was held back.
+  // Call it at the end of the reasoning. Returns the text that was held back.
   std::string finish();
-  // Whether held-back text could be the beginning of a call.
+  // Returns whether text is held back because it could be the beginning of a call.
   bool holds() const { return !held_.empty(); }
 
  private:

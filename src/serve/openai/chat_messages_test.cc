@@ -1,4 +1,4 @@
-// Tests the messages of a chat request in the form for templates.
+// Tests how the messages of a chat request are converted for templates.
 #include <gtest/gtest.h>
 
 #include "serve/openai/chat_request.h"
@@ -35,7 +35,7 @@ TEST(Messages, TakeOurOwnReplies) {
   EXPECT_EQ(messages(R"([{"role":"assistant"}])"), R"([{"role":"assistant","content":""}])");
   EXPECT_EQ(messages(R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])"),
             R"([{"role":"assistant","content":[{"type":"text","text":"no"}]}])");
-  // Mistral's format of thoughts.
+  // Mistral's clients send reasoning in this form.
   EXPECT_EQ(
       messages(R"([{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"h"}]},
                  {"type":"text","text":"a"}]}])"),
@@ -50,7 +50,6 @@ TEST(Messages, TakeOurOwnReplies) {
             R"({"name":"f","arguments":"{\"x\": "}}]}])");
 }
 
-// Lists of text parts, parts without a type, and messages without content are read as in vLLM.
 TEST(Messages, TakeWhatVllmTakes) {
   EXPECT_EQ(messages(R"([{"role":"user","content":["a",{"text":"b"}]}])"),
             R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");

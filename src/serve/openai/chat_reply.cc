@@ -93,7 +93,7 @@ class ChatReply final : public Reply {
     add_usage(usage, out);
     add_unused(out);
     add_kv_transfer(parts, out);
-    // Null if the request did not set them, as in vLLM.
+    // As in vLLM, fields that the request did not enable are null.
     out["prompt_logprobs"] = nullptr;
     out["prompt_token_ids"] = nullptr;
     if (options_.return_prompt_logprobs)
@@ -103,7 +103,8 @@ class ChatReply final : public Reply {
   }
 
  private:
-  // As in OpenAI's API: "tool_calls" if the model chose the function, "stop" if the request did.
+  // As in OpenAI's API, the reason is "tool_calls" if the model chose the function, and "stop" if the
+  // request chose it.
   json::value finish_reason(const AnswerPart& part, bool called) const {
     const bool chosen = called && !(options_.tools.forced && !options_.tools.forced->function.empty());
     if (chosen && part.finish == FinishReason::stop) return "tool_calls";
@@ -144,7 +145,7 @@ class ChatReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::map<int, MessageReader> readers_;  // by index of the choice
+  std::map<int, MessageReader> readers_;  // by index of the answer
 };
 
 }  // namespace

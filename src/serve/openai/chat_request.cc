@@ -18,7 +18,7 @@ Result<> check_count(const std::string& name, const RequestRules& rules, const M
   return check_media(name, rules, std::ranges::count(media, kind, &ChatPrompt::Media::kind), kind);
 }
 
-// Reads {"image_url": {"url": ..}} or only the URL; also for video_url and audio_url.
+// Reads {"image_url": {"url": ..}} or a plain URL. Also reads video_url and audio_url.
 Result<> read_url(Fields& part, const std::string& type, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name(type);
   const MediaKind kind = media_kind(type.substr(0, type.find('_')));
@@ -37,7 +37,8 @@ Result<> read_url(Fields& part, const std::string& type, const RequestRules& rul
   return {};
 }
 
-// Reads {"input_audio": {"data": base64, "format": "wav"}}. Ignores `format`, because the bytes show it.
+// Reads {"input_audio": {"data": base64, "format": "wav"}}. Ignores `format`, because the bytes show the
+// format.
 Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name("input_audio");
   TRY_VOID(check_count(name, rules, media, MediaKind::sound));
@@ -71,10 +72,10 @@ Result<std::string> read_thinking(Fields& part) {
 
 struct Content {
   json::value shown;     // content for the template: a string, null or a list of parts
-  std::string thoughts;  // text of the parts that are thoughts
+  std::string thoughts;
 };
 
-// If `type` is missing, the name of the part's content field (`text`, `image_url`, ..) is its type, as in
+// If `type` is missing, the name of the part's content field (`text`, `image_url`, ..) is the type, as in
 // vLLM.
 Result<std::string> part_type(Fields& part) {
   std::string type;
@@ -85,7 +86,6 @@ Result<std::string> part_type(Fields& part) {
   return type;
 }
 
-// Adds one part of a content.
 Result<> read_part(Fields& part, const RequestRules& rules, MediaList& media, json::array& parts,
                    std::string& thoughts) {
   std::string text;
@@ -141,7 +141,7 @@ Result<Content> read_content(Fields& message, const RequestRules& rules, MediaLi
   return read;
 }
 
-// OpenAI's clients send arguments as JSON text, but templates need an object. Incomplete JSON remains a text.
+// OpenAI's clients send arguments as JSON text, but templates need an object. Incomplete JSON stays a text.
 Result<json::value> read_arguments(Fields& function) {
   const json::value* arguments = function.any("arguments");
   const std::string name = function.full_name("arguments");
@@ -190,8 +190,9 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     return invalid(name + ".content", "parts of type thinking are allowed only in messages of the assistant");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null()) {
-    // Content may be missing: messages with calls and replies that end within thoughts have none, and tools
-    // may have no result. As in vLLM it becomes "", because templates add it to other texts.
+    // Content may be missing: calls and replies that end within the reasoning have none, and tools may have
+    // no result. As in vLLM, missing content becomes "", because templates concatenate contents with other
+    // texts.
     const bool given = value.get_object().contains("content");
     if (given && calls.empty() && role != "assistant" && role != "tool")
       return invalid(name + ".content", "may only be null in messages of assistant and tool");
@@ -206,7 +207,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     TRY_VOID(fields.text(key, text));
     message[key] = text;
   }
-  // Templates use either name for thoughts.
+  // Clients send either name, and templates read either name, so the message gets both.
   std::string reasoning = std::move(thoughts);
   TRY_VOID(fields.text("reasoning_content", reasoning));
   TRY_VOID(fields.text("reasoning", reasoning));
@@ -220,7 +221,7 @@ bool has_role(const json::object& message, std::string_view role) {
   return given && given->is_string() && std::string_view(given->get_string()) == role;
 }
 
-// The parts of a message's content; null: it has none.
+// Returns the parts of a message's content, or null if the content is not a list.
 json::array* parts_of(json::value& message) {
   json::object* object = message.if_object();
   json::value* content = object ? object->if_contains("content") : nullptr;
@@ -253,7 +254,9 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
   json::array without_images;
   std::vector<std::string> names;
-  if (rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
+  // A prompt to embed keeps its images, so that they are refused: its vector would be that of other content.
+  const bool generates = prompt.add_generation_prompt;
+  if (generates && rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
     without_images = *given;
     if (omit_images(rules, without_images, names) > 0) prompt.omitted_images = true;
     given = &without_images;
@@ -322,7 +325,7 @@ Result<> read_reasoning(Fields& fields, const RequestRules& rules, GenerationReq
   return {};
 }
 
-// Reads max_completion_tokens, the new name of max_tokens. Default: the rest of the context.
+// Reads max_completion_tokens, or its old name max_tokens. The default is the rest of the context.
 Result<> read_max_tokens(Fields& fields, const RequestRules& rules, GenerationRequest& out) {
   out.sampling.max_tokens.reset();
   TRY_VOID(fields.integer("max_tokens", out.sampling.max_tokens));
@@ -347,7 +350,7 @@ Result<> read_logprobs(Fields& fields, GenerationRequest& out) {
   return {};
 }
 
-// Reads echo: the answer begins with the content of the last message, if that is the assistant's.
+// Reads echo: if the last message is the assistant's, the answer begins with the content of this message.
 Result<> read_echo(Fields& fields, const json::object& body, ChatPrompt& prompt) {
   bool wanted = false;
   TRY_VOID(fields.boolean("echo", wanted));
@@ -360,7 +363,7 @@ Result<> read_echo(Fields& fields, const json::object& body, ChatPrompt& prompt)
   return {};
 }
 
-// Chats are not stored. As in vLLM, the answer is the same; the log says so.
+// Chats are not stored. As in vLLM, `store` does not change the answer; the log reports the field.
 Result<> ignore_store(Fields& fields, GenerationRequest& out) {
   bool wanted = false;
   TRY_VOID(fields.boolean("store", wanted));
@@ -387,7 +390,7 @@ MediaKind media_kind(std::string_view type) {
 
 int omit_images(const RequestRules& rules, json::array& messages, std::vector<std::string>& names) {
   if (rules.images_max > 0) return 0;
-  std::size_t last = messages.size();  // the user's message without an answer
+  std::size_t last = messages.size();  // index of the last user message that has no answer yet
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const json::object* message = messages[i].if_object();
     if (message && has_role(*message, "user")) last = i;
@@ -471,7 +474,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
 Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRules& rules) {
   ChatRequest request;
   GenerationRequest& out = request.generation;
-  out.prompt.add_special_tokens = false;  // the template writes them
+  out.prompt.add_special_tokens = false;  // the template writes the special tokens
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields, rules));

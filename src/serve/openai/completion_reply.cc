@@ -14,7 +14,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Number of code points. Offsets count characters instead of bytes.
+// Returns the number of code points, because offsets count characters instead of bytes.
 std::int64_t code_points(std::string_view text) {
   std::int64_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -35,7 +35,7 @@ struct TextPosition {
   }
 };
 
-// {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, position by position.
+// {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, with one element per position.
 struct LogprobLists {
   json::array tokens, token_logprobs, top_logprobs, text_offset;
 
@@ -94,7 +94,7 @@ class CompletionReply final : public Reply {
       const EchoedPrompt& prompt = prompts[static_cast<std::size_t>(part.index / options_.n)];
       one["prompt_logprobs"] =
           options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
-      // Null if the request did not set it, as in vLLM.
+      // As in vLLM, fields that the request did not enable are null.
       if (!options_.return_token_ids) one["token_ids"] = nullptr;
       one["prompt_token_ids"] = nullptr;
       if (options_.return_token_ids) one["prompt_token_ids"] = json::value_from(prompt.token_ids);
@@ -143,8 +143,8 @@ class CompletionReply final : public Reply {
     return lists.take();
   }
 
-  // Removes the token's bytes from the front of the text. The text may lack special tokens, and the space
-  // before its first word.
+  // Removes the token's bytes from the front of the text. The text may lack special tokens and the space
+  // before the first word.
   std::string bytes_in(TokenId id, std::string_view& text) const {
     std::string bytes = tokenizer_->token_bytes(id).value_or("");
     if (!text.starts_with(bytes)) {
@@ -177,8 +177,8 @@ class CompletionReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::unordered_map<int, TextPosition> positions_;  // by index of the choice
-  // prompt tokens of choices whose first part was not written yet
+  std::unordered_map<int, TextPosition> positions_;  // by index of the answer
+  // prompt tokens of answers whose first part is not written yet
   std::unordered_map<int, std::vector<TokenId>> prompt_ids_;
 };
 

@@ -33,7 +33,7 @@ Result<> read_max_tokens(Fields& fields, const RequestRules& rules, CompletionRe
   return {};
 }
 
-// Reads the text after the gap. "" counts as missing, since clients send it.
+// Reads the text after the gap. "" counts as missing, because clients send "".
 Result<> read_suffix(Fields& fields, CompletionRequest& request) {
   std::string suffix;
   TRY_VOID(fields.text("suffix", suffix));
@@ -45,7 +45,7 @@ Result<> read_suffix(Fields& fields, CompletionRequest& request) {
   return {};
 }
 
-// Reads one file or a list of files.
+// Reads one embeddings file or a list of files.
 Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& rules) {
   constexpr std::string_view kName = "prompt_embeds";
   const json::value* given = fields.any(kName);
@@ -64,7 +64,8 @@ Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& r
   return parts;
 }
 
-// Prompts as embeddings have no text and no ids. "" and [] count as no prompt, since clients send them.
+// Prompts that are embeddings have no text and no ids. Clients may send "" or [], which
+// count as no prompt.
 Result<> take_embeds(Fields& fields, CompletionRequest& request) {
   const json::value* prompt = fields.any("prompt");
   const bool none = !prompt || (prompt->is_string() && prompt->get_string().empty()) ||
@@ -90,8 +91,8 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   return {};
 }
 
-// As in vLLM, "" is no prompt, even if the tokenizer begins each text with a token. Before a suffix it is the
-// beginning of a file.
+// As in vLLM, "" is an invalid prompt, even if the tokenizer begins each text with a token. With a suffix,
+// "" is valid: the beginning of a file.
 Result<> check_prompt(Fields& fields, const CompletionRequest& request) {
   const json::value* prompt = fields.any("prompt");
   const bool empty = prompt && prompt->is_string() && prompt->get_string().empty();

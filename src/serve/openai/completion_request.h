@@ -1,4 +1,4 @@
-// The body of /v1/completions.
+// Reads the body of /v1/completions.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -13,19 +13,21 @@
 
 namespace octavo::openai {
 
-// A prompt: a text, or token ids (not yet checked against the vocabulary).
+// A prompt as text, or as token ids that are not yet checked against the vocabulary.
 using TextOrTokens = std::variant<std::string, std::vector<TokenId>>;
 
-// Reads a text, a list of texts, a list of ids, or a list of such lists; at most `most` prompts.
+// Reads a text, a list of texts, a list of token ids, or a list of lists of token ids. Returns an error for
+// more than `most` prompts.
 Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view name, int most);
 
 struct CompletionRequest {
   GenerationRequest generation;
   std::vector<TextOrTokens> prompts;
-  std::vector<MediaPart> embeds;      // not empty: each prompt is these rows, and its ids have no meaning
-  std::optional<std::string> suffix;  // text after the output; the model fills the gap
-  bool echo = false;         // the answer begins with the prompt
-  bool prompt_only = false;  // echo with max_tokens = 0: the client gets only the prompt
+  // embeddings of each prompt; if not empty, the prompts' token ids are ignored
+  std::vector<MediaPart> embeds;
+  std::optional<std::string> suffix;  // text after the output, for models that fill in the middle
+  bool echo = false;
+  bool prompt_only = false;  // whether the client gets only the prompt: echo with max_tokens = 0
 };
 
 Result<CompletionRequest> parse_completion_request(const boost::json::object& body,

@@ -1,4 +1,4 @@
-// Stores the conversations of /v1/conversations: lists of items that responses continue.
+// Stores the conversations of /v1/conversations. A conversation is a list of items that responses continue.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -14,13 +14,13 @@
 
 namespace octavo::openai {
 
-// The total size is limited: the least recently used conversations are dropped. Safe from any thread. Errors:
-// not_found (never created, deleted, or dropped).
+// The total size is limited, so the least recently used conversations are dropped. The functions return
+// not_found if the conversation was never created, or was deleted or dropped. Any thread may call them.
 class ConversationStore {
  public:
   explicit ConversationStore(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Returns the conversation as clients see it.
+  // Creates a conversation and returns it as clients see it.
   Result<boost::json::object> create(const boost::json::array& items, const boost::json::object& metadata);
   Result<boost::json::object> show(const std::string& id);
   Result<boost::json::object> set_metadata(const std::string& id, const boost::json::object& metadata);
@@ -28,8 +28,8 @@ class ConversationStore {
 
   // Returns the items, oldest first.
   Result<boost::json::array> items(const std::string& id);
-  // Adds items, and gives ids to those without an id. Returns the added items. Errors: also
-  // resource_exhausted.
+  // Adds items, and gives an id to each item without one. Returns the added items. Also returns
+  // resource_exhausted if the items do not fit.
   Result<boost::json::array> add(const std::string& id, const boost::json::array& items);
   Result<> remove_item(const std::string& id, const std::string& item);
 
@@ -47,7 +47,7 @@ class ConversationStore {
 
   // Finds the conversation and marks it as the most recently used one.
   Result<Entry*> find(const std::string& id);
-  // Replaces the texts of an entry. Errors: resource_exhausted.
+  // Replaces the texts of an entry. Returns resource_exhausted if they do not fit.
   Result<> set(Entry& entry, std::string metadata, std::string items);
 
   const std::size_t bytes_max_;

@@ -10,11 +10,11 @@ namespace {
 
 struct ToolRow {
   std::string_view parser;
-  std::array<std::string_view, 2> marks;  // the template must contain all of them
+  std::array<std::string_view, 2> marks;  // the template must contain all of these texts
 };
 
-// The first matching row is used. So a row comes earlier if its mark contains the mark of another row, or if
-// it has more marks.
+// The first matching row is used. If the marker of a row contains the marker of another row, or if a row
+// has more markers, it must come earlier.
 constexpr ToolRow kToolRows[] = {
     {"deepseek_v41", {"｜DSML｜", " calls>"}},
     {"deepseek_v4", {"｜DSML｜", "tool_calls>"}},

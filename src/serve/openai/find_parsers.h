@@ -1,5 +1,5 @@
-// Finds the parsers for a model's tool calls and thoughts by its chat template, which shows both to the
-// model.
+// Finds the parsers for a model's tool calls and reasoning by the model's chat template, which contains
+// their markers.
 #pragma once
 
 #include <string_view>
@@ -13,11 +13,11 @@ struct FoundParser {
   std::string_view mark{};  // the text by which the parser was found
 };
 
-// Finds the tool dialect by a text of the chat template; for gpt-oss by its tokens.
+// Finds the tool dialect by a text in the chat template, or for gpt-oss by the tokens of the vocabulary.
 FoundParser find_tool_parser(std::string_view chat_template, const Tokenizer& tokenizer);
 
-// Finds the reasoning parser whose marks are in the chat template. For parsers that read tokens, the marks
-// must also be in the vocabulary. If several models have the same marks, their dialects of tool calls decide.
+// Finds the reasoning parser whose markers are in the chat template. If the parser reads tokens, the
+// markers must also be in the vocabulary. If several models have the same markers, `tool_parser` decides.
 FoundParser find_reasoning_parser(std::string_view chat_template, const Tokenizer& tokenizer,
                                   std::string_view tool_parser);
 

@@ -19,7 +19,7 @@ TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
   EXPECT_EQ(found("{{- \"[TOOL_CALLS] [\" }}"), "mistral");
   EXPECT_EQ(found("{%- for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"), "");
   EXPECT_EQ(found(""), "");
-  // Calls as published templates write them.
+  // These texts are from published templates.
   EXPECT_EQ(found("<{{ dsml_token }}function_calls> {%- set dsml_token = '｜DSML｜' %}"), "deepseek_v32");
   EXPECT_EQ(found("'<｜tool▁calls▁begin｜>' + '\\n' + '```json' + '\\n'"), "deepseek_v3");
   EXPECT_EQ(
@@ -36,7 +36,7 @@ TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
   EXPECT_EQ(found("start_of_role '<|tool_call|>'"), "granite");
 }
 
-// A row with an unknown dialect would be an error when the server starts.
+// If a row named an unknown dialect, the server could not start.
 TEST(FindParsers, EveryDialectThatIsFoundExists) {
   const Tokenizer tokenizer = byte_tokenizer();
   for (const grammar::ToolDialect& dialect : grammar::tool_dialects()) {

@@ -11,7 +11,6 @@ constexpr int kGemmaDepthMax = 64;  // maximum depth of nested collections
 
 std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
-// Reads the text up to the next quote.
 bool quoted_text(CallCursor& cursor, std::string_view quote, std::string& out) {
   const std::size_t size = cursor.rest().find(quote);
   if (size == std::string_view::npos) return cursor.starve();
@@ -20,7 +19,7 @@ bool quoted_text(CallCursor& cursor, std::string_view quote, std::string& out) {
   return true;
 }
 
-// Converts a word, a number, or other unquoted text to JSON.
+// Converts a word, a number or other unquoted text to JSON.
 std::string bare_json(const std::string& text) {
   std::string literal;
   const std::string closed = text + ")";

@@ -1,5 +1,5 @@
-// Reads values in Gemma's tool calls and writes them as JSON. A value is a string between two quotes of the
-// dialect, a list [..], an object {name:value}, or bare text.
+// Reads the values in Gemma's tool calls and writes them as JSON. A value is a string between two quotes of
+// the dialect, a list [..], an object {name:value}, or bare text.
 #pragma once
 
 #include <string>
@@ -11,13 +11,12 @@ namespace octavo::openai {
 
 struct GemmaValue {
   std::string json{};
-  std::string bare{};  // text of the value, if it is bare
+  std::string bare{};  // text of a bare value
   bool is_bare = false;
 };
 
-// quote: quotation mark of the dialect.
 bool read_gemma(CallCursor& cursor, std::string_view quote, GemmaValue& value);
-// Reads the name of a member and the ':' after it.
+// Reads the name of a member and the ':' after the name.
 bool read_gemma_name(CallCursor& cursor, std::string_view quote, std::string& name);
 
 }  // namespace octavo::openai

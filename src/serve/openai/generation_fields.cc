@@ -15,15 +15,14 @@ namespace {
 constexpr std::size_t kSaltBytesMax = 128;
 constexpr std::size_t kRequestIdBytesMax = 256;
 constexpr double kTimeoutMaxS = 86'400;
-constexpr double kLengthPenaltyMax = 16;  // so that the power of any context length is finite
+constexpr double kLengthPenaltyMax = 16;  // keeps the power of any context length finite
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.boolean("include_cost", out.report.cost));
   TRY_VOID(f.boolean("stream", out.stream.enabled));
   TRY_VOID(f.integer("stream_interval", out.stream.interval, 1));
   TRY_VOID(f.boolean("return_progress",
-                     out.stream.include_progress));  // a field of llama.cpp; has no effect without
-                                                     // `stream`
+                     out.stream.include_progress));  // a field of llama.cpp; has no effect without `stream`
   if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.stream.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
   if (options && !out.stream.enabled) return invalid("stream_options", "needs stream = true");
@@ -76,7 +75,7 @@ Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
   return {};
 }
 
-// Reads the thinking budget; -1: no limit.
+// Reads the reasoning budget. -1 means no limit.
 Result<> read_thinking_budget(Fields& f, const RequestRules& rules, ThinkingOptions& thinking) {
   TRY_VOID(f.integer("thinking_token_budget", thinking.token_budget, -1));
   if (thinking.token_budget == -1) thinking.token_budget.reset();
@@ -204,10 +203,10 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.prompt.forwarded, read_forwarded_prompt(f, rules.limits.vocab_size));
   TRY_VOID(read_thinking_budget(f, rules, out.thinking));
   TRY_VOID(refuse_unsupported(f));
-  // Settings of sampler extensions: ignored, as in vLLM without extensions.
+  // Settings of sampler extensions are ignored, as in vLLM without extensions.
   TRY(const json::object* extra, f.object("vllm_xargs"));
   if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
-  // spaces_between_special_tokens has no effect with fast tokenizers; the other fields identify the caller.
+  // spaces_between_special_tokens has no effect with fast tokenizers. The other fields identify the caller.
   f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",
             "prompt_cache_key", "service_tier"});
   return {};

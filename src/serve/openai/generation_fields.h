@@ -23,36 +23,35 @@
 namespace octavo::openai {
 
 struct RequestRules {
-  std::vector<std::string> model_names;  // replies contain the first one
+  std::vector<std::string> model_names;  // replies contain the first name
   std::shared_ptr<AdapterNames> adapters =
-      std::make_shared<AdapterNames>();  // other models (adapters) that requests can name
+      std::make_shared<AdapterNames>();  // LoRA adapters that requests can name as their model
   SamplingLimits limits;
   GenerationDefaults defaults;
   int max_model_len = 0;
   int prompts_max = 1024;  // maximum number of prompts in a completion request
   bool priority_scheduling = false;
   bool force_include_usage = false;
-  bool return_tokens_as_token_ids = false;  // default of the request's field
-  int stream_interval = 1;                  // minimum for all streams
-  bool trust_chat_templates = false;        // whether requests may bring their own chat template
+  bool return_tokens_as_token_ids = false;  // default of the request's field of this name
+  int stream_interval = 1;                  // minimum of StreamOptions::interval
+  bool trust_chat_templates = false;        // whether requests may contain a chat template
   boost::json::object default_template_kwargs{};
-  const grammar::ToolDialect* tool_dialect = nullptr;  // dialect for tool_choice `auto`; null: not enabled
-  std::vector<std::string> special_tokens{};           // texts of the vocabulary's special tokens
-  int images_max = 0;                                  // maximum number in one prompt; 0: not supported
-  int videos_max = 0;                                  // maximum number in one prompt; 0: not supported
-  int sounds_max = 0;                                  // maximum number in one prompt; 0: not supported
-  bool exclude_unused_tools = false;                   // with tool_choice `none`, leave the tools out of the
-                                                       // prompt
-  std::optional<ReasoningRule> reasoning{};            // nullopt: thoughts are not separated from the text
-  // Options of grammars for JSON answers. OpenAI promises that members have the order of the schema.
+  // dialect for tool_choice `auto`; null: `auto` is disabled
+  const grammar::ToolDialect* tool_dialect = nullptr;
+  std::vector<std::string> special_tokens{};  // texts of the vocabulary's special tokens
+  int images_max = 0;                         // maximum number of images per prompt; 0: not supported
+  int videos_max = 0;                         // maximum number of videos per prompt; 0: not supported
+  int sounds_max = 0;                         // maximum number of audios per prompt; 0: not supported
+  bool exclude_unused_tools = false;          // whether tool_choice `none` removes the tools from the prompt
+  std::optional<ReasoningRule> reasoning{};   // nullopt: reasoning is not separated from the text
+  // Options of grammars for JSON answers. OpenAI promises that members are in the order of the schema.
   grammar::JsonOptions json{.any_order = false};
 
-  // Takes over the engine's limits.
   void take_limits(const EngineInfo& engine);
 };
 
 struct BeamOptions {
-  bool enabled = false;  // beam search with sampling.n beams, instead of n samples
+  bool enabled = false;  // whether to run a beam search with sampling.n beams, instead of n samples
   double length_penalty = 1;
 };
 
@@ -60,71 +59,73 @@ struct StreamOptions {
   bool enabled = false;
   bool include_usage = false;
   bool continuous_usage = false;
-  bool include_progress = false;  // progress of the prompt's computation
-  int interval = 1;               // number of tokens in a chunk, except for the first and the last chunk
-  // Output tokens that the client already has. The stream continues after them.
+  bool include_progress = false;  // whether to report the progress of the prompt
+  int interval = 1;               // tokens per chunk, except for the first and the last chunk
+  // Output tokens that the client already has. The stream continues after these tokens.
   std::optional<std::vector<TokenId>> resume{};
 };
 
 struct PromptOptions {
   bool add_special_tokens = true;
-  bool truncate_at_end = false;      // truncate_prompt_tokens keeps the first tokens instead of the last ones
-  std::vector<TokenId> forwarded{};  // used instead of the request's prompt, except with echo or media
+  // whether truncate_prompt_tokens keeps the first tokens instead of the last ones
+  bool truncate_at_end = false;
+  // token ids to use instead of the request's prompt, except with echo or media
+  std::vector<TokenId> forwarded{};
 };
 
-// Parts of the reply besides the text.
+// Optional parts of the reply.
 struct ReportOptions {
   bool token_ids = false;
   bool tokens_as_token_ids = false;
   bool prompt_logprobs = false;
-  bool cost = false;  // usage.octavo
+  bool cost = false;  // adds usage.octavo
 };
 
 struct ThinkingOptions {
-  bool included = true;             // the reply has the thoughts
-  bool off = false;                 // the request sets enable_thinking = false for the chat template
-  std::optional<int> token_budget;  // maximum number of tokens of thoughts
+  bool included = true;
+  bool off = false;  // whether the request sets enable_thinking = false for the chat template
+  std::optional<int> token_budget;
 };
 
 struct GenerationRequest {
-  SamplingParams sampling;  // validated
+  SamplingParams sampling;  // result of validated()
   BeamOptions beam;
   StreamOptions stream;
   PromptOptions prompt;
   ReportOptions report;
   ThinkingOptions thinking;
-  std::string model;    // model name for replies
-  std::string adapter;  // name of the LoRA adapter; "": none
+  std::string model;
+  std::string adapter;  // name of the LoRA adapter; "": no adapter
   std::string request_id;
   std::string cache_salt;
   std::int64_t priority = 0;
-  double timeout_s = 0;                          // maximum time since arrival in seconds; 0: no limit
-  std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no constraint
+  double timeout_s = 0;                          // seconds since the request arrived; 0: no limit
+  std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no grammar
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
-  std::string_view limit_field = {};  // field that limited the output tokens; "": a default did
+  std::string_view limit_field = {};  // field that limited the output tokens; "": a default limited them
   std::vector<std::string> unknown_fields;
 };
 
-// Reads the shared fields into `out`. The two endpoints name max_tokens and logprobs differently, so these
-// are not read.
+// Reads the shared fields into `out`, except max_tokens and logprobs, which the two routes name
+// differently.
 Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
 // Checks a timeout in seconds, from the field `timeout` or the header X-Request-Timeout.
 Result<double> checked_timeout(double seconds);
 
-// Checks rules that involve several fields, after all fields were read.
+// Checks rules that involve several fields. Call it after all fields are read.
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
-// Returns the result. In an error about `field`, replaces the field's name by the name that the client used.
+// If the result is an error on `field`, replaces the field's name by `name`, which the client used.
 template <class T>
 Result<T> reported_as(Result<T> result, std::string_view field, std::string_view name) {
   if (!result && result.error().field == field) result.error().field = name;
   return result;
 }
 
-// As above, for protocols with another field instead of response_format. Also changes errors that the
-// grammar's compiler reports later.
+// Replaces "response_format" in errors by `name`, for protocols with another field. Also applies to errors
+// that the grammar compiler reports later.
 template <class Request>
 Result<Request> format_reported_as(Result<Request> result, std::string_view name) {
   const auto rename = [&](std::string& field) {
@@ -138,7 +139,8 @@ Result<Request> format_reported_as(Result<Request> result, std::string_view name
 
 Error unknown_model(std::string_view name, const RequestRules& rules);
 
-// The adapter that the request names as its model; "": it names the base model or none. Errors: not_found.
+// Returns the adapter that the request names as its model, or "" for the base model. Returns not_found for
+// other names.
 Result<std::string> read_model(Fields& fields, const RequestRules& rules);
 
 }  // namespace octavo::openai

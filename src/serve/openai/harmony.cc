@@ -51,7 +51,7 @@ HarmonyReader::HarmonyReader(const HarmonyTokens& tokens, const Tokenizer& token
   for (auto id = begin; id != prompt.end(); ++id) take(*id);
 }
 
-// Whether the token separates two messages.
+// Returns whether the token separates two messages.
 bool HarmonyReader::parts(std::int32_t id) const {
   return id == tokens_.start || id == tokens_.end || id == tokens_.call || id == tokens_.result;
 }

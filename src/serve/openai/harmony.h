@@ -19,7 +19,7 @@ namespace octavo::openai {
 struct HarmonyTokens {
   std::int32_t start = 0, channel = 0, constrain = 0, message = 0, end = 0, call = 0, result = 0;
 
-  // nullopt: the tokenizer is not that of gpt-oss.
+  // Returns nullopt if the tokenizer is not that of gpt-oss.
   static std::optional<HarmonyTokens> of(const Tokenizer& tokenizer);
 };
 
@@ -27,18 +27,18 @@ struct HarmonyTokens {
 class HarmonyReader {
  public:
   enum class Place : std::uint8_t {
-    header,   // in a message's header
-    thought,  // channel analysis, and messages to recipients that are not functions
-    text,     // channel final, and channel commentary without a recipient
-    call,     // arguments of a call of function()
+    header,
+    thought,  // in channel analysis, or in a message to a recipient that is not a function
+    text,     // in channel final, or in channel commentary without a recipient
+    call,     // in the arguments of a call of function()
   };
 
-  // Starts after the prompt, which may have opened a message. Keeps a reference to the tokenizer. calls:
-  // functions are enabled; otherwise calls count as thoughts.
+  // Starts after the prompt, which may end within a message. Keeps a reference to the tokenizer. If `calls`
+  // is false, calls count as reasoning.
   HarmonyReader(const HarmonyTokens& tokens, const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
                 bool calls);
 
-  // Whether the token is outside the body of a message: between messages or in a header.
+  // Returns whether the token is outside of a message's body: between messages or in a header.
   bool marks(std::int32_t id) const;
   void take(std::int32_t id);
 
@@ -53,7 +53,7 @@ class HarmonyReader {
   const Tokenizer* tokenizer_;
   bool calls_;
   Place place_ = Place::header;
-  std::vector<std::int32_t> role_, channel_;  // tokens of the current header so far
+  std::vector<std::int32_t> role_, channel_;
   bool in_channel_ = false;
   std::string function_;
 };

@@ -18,7 +18,7 @@ const std::vector<std::string> kHarmonyMarks = {"<|start|>",   "<|channel|>", "<
 
 class HarmonyTest : public ::testing::Test {
  protected:
-  // Tokens of a text that contains the marks as text.
+  // Tokenises a text in which the special tokens are written as text.
   std::vector<TokenId> tokens(std::string_view text) const {
     std::vector<TokenId> ids;
     while (!text.empty()) {
@@ -33,7 +33,7 @@ class HarmonyTest : public ::testing::Test {
     return ids;
   }
 
-  // The message of an answer that arrives in these pieces. The last output ends it.
+  // Reads an answer in random pieces and returns the message.
   MessageDelta read(std::string_view prompt, std::string_view answer, std::mt19937* rng = nullptr,
                     FinishReason reason = FinishReason::stop) {
     const std::vector<TokenId> ids = tokens(answer), before = tokens(prompt);
@@ -95,7 +95,7 @@ TEST_F(HarmonyTest, ReadsCalls) {
   ASSERT_EQ(message.calls.size(), 1U);
   EXPECT_EQ(message.calls[0].name, "get_weather");
   EXPECT_EQ(message.calls[0].arguments, "{\"city\": \"Köln\"}");
-  // The recipient replaces the role, there are no arguments, and a second call follows.
+  // The recipient replaces the role, the call has no arguments, and a second call follows.
   message = read(kPrompt,
                  " to=functions.stop<|channel|>commentary json<|message|><|call|>"
                  "<|start|>assistant to=functions.get_weather<|channel|>commentary<|message|>{}<|call|>");
@@ -124,7 +124,7 @@ TEST_F(HarmonyTest, GoesOnWithTheMessageThatThePromptOpened) {
   EXPECT_EQ(message.content, "2");
 }
 
-// Complete answers and answers cut at any position, in any pieces.
+// Reads complete answers, and answers that are cut at any position.
 TEST_F(HarmonyTest, PiecesJoinToTheWhole) {
   std::mt19937 rng(7);
   const std::string text = std::string(kCall) + "<|start|>assistant<|channel|>final<|message|>Däne.";

@@ -48,7 +48,7 @@ std::string MessageReader::new_call_id(const grammar::ToolDialect* dialect) {
   return tool_call_id(dialect, hash_bytes(HashAlgorithm::xxh3_128, bytes, calls_++));
 }
 
-// Streams the arguments of a named function; sends a list of calls at the end of the answer.
+// Streams the arguments of a named function. A list of calls is sent at the end of the answer.
 void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
   const ForcedTool& forced = *tools_->forced;
   const bool first = forced_text_.empty();

@@ -1,4 +1,5 @@
-// Splits a chat's answer into thoughts, text and tool calls, part by part, for all protocols.
+// Splits a chat answer into reasoning, text and tool calls while it is generated. The replies of all chat
+// protocols use it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace octavo::openai {
 
-// A piece of a call. The first piece has id and name.
+// A piece of a tool call. Only the first piece of a call has `id` and `name`.
 struct CallDelta {
   int index = 0;
   std::string id{};
@@ -20,23 +21,24 @@ struct CallDelta {
   std::string arguments{};
 };
 
-// Text and calls that a part adds to its message.
+// The text and calls that an AnswerPart adds to the message.
 struct MessageDelta {
   std::string reasoning{};
   std::string content{};
   std::vector<CallDelta> calls{};
-  bool called = false;  // the message contains a call, in this part or before
+  bool called = false;  // whether the message contains a call, in this part or an earlier one
 };
 
 // Reads the parts of one answer in order.
 class MessageReader {
  public:
-  // Keeps a reference to the tools. answer_id: if set, equal answers have equal ids of calls.
+  // Keeps a reference to the tools. If `answer_id` is set, the ids of calls depend only on the answer, so
+  // equal answers have equal ids.
   explicit MessageReader(const ToolUse& tools, std::string answer_id = {})
       : tools_(&tools), answer_id_(std::move(answer_id)) {}
 
   MessageDelta read(const AnswerPart& part);
-  // Reads a whole answer at once. An incomplete call becomes text.
+  // Reads a complete answer. An incomplete call becomes text.
   MessageDelta read_whole(const AnswerPart& part);
 
  private:
@@ -47,9 +49,9 @@ class MessageReader {
 
   const ToolUse* tools_;
   std::string answer_id_;
-  std::uint64_t calls_ = 0;             // number of new ids
+  std::uint64_t calls_ = 0;
   std::optional<ToolParser> parser_{};  // parser for calls that the model may write
-  std::string forced_text_{};           // text so far of a forced call
+  std::string forced_text_{};
 };
 
 }  // namespace octavo::openai

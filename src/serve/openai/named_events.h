@@ -1,4 +1,4 @@
-// The server-sent events of /v1/messages and /v1/responses, which have names.
+// Writes the server-sent events of /v1/messages and /v1/responses, which have names.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,19 +10,19 @@
 
 namespace octavo::openai {
 
-// Collects the events of one step of an answer. With return_token_ids, the last event of a step has the field
-// `token_ids`: the output tokens of this step. A stream that breaks can continue after such an event with
-// resume_token_ids.
+// Collects the events of one step of an answer. With return_token_ids, the last event of a step has the
+// field `token_ids` with the step's output tokens. If the stream breaks after this event, a client can
+// continue it with resume_token_ids.
 class NamedEvents {
  public:
   explicit NamedEvents(bool shows_tokens) : shows_tokens_(shows_tokens) {}
 
   void add(std::string_view name, boost::json::object fields);
-  void count(const std::vector<TokenId>& tokens);  // reports output tokens of the step
-  void forget_tokens() { tokens_.clear(); }        // the client already has them
-  // Returns the step's events. Without events, the tokens belong to the next step.
+  void count(const std::vector<TokenId>& tokens);  // adds output tokens to the step
+  void forget_tokens() { tokens_.clear(); }        // drops tokens that the client already has
+  // Returns the step's events. If there are no events, the tokens are added to the next step.
   std::string take();
-  // As above for events that do not complete the step: they have no token_ids.
+  // Returns events that do not complete the step, without token_ids.
   std::string take_unfinished();
 
  private:
@@ -30,7 +30,7 @@ class NamedEvents {
 
   const bool shows_tokens_;
   std::vector<TokenId> tokens_;
-  std::string text_;       // all events except the last one
+  std::string text_;
   std::string last_name_;  // "": there is no event
   boost::json::object last_;
 };

@@ -81,14 +81,14 @@ void OutputProcessor::take_token(TokenId id, TokenLogprobs* logprobs, AnswerPart
   to.thought_logprobs += thinks() && thinking_->shown;
 }
 
-// Drops tokens of hidden thoughts when it is certain that they do not belong to a call.
+// Drops tokens of hidden reasoning once they certainly do not belong to a call.
 void OutputProcessor::settle_hidden(AnswerPart& part) {
   if (hidden_.token_ids.empty() || (watch_ && watch_->holds())) return;
   if (called_) part.append(std::move(hidden_));
   hidden_ = {};
 }
 
-// Whether the token begins or ends the thoughts; then it is not text.
+// Returns whether the token begins or ends the reasoning. Such a token is not text.
 bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   if (!thinking_) return false;
   if (thinking_->text) return false;
@@ -98,7 +98,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
     return marks;
   }
   const bool begins = id == thinking_->begin && (at_text_start_ || begins_anywhere_);
-  // An answer without thoughts may begin with the end mark of thoughts.
+  // An answer without reasoning may begin with the token that ends reasoning.
   const bool ends = id == thinking_->end && (thinking_->open || at_text_start_ || called_);
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
@@ -111,7 +111,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   return true;
 }
 
-// Ends a message. whole: its text is complete.
+// Ends a message. `whole` is true if its text is complete.
 void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   add_text(detokenizer_.finish(), part);
   settle_label(part);
@@ -135,7 +135,7 @@ void OutputProcessor::switch_message(TokenId id, AnswerPart& part) {
   if (calls()) part.text += fmt::format("<|start|>functions.{}<|message|>", reader.function());
 }
 
-// The token that ended the text is not part of it.
+// The token that ended the answer does not belong to the text.
 bool OutputProcessor::is_stop_token(const Output& output, std::size_t position) const {
   if (output.finished != FinishReason::stop || position + 1 != output.token_ids.size()) return false;
   if (sampling_->include_stop_str_in_output) return false;
@@ -149,7 +149,7 @@ void OutputProcessor::add_text(std::string_view piece, AnswerPart& part) {
   add_to_target(piece, part);
 }
 
-// Adds text at the beginning of thoughts, without their label.
+// Adds text at the beginning of the reasoning, without the label.
 void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
   label_ += piece;
   const std::string_view label = thinking_->label;
@@ -158,7 +158,7 @@ void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
   settle_label(part);
 }
 
-// Stops waiting for a label: the text is not the label.
+// Stops waiting for the label, because the text does not match it.
 void OutputProcessor::settle_label(AnswerPart& part) {
   in_label_ = false;
   const std::string held = std::exchange(label_, {});
@@ -191,7 +191,7 @@ void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   part.stop_reason = sampling_->stop[*step.stop];
 }
 
-// Appends text to thoughts or content. A tool call ends thoughts.
+// Appends text to the reasoning or to the content. A tool call ends the reasoning.
 void OutputProcessor::put(std::string_view text, AnswerPart& part) {
   if (!thinks() || !watch_) {
     (thinks() ? part.reasoning : part.text) += text;

@@ -1,5 +1,5 @@
-// Converts the tokens of one answer to text and finds its end. Holds back text that may be the beginning of a
-// stop string.
+// Converts the tokens of one answer to text and finds the answer's end. Text that may be the beginning of a
+// stop string is held back.
 #pragma once
 
 #include <cstdint>
@@ -20,60 +20,63 @@
 
 namespace octavo::openai {
 
-// Cause of the end of an answer: a stop token, a stop string, or (monostate) another cause.
+// The stop token or stop string that ended an answer. monostate: another reason.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
-// Output tokens [start, end) come from the weights of this version.
+// The weights with this version computed the output tokens [start, end).
 struct WeightSpan {
   std::string version;
   int start = 0, end = 0;
 };
 
-// A piece of an answer; all pieces joined are the whole answer.
+// A piece of an answer. All pieces appended give the whole answer.
 struct AnswerPart {
-  int index = 0;            // index of the choice
-  std::string reasoning{};  // thoughts; they come before the text
+  int index = 0;
+  std::string reasoning{};  // reasoning before `text`
   std::string text{};
   std::vector<TokenId> token_ids{};
   std::vector<TokenLogprobs> logprobs{};
-  std::size_t thought_logprobs = 0;  // the first n log-probabilities belong to thoughts
+  // number of entries at the beginning of `logprobs` that belong to reasoning
+  std::size_t thought_logprobs = 0;
   std::optional<FinishReason> finish{};
   StopReason stop_reason{};
-  std::optional<KvTransferParams> kv_transfer{};  // set with the end of the last choice, if KV blocks are
-                                                  // kept
-  std::vector<WeightSpan> weights{};              // of the whole answer; set with the end of the choice
+  // set at the end of the last answer, if the engine keeps KV blocks
+  std::optional<KvTransferParams> kv_transfer{};
+  std::vector<WeightSpan> weights{};  // weight versions of the whole answer; set at the end of the answer
 
   void append(AnswerPart&& next);
-  // Adds the tokens of this part to the spans of its choice. The last part takes the spans.
+  // Adds the tokens of this part to the answer's spans. Moves the spans into the last part.
   void note_weights(const std::string& version, std::vector<WeightSpan>& spans);
 };
 
-// Marks of thoughts; each mark is one token. An answer may begin with thoughts.
+// How a model marks its reasoning. Each marker is one token, such as <think>.
 struct Thinking {
   TokenId begin = 0, end = 0;
-  bool open = false;          // the answer begins with thoughts, even without the begin mark
-  bool shown = true;          // whether the client gets thoughts, with their tokens and log-probabilities
-  std::string_view label{};   // removed from the beginning of thoughts
-  std::string_view prefix{};  // if set, thoughts are written into the ordinary text, after this prefix
-  // For gpt-oss: used instead of begin, end and open. Calls are written as text in the tool dialect `openai`.
+  bool open = false;         // whether the answer begins with reasoning, even without the begin token
+  bool shown = true;         // whether the client gets the reasoning with its tokens and log-probabilities
+  std::string_view label{};  // text that is removed from the beginning of the reasoning
+  // if set, the reasoning stays in the text, and this prefix precedes the answer
+  std::string_view prefix{};
+  // For gpt-oss, used instead of begin, end and open. Calls are written as text in the tool dialect
+  // `openai`.
   std::optional<HarmonyReader> harmony{};
-  // For models that mark thoughts with words: used instead of begin and end.
+  // For models whose markers are text, used instead of begin and end.
   std::optional<ThoughtSplitter> text{};
-  // Dialect of tool calls that end thoughts; null: calls do not end them.
+  // The dialect of tool calls that end the reasoning. Null: calls do not end it.
   const grammar::ToolDialect* calls = nullptr;
   std::shared_ptr<const KnownTools> tools{};
 };
 
 class OutputProcessor {
  public:
-  // Keeps references to the tokenizer, the parameters, the end token ids and `kept_special`. prompt_tail and
-  // kept_special: see Detokenizer. Without `thinking` all text is content.
+  // Keeps references to the tokenizer, the parameters, the end-of-text tokens and `kept_special`. See
+  // Detokenizer for prompt_tail and kept_special. If `thinking` is nullopt, all text is content.
   OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,
                   const std::vector<TokenId>& eos_ids, StopSplitter stops,
                   std::span<const TokenId> prompt_tail, std::optional<Thinking> thinking = std::nullopt,
                   std::span<const TokenId> kept_special = {});
 
-  // Returns the text that is certain after this output. Must not be called after a part with `finish`.
+  // Returns the text that no later output can change. Must not be called after a part with `finish`.
   AnswerPart take(Output&& output);
 
   bool finished() const { return finished_; }
@@ -104,15 +107,15 @@ class OutputProcessor {
   Detokenizer detokenizer_;
   StopSplitter stops_;
   std::optional<Thinking> thinking_;
-  std::optional<CallWatch> watch_;  // finds calls in thoughts
-  bool called_ = false;             // a call has ended the thoughts
-  AnswerPart hidden_;               // tokens of hidden thoughts that may belong to a call
-  int thoughts_before_call_ = 0;    // number of tokens of thoughts before the possible call
-  bool at_text_start_ = true;       // no text has been written yet
-  bool begins_anywhere_ = false;    // the mark that begins thoughts is never text, wherever it appears
-  bool has_arguments_ = false;  // the call has arguments
-  std::string prefix_;          // prefix of the answer, not written yet
-  std::string label_;           // the part of the label with which the thoughts have begun
+  std::optional<CallWatch> watch_;  // finds calls within reasoning
+  bool called_ = false;             // whether a call has ended the reasoning
+  AnswerPart hidden_;               // tokens of hidden reasoning that may belong to a call
+  int thoughts_before_call_ = 0;    // number of reasoning tokens before the possible call
+  bool at_text_start_ = true;       // whether no text has been written yet
+  bool begins_anywhere_ = false;    // whether the begin token is never text, wherever it occurs
+  bool has_arguments_ = false;
+  std::string prefix_;  // prefix of the answer that is not written yet
+  std::string label_;   // beginning of the reasoning, as long as it matches the label
   bool in_label_ = false;
   int tokens_ = 0;
   int reasoning_tokens_ = 0;

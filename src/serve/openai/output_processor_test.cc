@@ -11,7 +11,7 @@ const std::vector<TokenId> kEnds = {kEndToken};
 
 class OutputProcessorTest : public ::testing::Test {
  protected:
-  // The whole answer, if `size` tokens arrive at a time. The last output ends it.
+  // Returns the whole answer, if `size` tokens arrive in each output.
   AnswerPart answer(const std::vector<TokenId>& tokens, std::size_t size,
                     FinishReason end = FinishReason::stop) {
     OutputProcessor a(tokenizer_, sampling_, kEnds,
@@ -115,7 +115,7 @@ TEST_F(OutputProcessorTest, ALabelOfThoughtsIsNotOfThem) {
   }
 }
 
-// Gemma 4 also thinks between texts. A mark of plain text is used only at the beginning.
+// Gemma 4 also reasons between texts. A marker that is not a special token counts only at the beginning.
 TEST_F(OutputProcessorTest, ASpecialMarkBeginsThoughtsAnywhere) {
   std::vector<TokenId> tokens = bytes_of("a>b");
   tokens.insert(tokens.begin() + 1, {kMarkToken, 't', '\n', 's'});
@@ -145,7 +145,8 @@ TEST_F(OutputProcessorTest, ThoughtsMayBeTextBehindAPrefix) {
   }
 }
 
-// A stop string must not match across the end of the thoughts: "c" is before it, "X" after it.
+// A stop string must not match text that spans the end of the reasoning: "c" precedes the end, "X" follows
+// it.
 TEST_F(OutputProcessorTest, StopStringsEndAtTheThoughts) {
   sampling_.stop = {"cX"};
   thinking_ = Thinking{.begin = '<', .end = '>', .open = true};

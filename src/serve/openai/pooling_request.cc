@@ -25,14 +25,14 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   if (side != "left" && side != "right") return invalid("truncation_side", "must be \"left\" or \"right\"");
   out.keep_last = side == "left";
   TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
-  // `normalized` is Jina's name
+  // Jina names the field `normalized`.
   for (const std::string_view name : {"normalize", "normalized", "use_activation"}) {
     if (f.any(name) == nullptr) continue;
     bool activated = true;
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
-  // Fields that identify the client or concern a cache.
+  // These fields identify the client or concern a cache.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
 }
@@ -45,8 +45,8 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
   return {};
 }
 
-// The texts of a pair share the model's length, and the tokenizer decides which one is truncated. So keeping
-// the last tokens is refused.
+// Refuses to keep the last tokens for pairs of texts: both texts share the model's length, and the
+// tokenizer decides which of them is truncated.
 Result<> refuse_keep_last(const PoolingFields& fields) {
   if (!fields.keep_last) return {};
   return invalid("truncation_side", "must be \"right\" for pairs of texts");
@@ -54,7 +54,6 @@ Result<> refuse_keep_last(const PoolingFields& fields) {
 
 void finish_pooling_fields(const Fields& f, PoolingFields& out) { out.unknown_fields = f.unread(); }
 
-// Reads a text, or a text in an object {"text": ..}.
 Result<std::string> item_text(const json::value& item, std::string_view field) {
   if (item.is_string()) return std::string(item.get_string());
   if (const json::object* object = item.if_object())
@@ -63,7 +62,6 @@ Result<std::string> item_text(const json::value& item, std::string_view field) {
   return invalid(field, "must be a string or a list of strings");
 }
 
-// Reads texts from the first of these fields that is present.
 Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const json::value* found = f.any(name);
@@ -119,7 +117,7 @@ Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
   return types;
 }
 
-// The concatenated texts of {"content": [{"type": "text", "text": ..}]}.
+// Returns the concatenated texts of {"content": [{"type": "text", "text": ..}]}.
 Result<std::string> text_of_content(const json::value& item) {
   const json::object* object = item.if_object();
   const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;
@@ -142,7 +140,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   EmbeddingRequest request;
   Fields f(body);
   const bool chat = f.any("messages") != nullptr;
-  request.fields.add_special_tokens = !chat;  // the chat template writes them
+  request.fields.add_special_tokens = !chat;  // the chat template writes the special tokens
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   if (chat && f.any("input") != nullptr) return invalid("messages", "cannot be combined with input");
   if (chat) {
@@ -151,7 +149,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
     TRY(request.input, read_input(f));
   }
   std::string format = "float";
-  TRY_VOID(f.text("embedding_type", format));  // Jina's field name
+  TRY_VOID(f.text("embedding_type", format));  // Jina's name of encoding_format
   TRY_VOID(f.text("encoding_format", format));
   if (format != "float" && format != "base64")
     return invalid("encoding_format", "must be \"float\" or \"base64\", got \"{}\"", format);
@@ -226,7 +224,7 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   TRY(request.documents, read_texts(f, {"documents"}));
   TRY_VOID(f.integer("top_n", request.top_n, 0));
   TRY_VOID(f.boolean("return_documents", request.return_documents));
-  int tokens_per_document = 0;  // Cohere's field
+  int tokens_per_document = 0;  // Cohere's field max_tokens_per_doc
   TRY_VOID(f.integer("max_tokens_per_doc", tokens_per_document, 0));
   if (tokens_per_document > 0)
     return invalid("max_tokens_per_doc",

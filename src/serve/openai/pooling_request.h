@@ -1,5 +1,5 @@
-// Request bodies of pooling routes: OpenAI's /v1/embeddings, vLLM's /pooling, /classify and /score, Cohere's
-// /v2/embed, and Jina's and Cohere's /rerank.
+// Reads the bodies of the pooling routes: OpenAI's /v1/embeddings, vLLM's /pooling, /classify and /score,
+// Cohere's /v2/embed, and Jina's and Cohere's /rerank.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -16,11 +16,11 @@ namespace octavo::openai {
 
 struct PoolingFields {
   std::string request_id;
-  std::string adapter;  // name of the LoRA adapter; "": none
+  std::string adapter;  // name of the LoRA adapter; "": no adapter
   std::int64_t priority = 0;
-  std::optional<int> truncate;  // maximum number of tokens of a text, which is truncated; -1: the model's
-                                // maximum
-  bool keep_last = false;       // truncation keeps the last tokens instead of the first ones
+  // longer texts are truncated to this number of tokens; -1: the model's maximum
+  std::optional<int> truncate;
+  bool keep_last = false;  // whether truncation keeps the last tokens instead of the first ones
   bool add_special_tokens = true;
   // Whether vectors are normalised and scores become probabilities. nullopt: the server's default.
   std::optional<bool> activated;
@@ -30,16 +30,16 @@ struct PoolingFields {
 struct EmbeddingRequest {
   PoolingFields fields;
   std::vector<TextOrTokens> input;
-  std::optional<ChatPrompt> chat;  // replaces the input: the chat template renders it to one text
+  std::optional<ChatPrompt> chat;  // replaces `input`: the chat template renders the chat to one text
   bool base64 = false;
-  std::optional<int> dimensions;  // number of components to keep of a vector, from the first one on
-  std::optional<Task> task;       // nullopt: the server's task
+  std::optional<int> dimensions;  // number of components of a vector to keep, from the first one on
+  std::optional<Task> task;       // nullopt: the server's default task
   std::string input_type;         // Jina's `task`: the type of the texts, such as "retrieval.query"
 };
 
-// Cohere's request: each vector is returned in several formats.
+// Cohere's request, which returns each vector in several formats.
 struct EmbedByTypeRequest {
-  // binary and ubinary: one bit for each number
+  // binary and ubinary have one bit for each component.
   enum class Type : std::uint8_t { float32, base64, binary, ubinary };
 
   PoolingFields fields;
@@ -47,10 +47,10 @@ struct EmbedByTypeRequest {
   std::vector<Type> types;
   std::optional<int> dimensions;
   std::optional<int> tokens_max;  // a text with more tokens is an error
-  std::string input_type;         // type of the texts: "search_query", "search_document", ..
+  std::string input_type;         // type of the texts, such as "search_query" or "search_document"
 };
 
-// Pairs (queries[i], documents[i]), or one query with all documents.
+// Pairs of queries[i] and documents[i], or one query for all documents.
 struct ScoreRequest {
   PoolingFields fields;
   std::vector<std::string> queries, documents;
@@ -64,9 +64,9 @@ struct RerankRequest {
   bool return_documents = true;
 };
 
-inline constexpr int kTextsMax = 2048;  // maximum number of texts in a request
+inline constexpr int kTextsMax = 2048;  // maximum number of texts per request
 
-// Parses the body of /v1/embeddings, /pooling and /classify.
+// Reads the body of /v1/embeddings, /pooling or /classify.
 Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);
 Result<EmbedByTypeRequest> parse_embed_by_type_request(const boost::json::object& body,
                                                        const RequestRules& rules);

@@ -46,7 +46,7 @@ struct EmbedTensor {
   std::string_view data;
 };
 
-// Reads a row of numbers, such as a shape. nullopt: not a list of integers >= 0.
+// Reads a list of integers >= 0, such as a shape. Returns nullopt for other values.
 std::optional<std::vector<std::size_t>> sizes_of(const json::value* list) {
   if (list == nullptr || !list->is_array()) return std::nullopt;
   std::vector<std::size_t> sizes;
@@ -58,7 +58,7 @@ std::optional<std::vector<std::size_t>> sizes_of(const json::value* list) {
   return sizes;
 }
 
-// The only entry of the header that is a tensor.
+// Returns the header's only tensor. Returns an error if there are several.
 Result<const json::object*> only_tensor(const json::value& header) {
   const json::object* tensor = nullptr;
   if (!header.is_object()) return bad_embeds("is not a safetensors file: {}", kWhatToSend);
@@ -118,7 +118,7 @@ Result<MediaPart> read_prompt_embeds(std::string_view base64, const RequestRules
   std::uint64_t header = 0;
   if (file->size() >= sizeof header) std::memcpy(&header, file->data(), sizeof header);
   if (header < 2 || header > kHeaderBytesMax || header > file->size() - sizeof header) {
-    // A header of 128 bytes begins with the byte 0x80, too.
+    // A safetensors header of 128 bytes also begins with the byte 0x80.
     if (file->starts_with("PK\x03\x04") || file->starts_with('\x80'))
       return bad_embeds(
           "is a file of torch.save (pickle), which the server never reads because it can contain code: {}",

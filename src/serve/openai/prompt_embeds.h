@@ -1,4 +1,4 @@
-// Prompts as embeddings: a safetensors file in base64, with one tensor of the prompt's rows.
+// Reads prompts that are embeddings: a safetensors file in base64, with one tensor [tokens, hidden_size].
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace octavo::openai {
 
-// Errors name "prompt_embeds": the server does not accept them, or the file is invalid, too long, of another
-// size, or not safetensors. Never reads Python's pickle format.
+// Returns an error on "prompt_embeds" if the server does not accept embeddings, or if the file is not a
+// safetensors file of the right width and at most the maximum length. Never reads Python's pickle format.
 Result<MediaPart> read_prompt_embeds(std::string_view base64, const RequestRules& rules);
 
 }  // namespace octavo::openai

@@ -22,10 +22,10 @@ bool is_quote(char c) { return c == '\'' || c == '"'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
 
-// Reads a string from its opening quote on, without its prefix.
+// Reads a string from its opening quote on. The caller has read the prefix.
 class StringReader {
  public:
-  // argument: the string is the whole value of an argument.
+  // `argument` is true if the string is the whole value of an argument.
   StringReader(CallCursor& cursor, bool raw, bool nested_quotes, bool argument)
       : cursor_(cursor),
         text_(cursor.rest()),
@@ -58,7 +58,7 @@ class StringReader {
   }
 
  private:
-  // Whether a quote before `place` ends the string; nullopt: depends on more text.
+  // Returns whether a quote just before `place` ends the string, or nullopt if this depends on later text.
   std::optional<bool> ends_at(std::size_t place) const {
     if (!nested_quotes_) return true;
     const std::size_t next = next_of(place);
@@ -67,8 +67,8 @@ class StringReader {
     return argument_ ? argument_ends_at(next) : true;
   }
 
-  // As above, for an argument: after ',' follows an argument or the end of the call; after ')' follows a call
-  // or the end of the list.
+  // Does the same for an argument. After ',' there must be another argument or the end of the call. After
+  // ')' there must be another call or the end of the list.
   std::optional<bool> argument_ends_at(std::size_t place) const {
     const bool call_ends = text_[place] == ')';
     const std::size_t next = next_of(place + 1);
@@ -92,7 +92,8 @@ class StringReader {
     return value;
   }
 
-  // Reads \uXXXX; two of them can form one character. Returns the number of bytes read; 0: invalid.
+  // Reads \uXXXX. Two escapes can form one character. Returns the number of bytes read; 0 if the escape is
+  // invalid.
   std::size_t unicode_escape(std::size_t digits, std::string& out) const {
     auto code = number(at_ + 2, digits, 16);
     if (!code) return 0;
@@ -109,7 +110,7 @@ class StringReader {
     return size;
   }
 
-  // Number of bytes that are needed to decide the kind of an escape.
+  // Returns the number of bytes that are needed to decide the kind of an escape.
   std::size_t escape_size() const {
     switch (text_[at_ + 1]) {
       case 'u': {
@@ -124,7 +125,8 @@ class StringReader {
     }
   }
 
-  // Reads an escape. False: more text is needed. Like Python, keeps the backslash of an unknown escape.
+  // Reads an escape. Returns false if more text is needed. Like Python, keeps the backslash of an unknown
+  // escape.
   bool escape(std::string& out) {
     constexpr std::pair<char, std::string_view> kSimple[] = {
         {'n', "\n"}, {'t', "\t"}, {'r', "\r"},  {'a', "\a"}, {'b', "\b"}, {'f', "\f"},
@@ -160,7 +162,7 @@ class StringReader {
   std::size_t at_ = 0;
 };
 
-// Converts a number to JSON. Models write leading zeros, which Python would refuse.
+// Converts a number to JSON. Accepts leading zeros, which models write although Python refuses them.
 std::optional<std::string> json_number(std::string_view written) {
   std::string_view text = written;
   const bool negative = text.starts_with('-');
@@ -192,7 +194,6 @@ std::optional<std::string> json_number(std::string_view written) {
   return shortest.find_first_of(".e") == std::string::npos ? shortest + ".0" : shortest;
 }
 
-// Length of a name or a number.
 std::size_t word_size(std::string_view text) {
   const auto is_sign = [](char c) { return c == '+' || c == '-'; };
   std::size_t size = is_sign(text.front()) ? 1 : 0;
@@ -217,7 +218,7 @@ class LiteralReader {
     return word(out);
   }
 
-  // Reads one string, or several adjacent ones, which Python joins.
+  // Reads one string, or several adjacent strings, which Python joins.
   bool strings(std::string& out, bool argument, bool raw = false) {
     std::string content;
     for (;;) {
@@ -269,7 +270,6 @@ class LiteralReader {
     return true;
   }
 
-  // Reads a dictionary or a set.
   bool braces(std::string& out, int depth) {
     cursor_.skip(1);
     std::string items;

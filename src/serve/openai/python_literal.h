@@ -1,4 +1,4 @@
-// Converts Python literals to JSON.
+// Converts Python literals in tool calls to JSON.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace octavo::openai {
 
-// Reads a string, number, list, tuple, set, dictionary, True, False, None, or JSON's true, false, null.
-// Tuples and sets become lists. Returns false for other expressions. nested_quotes: a quote ends a string
-// only at a position where the value can end.
+// Reads a string, number, list, tuple, set, dictionary, True, False, None, or JSON's true, false and null.
+// Tuples and sets become lists. Returns false for other expressions. With `nested_quotes`, a quote ends a
+// string only at a position where the value can end.
 bool read_python(CallCursor& cursor, std::string& out, bool nested_quotes = false);
 
-// Removes the underscores that Python allows between digits of a number. nullopt: an underscore has another
-// position.
+// Removes the underscores that Python allows between the digits of a number. Returns nullopt if an
+// underscore is not between digits.
 std::optional<std::string> without_underscores(std::string_view text);
 
 }  // namespace octavo::openai

@@ -7,7 +7,8 @@
 namespace octavo::openai {
 namespace {
 
-// The literal before the closing brackets of the last call; nullopt: invalid, or more text is needed.
+// Reads the literal before the closing brackets of the last call. Returns nullopt if the literal is invalid
+// or more text is needed.
 std::optional<std::string> read(std::string_view text, bool nested_quotes = false) {
   const std::string closed = std::string(text) + ")]";
   CallCursor cursor(closed);
@@ -95,7 +96,7 @@ TEST(PythonLiteral, ANestedQuoteEndsNoString) {
   EXPECT_EQ(read("'sed -n '1,5p' x'", true), R"("sed -n '1,5p' x")");
   EXPECT_EQ(read("'sed -n '1,5p' x'"), std::nullopt);
   EXPECT_EQ(read("['a', 'b']", true), R"(["a", "b"])");
-  // A quote ends the string only if the next text may follow an argument.
+  // A quote ends the string only if the text after it can follow an argument.
   EXPECT_EQ(read(R"x('python -c "print(f(x, s='\,'))"')x", true),
             R"x("python -c \"print(f(x, s='\\,'))\"")x");
   EXPECT_EQ(read("'cut -d',' -f1, x'", true), R"("cut -d',' -f1, x")");

@@ -11,7 +11,7 @@ struct Parser {
   std::string_view name, begin = "<think>", end = "</think>";
   bool from_start = true;
   std::string_view label{}, prefix{};
-  bool ends_at_call = false;  // a tool call ends open thoughts
+  bool ends_at_call = false;
 };
 
 struct TextParser {
@@ -116,7 +116,7 @@ std::string_view own_reasoning_parser(const Tokenizer& tokenizer) {
 
 bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
                     const Tokenizer& tokenizer) {
-  constexpr std::size_t kTail = 32;  // maximum number of tokens of a mark, since no mark has more bytes
+  constexpr std::size_t kTail = 32;  // more tokens than any marker has bytes
   const std::string tail = tokenizer.decode(prompt.last(std::min(kTail, prompt.size())), false).value_or("");
   const std::string_view text(tail.data(), tail.find_last_not_of(" \n") + 1);
   return std::ranges::any_of(marks.begins, [&](std::string_view mark) {

@@ -1,4 +1,4 @@
-// Reasoning parsers: separate a model's thoughts from its answer.
+// Reasoning parsers: how to separate a model's reasoning from its answer.
 #pragma once
 
 #include <optional>
@@ -14,34 +14,35 @@
 namespace octavo::openai {
 
 struct ReasoningRule {
-  std::int32_t begin = 0, end = 0;  // tokens before and after the thoughts
-  bool from_start = false;          // answers begin with thoughts, even without the begin token, unless the
-                                    // prompt has closed them
-  std::string_view label{};         // removed from the beginning of thoughts
-  std::string_view prefix{};        // if set, thoughts stay in the text, and this prefix precedes the answer
-  bool ends_at_call = false;        // a tool call ends open thoughts, as in vLLM for this model
-  std::optional<HarmonyTokens> harmony{};  // for gpt-oss: used instead of all fields above
-  const ThoughtMarks* text = nullptr;      // used instead of the tokens
+  std::int32_t begin = 0, end = 0;  // tokens before and after the reasoning
+  // whether answers begin with reasoning even without the begin token, unless the prompt has ended the
+  // reasoning
+  bool from_start = false;
+  std::string_view label{};  // text that is removed from the beginning of the reasoning
+  // if set, the reasoning stays in the text, and this prefix precedes the answer
+  std::string_view prefix{};
+  bool ends_at_call = false;  // whether a tool call ends the reasoning, as in vLLM for this model
+  std::optional<HarmonyTokens> harmony{};  // for gpt-oss, used instead of all fields above
+  const ThoughtMarks* text = nullptr;      // text markers; if set, used instead of the tokens
 
-  // Whether thoughts are marked by two tokens.
   bool tokens() const { return !harmony && !text; }
 };
 
-// Supported names of vLLM's --reasoning-parser.
+// Returns the names of vLLM's --reasoning-parser that this server supports.
 std::vector<std::string_view> reasoning_parsers();
 
-// Errors: unknown parser, or the tokenizer lacks its tokens.
+// Returns an error if the parser is unknown or the tokenizer lacks the parser's tokens.
 Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& tokenizer);
 
-// The parser whose tokens the tokenizer has; "": none.
+// Returns the parser whose tokens the tokenizer has, or "".
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer);
 
-// Whether the prompt ends with a begin mark of thoughts.
+// Returns whether the prompt ends with a marker that begins the reasoning.
 bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
                     const Tokenizer& tokenizer);
 
-// Whether an answer to this prompt begins with thoughts. If the last turn of the prompt opens or closes
-// thoughts, this decides. Otherwise the rule decides, unless the request disabled thinking.
+// Returns whether an answer to this prompt begins with reasoning. If the last turn of the prompt begins or
+// ends reasoning, this decides. Otherwise the rule decides, unless the request disabled thinking.
 bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_t> prompt,
                           const Tokenizer& tokenizer, bool turned_off);
 

@@ -31,7 +31,7 @@ std::optional<double> milliseconds(std::int64_t from_us, std::int64_t to_us) {
   return static_cast<double>(to_us - from_us) * 1e-3;
 }
 
-// Durations: from arrival to the first step, to the first token, and to the last token.
+// Durations from the arrival to the first step, to the first token, and to the last token.
 struct Phases {
   explicit Phases(const RequestTimes& t)
       : queue(milliseconds(t.arrived_us, t.scheduled_us)),
@@ -93,7 +93,7 @@ void add_usage(const Usage& usage, json::object& out) {
   if (inference && *inference > 0) rate = tokens / *inference * 1e3;
   json::object metrics;
   const auto add = [&metrics](std::string_view name, std::optional<double> value) {
-    if (value) metrics[name] = *value;  // a time that does not exist is left out, as in vLLM
+    if (value) metrics[name] = *value;  // an unknown time is left out, as in vLLM
   };
   add("time_to_first_token_ms", phases.ttft);
   add("generation_time_ms", phases.generation);

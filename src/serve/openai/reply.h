@@ -1,5 +1,5 @@
-// Replies of OpenAI's two routes. A reply belongs to one request. Its functions are called in the order of
-// the answer.
+// Interface of the replies of all generation routes, and the replies of /v1/chat/completions and
+// /v1/completions. A Reply belongs to one request. Its functions are called in the order of the answer.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -23,26 +23,25 @@ namespace octavo::openai {
 struct Usage {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
-  std::optional<std::int64_t> cached_tokens{};     // reported when set
-  std::optional<std::int64_t> reasoning_tokens{};  // reasoning tokens of the completion; reported when set
-  std::optional<RequestTimes> times{};             // of a single answer; reported as "metrics" when set
-  std::optional<AnswerCost> cost{};                // of all answers; reported as "octavo" when set
-  const Prices* prices = nullptr;                  // of the cost; null: no money is reported
+  std::optional<std::int64_t> cached_tokens{};
+  std::optional<std::int64_t> reasoning_tokens{};
+  std::optional<RequestTimes> times{};  // times of a single answer; reported as "metrics" if set
+  std::optional<AnswerCost> cost{};     // cost of all answers; reported as "octavo" if set
+  const Prices* prices = nullptr;       // prices of the cost; null: no money is reported
 };
 
-// A prompt, for replies that contain it.
+// A prompt, for replies that repeat it.
 struct EchoedPrompt {
   int tokens = 0;
-  std::string text{};                // set with echo
-  std::vector<TokenId> token_ids{};  // set with return_token_ids, echo + logprobs, or prompt_logprobs
+  std::string text{};                // prompt text; set with echo
+  std::vector<TokenId> token_ids{};  // set with return_token_ids, prompt_logprobs, or echo plus logprobs
   std::vector<TokenLogprobs> logprobs{};
 };
 
-// Number of computed tokens of a request's prompts.
 struct Progress {
-  std::int64_t total = 0;     // prompt tokens
+  std::int64_t total = 0;
   std::int64_t cached = 0;    // number of tokens found in the prefix cache
-  std::int64_t computed = 0;  // number of computed tokens, including the cached ones
+  std::int64_t computed = 0;  // number of tokens computed or found in the prefix cache
   double ms = 0;              // milliseconds since the first step
 };
 
@@ -54,45 +53,47 @@ struct ReplyOptions {
   std::string echo{};        // for chats: text before the content of each answer
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
-  int top_logprobs = 0;          // number of log-probabilities for each position; -1: all
-  bool listed_logprobs = false;  // report logprob_token_ids and the sampled token
+  int top_logprobs = 0;          // number of log-probabilities per position; -1: all
+  bool listed_logprobs = false;  // whether to report the sampled token and the tokens of logprob_token_ids
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  bool include_usage = false;  // report the usage at the end of a stream
-  ToolUse tools{};             // for chats
-  int n = 1;                   // number of answers to each prompt
+  bool include_usage = false;  // whether to report the usage at the end of a stream
+  ToolUse tools{};             // only for chats
+  int n = 1;
 };
 
 class Reply {
  public:
   virtual ~Reply() = default;
 
-  // Streams: each function returns server-sent events, or "" if there is nothing to send. usage: the current
-  // count, if requested for every event. Call open() before the first part of a choice.
+  // The functions up to keep_alive() return server-sent events of a stream, or "" if there is nothing to
+  // send. `usage` is the current count, if the client requested usage in every event. open() is called
+  // before the first part of each answer.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
   // Called after the parts that the client already has (resume_token_ids).
   virtual void resumed() {}
-  // Called after the last part of all choices.
+  // Called after the last part of all answers.
   virtual std::string close(const Usage& usage) = 0;
-  // Called before the first part. "": the protocol has no such event.
+  // Called before the first part. Returns "" if the protocol has no such event.
   virtual std::string progress(const Progress&) { return ""; }
-  // Bytes for a stream without new output. Clients ignore them; proxies see that the connection is alive.
+  // Returns bytes for a stream without new output. Clients ignore these bytes, and proxies see that the
+  // connection is alive.
   virtual std::string keep_alive(const EchoedPrompt&) { return ": keep-alive\n\n"; }
-  // Reports an error instead of the missing rest.
+  // Ends a broken stream with an error.
   virtual std::string failed(const Error& error) = 0;
 
-  // Content-Type of a stream.
   virtual std::string_view stream_type() const { return "text/event-stream; charset=utf-8"; }
-  // Whether close() and whole() need Usage::times.
+  // Returns whether close() and whole() need Usage::times.
   virtual bool shows_times() const { return false; }
-  // Whether close() and whole() need Usage::cached_tokens, also without --enable-prompt-tokens-details.
+  // Returns whether close() and whole() need Usage::cached_tokens even without
+  // --enable-prompt-tokens-details.
   virtual bool shows_cached_tokens() const { return false; }
 
   virtual std::string_view content_type() const { return "application/json"; }
-  // The body of a reply that is not streamed. Parts are ordered by index; prompts[i] belongs to the choices i
-  // * n .. i * n + n - 1.
+  // Returns the body of a reply that is not a stream. The parts are sorted by index; answers i * n to i * n
+  // + n - 1 belong to prompts[i].
   virtual std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                             const Usage& usage) = 0;
 };
@@ -100,41 +101,41 @@ class Reply {
 std::unique_ptr<Reply> chat_reply(const Tokenizer& tokenizer, ReplyOptions options);
 std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions options);
 
-// --- Functions for both kinds of replies ---
-
-// The end of a stream whose events have only data: the usage, if requested, and "[DONE]".
+// Returns the end of a stream whose events have only data: the usage, if requested, and "[DONE]".
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
 // Adds "octavo" to a usage object if the cost is set.
 void add_cost(const Usage& usage, boost::json::object& out);
-// The progress in the format of llama.cpp's prompt_progress.
+// Returns the progress in the format of llama.cpp's prompt_progress.
 boost::json::object progress_json(const Progress& progress);
-// Adds "usage", and "metrics" as in vLLM: in milliseconds, null for events that did not happen.
+// Adds "usage" and vLLM's "metrics", in milliseconds. Events that did not happen are null.
 void add_usage(const Usage& usage, boost::json::object& out);
-// The value of the header Server-Timing (W3C): the known ones of queue, ttft and generation.
+// Returns the value of the header Server-Timing (W3C), with the known times among queue, ttft and
+// generation.
 std::string server_timing(const RequestTimes& times);
-// Adds unused fields as null: vLLM's clients read them without checking that they exist.
+// Adds unused fields as null, because vLLM's clients read them without checking that they exist.
 void add_unused(boost::json::object& out);
 // Adds "kv_transfer_params" if one of the parts has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
-// vLLM's weight_versions: [{"version", "start", "end"}], over the output tokens of the whole answer.
+// Returns vLLM's weight_versions, [{"version", "start", "end"}], for the output tokens of the whole answer.
 boost::json::array weight_versions_json(const AnswerPart& part);
 boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
-// vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank", "decoded_token"}}.
+// Returns vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank",
+// "decoded_token"}}.
 boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt);
 
-// {"token", "logprob", "bytes", "top_logprobs"} for each position, for chats and responses.
+// Returns {"token", "logprob", "bytes", "top_logprobs"} for each position, for chats and responses.
 boost::json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
                                        const AnswerPart& part);
 
-// A token's text in logprobs. as_id: "token_id:7" instead. Bytes that are not a whole character become
-// U+FFFD.
+// Returns a token's text for logprobs, or "token_id:7" if `as_id` is set. Bytes that are not a complete
+// character become U+FFFD.
 std::string shown_token(const Tokenizer& tokenizer, TokenId id, bool as_id);
-// A log-probability as JSON, which has no infinity: impossible tokens become -9999, as in vLLM.
+// Returns a log-probability for JSON, which has no infinity. Impossible tokens get -9999, as in vLLM.
 double shown_logprob(float logprob);
-// The `count` most likely tokens; -1: all.
+// Returns the `count` most likely tokens, or all tokens if `count` is -1.
 std::span<const std::pair<TokenId, float>> most_likely(const TokenLogprobs& entry, int count);
 
 }  // namespace octavo::openai

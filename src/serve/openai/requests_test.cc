@@ -1,4 +1,4 @@
-// Tests all fields of both request bodies, with their limits and errors.
+// Tests all fields of chat and completion bodies, with their limits and errors.
 #include <gtest/gtest.h>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -150,7 +150,7 @@ TEST(Requests, BeamSearch) {
     return chat_error("\"use_beam_search\":true," + more);
   };
   EXPECT_EQ(error(R"("n":1)"), "accepted");
-  EXPECT_EQ(error(R"("n":11)"), "n");  // 22 log-probabilities of at most 20
+  EXPECT_EQ(error(R"("n":11)"), "n");  // 22 log-probabilities, but at most 20 are allowed
   EXPECT_EQ(error(R"("n":0)"), "n");
   EXPECT_EQ(error(R"("length_penalty":17)"), "length_penalty");
   EXPECT_EQ(error(R"("temperature":-1)"), "temperature");
@@ -168,7 +168,7 @@ TEST(Requests, KvTransferParams) {
     EXPECT_TRUE(request.has_value());
     return request->generation.kv_transfer;
   };
-  // The bodies that llm-d's sidecar sends to the prefill engine, then to the decode engine.
+  // llm-d's sidecar sends the first body to the prefill engine and the second one to the decode engine.
   EXPECT_EQ(params(R"({"do_remote_decode":true,"do_remote_prefill":false,"remote_engine_id":null,
                        "remote_block_ids":null,"remote_host":null,"remote_port":null})"),
             KvTransferParams{.do_remote_decode = true});
@@ -266,7 +266,6 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
   EXPECT_EQ(chat(R"("temperature":0.70000000000000000000000001)").value().generation.sampling.temperature, 0.7);
 }
 
-// A constraint in another server's field must not be ignored.
 TEST(Requests, ForeignConstraintsAreRefusedByName) {
   for (const std::string name :
        {"guided_json", "guided_regex", "regex", "ebnf", "grammar", "json_schema", "format", "stop_regex"}) {
@@ -315,7 +314,7 @@ TEST(Requests, ForcedToolCalls) {
   EXPECT_EQ(chat_error(R"("tool_choice":"auto")"), "tool_choice");
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"required","structured_outputs":{"regex":"a"})"),
             "tool_choice");
-  // As OpenAI's Agents SDK sends it: response_format applies to content, not to the forced calls.
+  // OpenAI's Agents SDK sends both fields. The response_format applies to the content, not to forced calls.
   EXPECT_EQ(generation(R"("tool_choice":"required","response_format":{"type":"json_object"})").output->field,
             "tools");
   EXPECT_EQ(chat_error(R"("tool_choice":"required","tools":[
@@ -342,7 +341,6 @@ TEST(Requests, ToolsThatMayBeCalled) {
   EXPECT_EQ(strict.generation.output->kind, grammar::GrammarKind::structural_tag);
   EXPECT_EQ(strict.generation.output->field, "tools");
   const std::string format = R"(,"response_format":{"type":"json_object"})";
-  // Either calls, or JSON.
   for (const char* strictness : {"true", "false"}) {
     const GenerationRequest either = request(strictness, format).value().generation;
     EXPECT_EQ(either.output->kind, grammar::GrammarKind::structural_tag);
@@ -418,12 +416,12 @@ TEST(Requests, Logprobs) {
   EXPECT_EQ(completion_error(R"("logprobs":true)"), "logprobs");
   EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.logprobs.prompt, 3);
   EXPECT_EQ(chat_error(R"("prompt_logprobs":1,"stream":true)"), "prompt_logprobs");
-  // The reply reports the listed tokens; top_logprobs need not equal their number.
+  // The reply reports the listed tokens, so top_logprobs need not equal their number.
   EXPECT_TRUE(chat(R"("logprobs":true,"top_logprobs":3,"logprob_token_ids":[5])").has_value());
   EXPECT_TRUE(completion(R"("logprobs":5,"logprob_token_ids":[5,6])").has_value());
 }
 
-// OpenAI's quick start sends it.
+// The example in OpenAI's quick start sends `store`.
 TEST(Requests, ChatsAreNotStored) {
   const auto stored = chat(R"("store":true)");
   ASSERT_TRUE(stored);
@@ -432,7 +430,7 @@ TEST(Requests, ChatsAreNotStored) {
   EXPECT_EQ(chat_error(R"("store":"yes")"), "store");
 }
 
-// Even if the tokenizer begins each text with a token.
+// An empty text is refused even if the tokenizer begins each text with a special token.
 TEST(Requests, AnEmptyTextIsNoPrompt) {
   const auto read = [](std::string_view body) {
     const auto request = parse_completion_request(json::parse(body).as_object(), rules());

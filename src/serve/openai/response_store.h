@@ -18,31 +18,33 @@
 
 namespace octavo::openai {
 
-// The total size is limited: the oldest responses are dropped first. Safe from any thread.
+// The total size is limited, so the oldest responses are dropped. Any thread may call the functions.
 class ResponseStore {
  public:
   explicit ResponseStore(std::size_t bytes_max)
       : conversations_(std::make_unique<ConversationStore>(bytes_max)), bytes_max_(bytes_max) {}
 
-  // The store of conversations, which has a separate limit of the same size.
+  // Returns the store of conversations, which has a separate limit of the same size.
   ConversationStore& conversations() const { return *conversations_; }
 
-  // Adds a response that is generated in the background. conversation: all items before the response.
+  // Adds a response that is generated in the background. `conversation` contains all items before the
+  // response.
   void begin(const std::string& id, std::string response, std::string conversation);
-  // Sets the function that cancels the response. Ignored if the response is unknown or finished.
+  // Sets the function that cancels the response. Does nothing if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
-  // Stores a finished response. conversation: all items up to the end of the response, for the next turn.
+  // Stores a finished response. `conversation` contains all items up to the end of the response, for the
+  // next turn.
   void finish(const std::string& id, std::string response, std::string conversation);
 
-  // Errors: not_found (never stored, or dropped).
+  // Returns not_found if the response was never stored or was dropped.
   Result<std::string> response(const std::string& id) const;
   Result<boost::json::array> conversation(const std::string& id) const;
-  // All items before the response, oldest first: those of the earlier responses, then those of the request.
-  // Each has an id, which never changes.
+  // Returns all items before the response, oldest first: the items of earlier responses, then the items of
+  // the request. Each item has an id that never changes.
   Result<boost::json::array> input(const std::string& id) const;
   Result<> forget(const std::string& id);
-  // Ends the response's generation. Errors: not_found; invalid_argument if it is not generated in the
-  // background.
+  // Ends the response's generation. Returns not_found for an unknown response, and invalid_argument if the
+  // response is not generated in the background.
   Result<> cancel(const std::string& id);
 
  private:

@@ -21,7 +21,8 @@ namespace {
 
 enum class Kind : std::uint8_t { reasoning, message, call, custom };
 
-// A server that continues the response of another one gives the same ids.
+// The ids depend only on their arguments, so a server that continues another server's response gives the
+// same ids.
 std::string item_id(Kind kind, const std::string& response_id, std::size_t index) {
   constexpr std::string_view kPrefixes[] = {"rs", "msg", "fc", "ctc"};
   const std::string_view prefix = kPrefixes[static_cast<std::size_t>(kind)];
@@ -40,7 +41,7 @@ json::object usage_of(const Usage& usage) {
   return out;
 }
 
-// Writes output items one after another; each has events for its start, its pieces and its end.
+// Writes output items one after another. Each item has events for its start, its pieces and its end.
 class ResponsesReply final : public Reply {
  public:
   ResponsesReply(const Tokenizer& tokenizer, ReplyOptions options, ResponsesOptions responses)
@@ -88,7 +89,7 @@ class ResponsesReply final : public Reply {
     (void)events_.take_unfinished();
     response_["status"] = "failed";
     response_["error"] = json::object{{"code", "server_error"}, {"message", error.message}};
-    if (responses_.background || sequence_ > 0) keep();  // in other cases the client does not know the id
+    if (responses_.background || sequence_ > 0) keep();  // otherwise the client does not know the id
     response_event("response.failed");
     return events_.take_unfinished();
   }
@@ -101,7 +102,7 @@ class ResponsesReply final : public Reply {
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
     json::object out = response_;
-    add_kv_transfer(parts, out);  // not stored, because they are valid for one request only
+    add_kv_transfer(parts, out);  // not stored, because the parameters are valid for one request only
     return exact_json_text(out);
   }
 
@@ -109,7 +110,7 @@ class ResponsesReply final : public Reply {
   struct Item {
     Kind kind;
     json::object shown;
-    std::string text{};  // text of its content, or the arguments of a call
+    std::string text{};  // text of the item's content, or arguments of a call
     json::array logprobs{};
   };
 
@@ -118,7 +119,7 @@ class ResponsesReply final : public Reply {
       output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
     if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
     if (options_.logprobs) {
-      // Tokens of an incomplete character are sent with the token that completes it.
+      // If several tokens form one character, the entries of all these tokens are sent with the last one.
       const json::array news = token_logprobs_json(*tokenizer_, options_, part);
       logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
     }
@@ -138,7 +139,7 @@ class ResponsesReply final : public Reply {
     if (part.finish) finish_ = part.finish;
   }
 
-  // Starts an item of this kind. Later text is appended to it.
+  // Starts an item of this kind. Later text is appended to the item.
   void begin(Kind kind) {
     if (item_ && item_->kind == kind) return;
     end("completed");
@@ -183,7 +184,7 @@ class ResponsesReply final : public Reply {
     if (kind == Kind::reasoning) return item_event("response.reasoning_text.delta", {{"delta", text}});
     if (kind == Kind::message)
       return item_event("response.output_text.delta", {{"delta", text}, {"logprobs", std::move(logprobs)}});
-    // The input of a custom tool is known when its JSON is complete.
+    // The input of a custom tool is known only when its JSON is complete.
     if (kind == Kind::call) item_event("response.function_call_arguments.delta", {{"delta", text}});
   }
 
@@ -244,7 +245,7 @@ class ResponsesReply final : public Reply {
       log_warning("conversation {}: {}", responses_.conversation_id, added.error().message);
   }
 
-  // Messages in vLLM's format: the text with special tokens, and the token ids.
+  // Returns messages in vLLM's format: the text with special tokens, and the token ids.
   json::array raw_messages(const std::vector<TokenId>& ids) const {
     return {json::object{{"type", "raw_message_tokens"},
                          {"message", tokenizer_->decode(ids, false).value_or("")},
@@ -286,8 +287,8 @@ class ResponsesReply final : public Reply {
   ResponsesOptions responses_;
   json::object response_;
   MessageReader reader_;
-  std::optional<Item> item_{};  // the current item
-  json::array logprobs_{};      // entries of tokens whose text was not sent yet
+  std::optional<Item> item_{};
+  json::array logprobs_{};  // entries of tokens whose text is not sent yet
   std::vector<TokenId> prompt_ids_{}, output_ids_{};
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;

@@ -14,16 +14,17 @@
 namespace octavo::openai {
 
 struct ResponsesOptions {
-  boost::json::object response;     // without id, created_at and status
+  boost::json::object response;     // the response object without id, created_at and status
   boost::json::array conversation;  // all items before this response
-  ResponsesTools tools{};           // tools whose calls differ from a chat's
+  ResponsesTools tools{};           // tools whose calls differ from those of a chat
   ResponseStore* store = nullptr;   // store that keeps the response, or null
-  ConversationStore* conversations = nullptr;  // id of the conversation to which the response is added; "":
-                                               // none
-  std::string conversation_id{};               // the conversation that the response extends; "": none
-  std::size_t known_items = 0;                 // number of items of `conversation` that the store already has
+  // store of the conversation that the response extends, or null
+  ConversationStore* conversations = nullptr;
+  std::string conversation_id{};  // id of the conversation that the response extends; "": none
+  std::size_t known_items = 0;    // number of items of `conversation` that the store already has
   bool background = false;
-  bool messages = false;  // the response contains input_messages and output_messages; needs return_token_ids
+  // whether the response contains input_messages and output_messages; needs return_token_ids
+  bool messages = false;
 };
 
 boost::json::object pending_response(const boost::json::object& response, const ReplyOptions& options);

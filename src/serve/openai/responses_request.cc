@@ -10,15 +10,16 @@ namespace json = boost::json;
 
 namespace {
 
-// Calls that another server has run within its answer. They have no result for this model; the text of the
-// answer follows them.
+// Returns whether another server has run this call within its answer. Such a call has no result for this
+// model; the text of the answer follows the call.
 bool is_hosted_call(std::string_view type) {
   constexpr std::string_view kTypes[] = {"web_search_call", "file_search_call", "code_interpreter_call",
                                          "image_generation_call"};
   return std::ranges::find(kTypes, type) != std::end(kTypes);
 }
 
-// Converts items to chat messages. Consecutive thoughts, texts and calls of the assistant become one message.
+// Converts items to chat messages. Consecutive reasoning, texts and calls of the assistant become one
+// message.
 class Conversation {
  public:
   Result<> add(const json::value& item, const std::string& name) {
@@ -44,14 +45,13 @@ class Conversation {
   }
 
   json::array take() { return std::move(messages_); }
-  // Whether the last item is an assistant message that the client has marked as unfinished.
+  // Returns whether the last item is an assistant message that the client has marked as unfinished.
   bool unfinished() const { return unfinished_; }
-  // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
   std::vector<std::string> take_ignored() { return std::move(ignored_); }
 
  private:
-  // Text of a string or of a list of parts.
+  // Reads a string, or joins the texts of a list of parts.
   static Result<std::string> text_of(Fields& fields, std::string_view field) {
     const json::value* content = fields.any(field);
     const std::string name = fields.full_name(field);
@@ -100,7 +100,7 @@ class Conversation {
     return {};
   }
 
-  // A text, or the parts of a chat's message.
+  // Returns a text, or the parts of a chat message.
   Result<json::value> content_of(Fields& fields, std::string_view field) {
     const json::value* content = fields.any(field);
     if (!content->is_array()) {
@@ -161,7 +161,7 @@ class Conversation {
     return {};
   }
 
-  // A call that a server has run, with its result.
+  // Adds a call that an MCP server has run, with its result.
   Result<> add_server_call(Fields& fields) {
     std::string id, label, name, arguments;
     TRY_VOID(fields.text("id", id));
@@ -205,12 +205,12 @@ class Conversation {
   std::vector<std::string> images_;
   std::vector<std::string> ignored_;
   bool in_turn_ = false;
-  bool said_ = false;  // the current turn contains text
+  bool said_ = false;  // whether the current turn contains text
   bool unfinished_ = false;
 };
 
-// Appends the request's items to those of the previous response, and converts all to chat messages. As in
-// vLLM, the answer continues an unfinished message.
+// Appends the request's items to the items of the previous response, and converts all items to chat
+// messages. As in vLLM, the answer continues an unfinished message.
 Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images,
                     std::vector<std::string>& ignored, json::object& chat) {
   const json::value* input = fields.any("input");
@@ -320,7 +320,7 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
   return out;
 }
 
-// Fields that chats do not have, or that have another name there.
+// Fields that chats do not have, or that have another name in chats.
 constexpr std::string_view kOwnFields[] = {"input",
                                            "instructions",
                                            "max_output_tokens",

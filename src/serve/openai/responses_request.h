@@ -1,4 +1,4 @@
-// Converts the body of /v1/responses to a chat.
+// Converts the body of /v1/responses to a chat request.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -15,23 +15,22 @@ namespace octavo::openai {
 
 struct ResponsesRequest {
   ChatRequest chat;
-  boost::json::object response;     // the response object, without id, status and output
+  boost::json::object response;     // the response object without id, status and output
   boost::json::array conversation;  // items of earlier responses, then all items of the input
-  std::string conversation_id{};    // id of the conversation to which new items and the output are added; "":
-                                    // none
-  std::size_t known_items = 0;      // number of items of `conversation` from before this request
-  ResponsesTools tools{};           // tools whose calls differ from a chat's
+  // id of the conversation that the new items and the output extend; "": none
+  std::string conversation_id{};
+  std::size_t known_items = 0;  // number of items of `conversation` that existed before this request
+  ResponsesTools tools{};       // tools whose calls differ from those of a chat
   bool store = true;
-  bool background = false;  // answer the request at once, and generate the response afterwards
-  bool messages = false;    // the response contains the prompt and the output as the model reads and writes
-                            // them
+  bool background = false;  // whether to answer the request at once and generate the response afterwards
+  // whether the response contains the prompt and the output as the model reads and writes them
+  bool messages = false;
 };
 
-// Reads the items from before the request: by `previous_response_id`, or by `conversation` (an id, or
-// {"id"}).
+// Reads the items of earlier turns, which `previous_response_id` or `conversation` (an id or {"id"}) names.
 Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request);
 
-// Errors name the fields of this protocol.
+// Errors contain the field names of this protocol.
 Result<ResponsesRequest> parse_responses_request(const boost::json::object& body, const RequestRules& rules,
                                                  const ResponseStore& stored);
 

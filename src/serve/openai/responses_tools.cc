@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kInput = "input";
 
 // Tools that OpenAI's servers run, or whose schemas only OpenAI's models know. Codex always sends some of
-// them.
+// these tools.
 bool is_hosted(std::string_view type) {
   constexpr std::string_view kTypes[] = {"file_search",
                                          "code_interpreter",
@@ -57,7 +57,7 @@ class ToolConverter {
     return {};
   }
 
-  // Ends the list of tools. Errors: no tool remains.
+  // Returns all functions, or an error if no tool remains.
   Result<json::array> finish(std::vector<std::string>& ignored) {
     TRY_VOID(left_out_.finish(!functions_.empty(), ignored));
     return std::move(functions_);
@@ -96,7 +96,7 @@ class ToolConverter {
     return push(fields, std::move(function), std::move(tool));
   }
 
-  // The grammar of the input is part of the description: the model must follow it, nothing enforces it.
+  // Adds the grammar of the input to the description, because nothing else makes the model follow it.
   Result<> add_custom(Fields& fields, std::string_view name_space) {
     TRY(ResponsesTool tool, named(fields, name_space));
     if (tool.name.empty()) return invalid(fields.full_name("name"), "is missing");
@@ -138,7 +138,8 @@ class ToolConverter {
   ResponsesTools tools_;
 };
 
-// Reads {"type", "name", "namespace"} of tool_choice; "": a tool that only the server could run.
+// Reads {"type", "name", "namespace"} of tool_choice. Returns "" for a tool that only OpenAI's servers
+// could run.
 Result<std::string> chosen_name(const json::object& choice, const std::string& at) {
   Fields fields(choice, at + ".");
   std::string type, name, name_space;

@@ -1,5 +1,5 @@
-// Tools of /v1/responses as functions of chats. A chat's function has one flat name and JSON arguments; here
-// a tool may be in a namespace, and the input of a custom tool is plain text.
+// Converts the tools of /v1/responses to functions of a chat. Here a tool can be in a namespace, and the
+// input of a custom tool is plain text; a chat's function has one flat name and JSON arguments.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -15,18 +15,18 @@ namespace octavo::openai {
 
 struct ResponsesTool {
   std::string name;
-  std::string name_space{};  // "": none
-  bool custom = false;       // its input is plain text
+  std::string name_space{};
+  bool custom = false;  // whether the input is plain text
 };
 
-// Tools whose calls differ from a chat's, by the function's name in the chat.
+// Tools whose calls differ from those of a chat, by the function's name in the chat.
 using ResponsesTools = std::map<std::string, ResponsesTool, std::less<>>;
 
-// As in vLLM: "namespace__name".
+// Returns "namespace__name", as in vLLM.
 std::string flat_tool_name(std::string_view name_space, std::string_view name);
 
-// Arguments of a custom tool's function, and the input that such arguments contain. Text that is no JSON
-// object with an input is the input itself.
+// Converts between the input of a custom tool and the arguments of its function. If the arguments are not a
+// JSON object with an input, their text is the input.
 std::string custom_tool_arguments(std::string_view input);
 std::string custom_tool_input(const std::string& arguments);
 

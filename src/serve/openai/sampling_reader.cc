@@ -34,7 +34,7 @@ Result<> read_value(Fields& f, std::string_view name, std::vector<std::string>& 
   return name == "stop" ? f.one_or_more_texts(name, out) : f.texts(name, out);
 }
 
-constexpr std::size_t kWrongKeysShown = 8;  // in the error
+constexpr std::size_t kWrongKeysShown = 8;  // maximum number of wrong keys in an error message
 
 // Reads {"token id": bias}.
 Result<> read_value(Fields& f, std::string_view name, Biases& out) {
@@ -93,7 +93,7 @@ json::object number_schema(const SamplingField& field, bool whole, double type_m
   return out;
 }
 
-// The schema's alternatives: numbers may also be sent as strings.
+// Returns the alternatives of a number's schema, because clients may also send numbers as strings.
 json::array number_forms(json::object number) {
   const bool whole = number.at("type") == "integer";
   const char* pattern = whole ? "^-?[0-9]+$" : "^[+-]?[0-9]*[.]?[0-9]*([eE][+-]?[0-9]+)?$";

@@ -1,5 +1,5 @@
-// Reads the fields of request/sampling_fields.h from JSON: from requests and from a model's
-// generation_config.json. Also describes them for the OpenAPI document.
+// Reads the fields of request/sampling_fields.h from requests and from a model's generation_config.json.
+// Also describes these fields for the OpenAPI document.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,20 +11,21 @@
 
 namespace octavo::openai {
 
-// Values for fields that a request does not set.
+// Values of fields that a request does not set.
 struct GenerationDefaults {
   boost::json::object sampling;   // values by field name
   std::optional<int> max_tokens;  // default and upper limit of the output tokens
 };
 
-// Reads the defaults from a generation_config.json. Errors: invalid_argument with the field.
+// Reads the defaults from a generation_config.json. Returns invalid_argument with the field's name if a
+// value is invalid.
 Result<GenerationDefaults> generation_defaults(const boost::json::object& config);
 
-// Whether generation_config.json can set a default for this field.
+// Returns whether generation_config.json can set a default for this field.
 bool is_generation_default(std::string_view name);
 
-// Reads the fields of SamplingField::Part::draws. Missing fields get values from `defaults`. temperature: the
-// endpoint's default, used instead of the model's.
+// Reads the fields of SamplingField::Part::draws. Missing fields get values from `defaults`. `temperature`
+// is the route's default, which overrides the model's default.
 Result<> read_draws(Fields& fields, const GenerationDefaults& defaults, SamplingParams& out,
                     std::optional<double> temperature = std::nullopt);
 

@@ -1,4 +1,4 @@
-// Tools that a hosted API runs itself, such as web_search. This server cannot run them.
+// Tools that a hosted API runs itself, such as web_search. This server cannot run such tools.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace octavo::openai {
 
-// Such a tool is left out, with a warning in the log, if the request has other tools. An answer without the
-// only tool would look like a result of the tool, so this is an error.
+// If the request has other tools, a hosted tool is left out with a warning in the log. If the hosted tool
+// is the only one, the request fails, because an answer without the tool would look like the tool's result.
 class ServerTools {
  public:
-  // field: that of the tool's type, such as "tools[0].type".
+  // `field` is the name of the tool's type for errors, such as "tools[0].type".
   void leave_out(std::string_view type, std::string field);
 
-  // others: whether the request has tools that remain. Appends the warnings to `ignored`. Errors:
-  // invalid_argument.
+  // Appends the warnings to `ignored`. `others` is true if the request has other tools. Returns
+  // invalid_argument if a tool was left out and no other tools remain.
   Result<> finish(bool others, std::vector<std::string>& ignored) const;
 
  private:

@@ -9,7 +9,6 @@ namespace json = boost::json;
 
 namespace {
 
-// Converts the content of a message to a list of parts.
 void make_parts(json::object& message) {
   json::value* content = message.if_contains("content");
   if (content == nullptr || !content->is_string()) return;

@@ -1,4 +1,4 @@
-// Items of conversations and stored responses, as clients see them.
+// Items of conversations and stored responses, in the form that clients see.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -9,8 +9,8 @@
 
 namespace octavo::openai {
 
-// Gives types and ids to items that have none. The content of a message becomes a list of parts. items:
-// objects. new_id: makes an id from a prefix ("msg", "item") and the item's index.
+// Adds missing types and ids to items, which must be objects. The content of a message becomes a list of
+// parts. `new_id` makes an id from a prefix ("msg" or "item") and the item's index.
 boost::json::array with_ids(const boost::json::array& items,
                             const std::function<std::string(std::string_view, std::size_t)>& new_id);
 

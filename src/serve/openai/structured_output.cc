@@ -14,7 +14,7 @@ using grammar::GrammarSource;
 
 namespace {
 
-// The text of a schema, which is JSON or a string that contains JSON.
+// Returns the text of a schema, which is a JSON object or a string that contains JSON.
 std::string schema_text(const json::value& schema) {
   return schema.is_string() ? std::string(schema.get_string()) : exact_json_text(schema);
 }
@@ -57,8 +57,8 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
 }
 
-// Old names of vLLM, and names of other servers. They are refused, since ignoring a constraint would give
-// free text.
+// Old names of vLLM and names of other servers. These fields are refused, because ignoring a constraint
+// would give free text.
 struct Foreign {
   std::string_view name, instead;
 };
@@ -136,8 +136,8 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
   TRY_VOID(f.boolean("disable_any_whitespace", compact));
   source.options.whitespace =
       compact ? grammar::JsonOptions::Whitespace::none : grammar::JsonOptions::Whitespace::bounded;
-  f.accept({"disable_additional_properties"});  // has no effect: objects with listed properties never have
-                                                // others
+  // no effect: objects with listed properties never have additional ones
+  f.accept({"disable_additional_properties"});
   TRY_VOID(f.refuse("whitespace_pattern", "use disable_any_whitespace"));
   for (const std::string& name : f.unread()) return invalid(name, "is not a field of structured_outputs");
   return source;

@@ -1,4 +1,4 @@
-// Structured output of a request: response_format and structured_outputs. For tools see tool_choice.h.
+// Reads response_format and structured_outputs, which constrain the output. See tool_choice.h for tools.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,16 @@
 
 namespace octavo::openai {
 
-// Reads OpenAI's response_format ("text", "json_object", "json_schema"; also vLLM's "structural_tag") or
-// vLLM's structured_outputs; a request with both is an error. nullopt: free text. json: the server's JSON
-// defaults. unknown: gets the names of unknown members of response_format.
+// Reads OpenAI's response_format ("text", "json_object", "json_schema", or vLLM's "structural_tag") or
+// vLLM's structured_outputs. Returns nullopt if the output is free text, and an error if the request has
+// both fields. `json` contains the server's JSON defaults. Unknown members of response_format are added to
+// `unknown`.
 Result<std::optional<grammar::GrammarSource>> read_structured_output(Fields& fields,
                                                                      const grammar::JsonOptions& json,
                                                                      std::vector<std::string>& unknown);
 
-// Whether this field constrains answers, in this server or in others. Such a field must not be ignored.
+// Returns whether this field constrains answers in this server or in others. Such a field must not be
+// ignored.
 bool is_constraint(std::string_view field);
 
 }  // namespace octavo::openai

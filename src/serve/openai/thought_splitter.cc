@@ -51,7 +51,7 @@ void ThoughtSplitter::advance(char byte, Step& step) {
   }
 }
 
-// Handles an answer without an opening mark.
+// Handles an answer that does not begin with a marker.
 void ThoughtSplitter::leave_start(Step& step) {
   state_ = open_ ? State::thoughts : State::text;
   for (const char byte : std::exchange(held_, {})) advance(byte, step);

@@ -1,4 +1,4 @@
-// Separates thoughts from text for models that mark thoughts with words instead of single tokens.
+// Separates reasoning from text for models whose markers are text instead of single tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace octavo::openai {
 
-// Marks before thoughts, between thoughts and text, and after the text. Each mark has several spellings.
+// Markers before the reasoning, between reasoning and text, and after the text. Each marker has several
+// spellings.
 struct ThoughtMarks {
   std::span<const std::string_view> begins, ends, closings;
 };
@@ -19,14 +20,14 @@ struct ThoughtMarks {
 class ThoughtSplitter {
  public:
   struct Step {
-    std::string thought, text;  // the thought comes before the text; both are without marks
+    std::string thought, text;  // `thought` precedes `text`; both are without markers
   };
 
-  // open: the answer begins with thoughts, even without a mark.
+  // If `open` is true, the answer begins with reasoning even without a marker.
   ThoughtSplitter(const ThoughtMarks& marks, bool open);
 
   Step push(std::string_view piece);
-  // At the end of the text: returns the text that was held back.
+  // Call it at the end of the text. Returns the text that was held back.
   Step finish();
   bool thinks() const { return state_ == State::thoughts || (state_ == State::start && open_); }
 
@@ -39,7 +40,7 @@ class ThoughtSplitter {
   std::span<const std::string_view> begins_;
   bool open_;
   State state_ = State::start;
-  std::string held_;  // text at the start that was held back
+  std::string held_;  // text at the start of the answer that was held back
   StopSplitter ends_, closings_;
 };
 

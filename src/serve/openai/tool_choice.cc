@@ -50,8 +50,8 @@ Result<std::string> read_named(const json::object& choice, const json::array& to
   return invalid(at + ".function.name", "{} is not in the list of tools", name);
 }
 
-// Reads OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Removes other tools from
-// `all`, and returns the mode.
+// Reads OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Removes all tools that are
+// not allowed from `all`, and returns the mode.
 Result<std::string> read_allowed(const json::object& choice, const json::array& tools,
                                  std::vector<grammar::Tool>& all) {
   const std::string at = "tool_choice.allowed_tools";
@@ -90,7 +90,7 @@ Result<grammar::GrammarSource> forced_output(std::vector<grammar::Tool> tools, c
       .kind = grammar::GrammarKind::json_schema, .text = *std::move(schema), .field = "tools"};
 }
 
-// The JSON Schema of the constraint; "": another kind of constraint.
+// Returns the constraint's JSON Schema, or "" if the constraint is not a schema.
 std::string schema_of(const grammar::GrammarSource& output) {
   if (output.kind == grammar::GrammarKind::json_object) return R"({"type":"object"})";
   return output.kind == grammar::GrammarKind::json_schema ? output.text : "";
@@ -109,7 +109,9 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
       schema.empty()
           ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, dialect, special)
           : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
-  if (!tag && !strict) return {};  // calls cannot be enforced: all answers are JSON, or known_only applies
+  // Calls of this dialect cannot be constrained: a schema applies to all answers, and the parser checks
+  // known_only.
+  if (!tag && !strict) return {};
   if (!tag) return invalid("tools", "{}", tag.error().message);
   request.output = {.kind = grammar::GrammarKind::structural_tag,
                     .text = *std::move(tag),
@@ -118,7 +120,7 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
   return {};
 }
 
-// Whether the parser needs the types in the tools' schemas.
+// Returns whether the parser needs the types in the tools' schemas.
 bool needs_types(const grammar::ToolDialect& dialect) {
   using Form = grammar::ToolDialect::Form;
   return dialect.form == Form::parameters || dialect.form == Form::gemma || dialect.numbered;
@@ -143,7 +145,7 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
   return bind_calls(*dialect, special, tools, request);
 }
 
-// Returns "auto", or another word if `use` contains the forced call. Removes excluded tools from `all`.
+// Returns "auto", or another mode if `use` contains a forced call. Removes excluded tools from `all`.
 Result<std::string> read_mode(const json::value* choice, const json::array& tools,
                               std::vector<grammar::Tool>& all, ToolUse& use) {
   std::string mode = "auto";
@@ -165,7 +167,7 @@ Result<std::string> read_mode(const json::value* choice, const json::array& tool
   return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
 }
 
-// Whether calls in the dialect can contain this token.
+// Returns whether calls in the dialect can contain this token.
 bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
   const auto holds = [&](std::string_view literal) { return !token.empty() && literal.contains(token); };
   const auto opens = [&](const grammar::ToolDialect::Opening& other) {
@@ -181,7 +183,7 @@ bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
 }  // namespace
 
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer) {
-  // Mistral's newer tokenizers use another format of calls.
+  // Newer Mistral tokenizers have another dialect.
   if (parser == "mistral" && tokenizer.id_of("[ARGS]")) parser = "mistral_v11";
   const grammar::ToolDialect* dialect = grammar::tool_dialect(parser);
   if (!dialect) return invalid("tool-call-parser", "the tool parser {} does not exist", parser);
@@ -230,7 +232,7 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
     TRY_VOID(read_auto(dialect, special_tokens, std::move(all), request));
     return request;
   }
-  // A response_format constrains content, but a forced call has no content.
+  // A response_format constrains the content, but an answer with a forced call has no content.
   if (request.output && request.output->field.starts_with("structured_outputs"))
     return invalid("tool_choice", "a forced call cannot be combined with {}", request.output->field);
   TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));

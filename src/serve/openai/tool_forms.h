@@ -1,4 +1,4 @@
-// For tests: a text with calls in each dialect.
+// Test cases: a text with tool calls in each dialect, and the expected result.
 #pragma once
 
 #include <memory>
@@ -39,8 +39,7 @@ inline std::vector<Form> object_forms() {
        "</tool_call>\"}}\n</tool_call>\n<tool_call>{\"name\":\"stop\",\"arguments\":{}}</tool_call>\nDone.",
        "Let me see.Done.",
        {call(0, "get_weather", "{\"city\": \"Köln } \\\" </tool_call>\"}"), call(1, "stop", "{}")}},
-      {"hermes",  // The name after the arguments; arguments as a text; no arguments; more members; no closing
-                  // mark.
+      {"hermes",
        "<tool_call>{\"arguments\": {\"a\": [1, {}]}, \"name\": \"add\"}</tool_call>"
        "<tool_call>{\"type\": \"function\", \"name\": \"add\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>"
        "<tool_call>{\"name\": \"stop\"}</tool_call>"

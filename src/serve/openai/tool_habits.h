@@ -1,4 +1,4 @@
-// For tests: forms of calls that models write although their templates do not describe these forms.
+// Test cases: forms of tool calls that models write although their templates do not describe these forms.
 #pragma once
 
 #include <vector>
@@ -83,7 +83,7 @@ inline const std::vector<Form> kHabits = {
      "&nope;</param></function>",
      "",
      {call(0, "get_weather", R"({"city": "a <b> && c &nope;"})")}},
-    // Calls after a list, or calls without a list.
+    // Lists of calls with and without brackets.
     {"llama3_json",
      "[{\"name\": \"add\", \"parameters\": {\"a\": 1}}, {\"name\": \"stop\", \"parameters\": {}}]",
      "",
@@ -119,7 +119,6 @@ inline const std::vector<Form> kHabits = {
      {call(0, "get_weather", R"({"city": "say 'x' now"})")}},
     {"olmo3", "<function_calls>[add(a=1), stop()]</function_calls>", "", {kAdd, call(1, "stop", "{}")}},
     {"olmo3", "<function_calls>add(a=1), stop()</function_calls>", "", {kAdd, call(1, "stop", "{}")}},
-    // Names, marks and fences.
     {"mistral_v11", "[TOOL_CALLS]add{\"a\": 1}[TOOL_CALLS]stop{}", "", {kAdd, call(1, "stop", "{}")}},
     {"mistral_v11", "[TOOL_CALLS]add[CALL_ID]a1b2c3d4e[ARGS]{\"a\": 1}", "", {kAdd}},
     {"deepseek_v3",
@@ -158,7 +157,7 @@ inline const std::vector<Form> kHabits = {
      "<function name=\"get_weather\"><param name=\"city\">a<![CDATA[<b>]]>&amp;</param></function>",
      "",
      {call(0, "get_weather", R"({"city": "a<b>&"})")}},
-    // All parameters inside one parameter.
+    // One parameter contains all parameters as an object.
     {"qwen3_coder",
      "<tool_call>\n<function=get_weather>\n<parameter=arguments>\n{\"city\": \"x\", \"days\": "
      "\"5\"}\n</parameter>\n"
@@ -191,7 +190,7 @@ inline const std::vector<Form> kHabits = {
      "",
      {kWeather}},
     {"hermes", "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 0, \"a\": 1}}</tool_call>", "", {kAdd}},
-    // The number of the call instead of the tool's name.
+    // The call has the number of the call instead of the tool's name.
     {"kimi_k2",
      "<|tool_call_begin|>0<|tool_call_argument_begin|>{\"city\": \"x\"}<|tool_call_end|>",
      "",
@@ -213,7 +212,6 @@ inline const std::vector<Form> kHabits = {
     {"gemma4", "<|tool_call>:call:stop{}<tool_call|>", "", {kStop}},
     {"gemma4", "Well,\ncall:stop{}", "Well,", {kStop}},
     {"gemma4", "<call>stop{}", "", {kStop}},
-    // A valid call after an invalid call.
     {"pythonic", "[add(a=b'z'), stop()]", "[add(a=b'z')", {kStop}},
     {"pythonic", "[stop(), add(1), add(a=1)]", ", add(1)", {kStop, call(1, "add", R"({"a": 1})")}},
     {"xlam",

@@ -1,4 +1,4 @@
-// For tests: calls with parts of several dialects, or with words between their parts.
+// Test cases: calls that mix parts of several dialects, or that have words between their parts.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ inline std::vector<Form> numbers_and_words() {
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{}"
        "<|tool_call_end|>",
        {{0, "add", R"({"a": 1})", "functions.add:1"}}},
-      // An id in another format: the call is of the only tool that has the parameters.
+      // The id has an unknown format, so the call is of the only tool that has these parameters.
       {"kimi_k2",
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{\"city\":"
        " "
@@ -33,7 +33,7 @@ inline std::vector<Form> numbers_and_words() {
        "",
        {{0, "get_weather", R"({"city": "x"})", "functions.nope.0"},
         {1, "get_weather", R"({"city": "x"})", "call_9"}}},
-      // Words between the mark before a list and the list.
+      // The model wrote words between the marker of a list and the list.
       {"mistral", "Hm.[TOOL_CALLS] I call: [{\"name\": \"stop\", \"arguments\": {}}]", "Hm.", {stop}},
       {"mistral",
        "[TOOL_CALLS]```json\n[{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", "
@@ -48,7 +48,7 @@ inline std::vector<Form> objects_as_parameters() {
   const CallPiece weather = call(0, "get_weather", R"({"city": "x"})");
   const CallPiece add = call(0, "add", R"({"a": 1})");
   return {
-      // A JSON object instead of parameters.
+      // The model wrote a JSON object instead of parameters.
       {"minimax_m2",
        "<minimax:tool_call><invoke name=\"get_weather\">{\"city\": \"x\", \"days\": \"5\"}</invoke>"
        "</minimax:tool_call>",
@@ -74,7 +74,7 @@ inline std::vector<Form> objects_of_hermes() {
   const CallPiece stop = call(0, "stop", "{}");
   const CallPiece add = call(0, "add", R"({"a": 1})");
   return {
-      // Hermes' object after the mark of another dialect.
+      // The model wrote Hermes' object after the marker of another dialect.
       {"qwen3_coder",
        "Hm\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"x\"}}\n</tool_call>\n"
        "<tool_call>\n<function=stop>\n</function>\n</tool_call>",
@@ -96,7 +96,6 @@ inline std::vector<Form> objects_of_hermes() {
        "<tool_call>\n{\"name\": \"nope\", \"arguments\": {}}\n</tool_call>",
        "<tool_call>\n{\"name\": \"nope\", \"arguments\": {}}\n</tool_call>",
        {}},
-      // Two calls after one mark.
       {"hermes",
        "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n{\"name\": \"stop\", \"arguments\": "
        "{}}\n"
@@ -126,7 +125,7 @@ inline std::vector<Form> other_dialects() {
       "<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">x"
       "</｜DSML｜parameter>\n</｜DSML｜invoke>\n";
   return {
-      // The format of another version of the model family.
+      // The calls have the format of another version of the model family.
       {"mistral", "[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]stop[ARGS]{}", "", {add, stop_next}},
       {"mistral", "[TOOL_CALLS]stop{}", "", {stop}},
       {"mistral_v11",
@@ -149,14 +148,14 @@ inline std::vector<Form> other_dialects() {
       {"deepseek_v32", "<｜DSML｜tool_calls>\n" + invoke + "</｜DSML｜tool_calls>", "", {weather}},
       {"deepseek_v4", "<｜DSML｜function_calls>\n" + invoke + "</｜DSML｜function_calls>", "", {weather}},
       {"deepseek_v32", "Hm.\n" + invoke + "</｜DSML｜function_calls>", "Hm.", {weather}},
-      // Both formats of Qwen.
+      // Qwen's newer format instead of Hermes' format.
       {"hermes", "Hm\n<tool_call>\n" + coder + "</tool_call>\nDone", "HmDone", {weather}},
       {"hermes", coder + "</tool_call>", "", {weather}},
       {"hermes",
        "<tool_call>\n<function=nope>\n</function>\n</tool_call>",
        "<tool_call>\n<function=nope>\n</function>\n</tool_call>",
        {}},
-      // Call objects that are not in a list.
+      // The call objects are not in a list.
       {"jamba",
        "<tool_calls>{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n{\"name\": \"stop\", \"arguments\": {}}"
        "</tool_calls>",
@@ -167,7 +166,7 @@ inline std::vector<Form> other_dialects() {
       {"nemotron_json", "<TOOLCALL>{\"name\": \"stop\", \"arguments\": {}}</TOOLCALL>", "", {stop}},
       {"granite", "<tool_call>{\"name\": \"stop\", \"arguments\": \"\"}</tool_call>", "", {stop}},
       {"xlam", "<tool_call>{\"name\": \"stop\", \"arguments\": {}}</tool_call>", "", {stop}},
-      // A list of calls after thoughts that no reasoning parser reads.
+      // Without a reasoning parser, the reasoning is content, and the list of calls follows it.
       {"xlam",
        "<think>[1] or [2]?</think>\n\n[{\"name\": \"stop\", \"arguments\": {}}]",
        "<think>[1] or [2]?</think>",

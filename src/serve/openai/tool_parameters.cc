@@ -19,7 +19,7 @@ using Kind = Json::Kind;
 
 namespace {
 
-constexpr int kDepthMax = 16;  // maximum depth of nested schemas and of references
+constexpr int kDepthMax = 16;  // maximum depth of nested schemas and references
 
 enum Type : std::uint8_t {
   null = 1,
@@ -32,7 +32,7 @@ enum Type : std::uint8_t {
   any = 128
 };
 
-// JSON Schema's type names, and those of Python and other languages, which clients send.
+// JSON Schema's type names, and the names of Python and other languages, because clients send them too.
 constexpr std::pair<std::string_view, Type> kTypes[] = {
     {"null", null},      {"none", null},       {"integer", integer}, {"int", integer},
     {"int32", integer},  {"int64", integer},   {"uint", integer},    {"uint32", integer},
@@ -79,10 +79,10 @@ Type type_of(const Json& value) {
   return any;
 }
 
-// Not named `quoted`: for a std::string, the compiler could choose std::quoted.
+// Not named `quoted`, because the compiler could choose std::quoted for a std::string.
 std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
-// Visits the values of a schema's type, enum or const.
+// Calls `visit` for each value in the schema's type, enum or const.
 template <class Visit>
 void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* all = schema.find("enum"))
@@ -90,7 +90,7 @@ void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* one = schema.find("const")) visit(*one);
 }
 
-// An integer of any size as JSON: removes plus sign, leading zeros and underscores.
+// Converts an integer of any size to JSON: removes a plus sign, leading zeros and underscores.
 std::optional<std::string> whole_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -102,7 +102,7 @@ std::optional<std::string> whole_number(std::string_view text) {
   return fmt::format("{}{}", negative && digits != "0" ? "-" : "", digits);
 }
 
-// A finite number as JSON; an integer if its fraction is zero.
+// Converts a finite number to JSON. The result is an integer if the fraction is zero.
 std::optional<std::string> any_number(std::string_view text) {
   if (auto whole = whole_number(text)) return whole;
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -118,7 +118,7 @@ std::optional<std::string> any_number(std::string_view text) {
   return is_json(std::string(text)) ? std::string(text) : fmt::format("{}", value);
 }
 
-// Reads a JSON or Python collection that begins with this bracket.
+// Reads a JSON or Python collection that begins with the first of these brackets.
 std::optional<std::string> collection(std::string_view text, std::string_view brackets) {
   if (text.empty() || !brackets.contains(text.front())) return std::nullopt;
   if (std::string json(text); is_json(json)) return json;
@@ -128,7 +128,7 @@ std::optional<std::string> collection(std::string_view text, std::string_view br
   return json;
 }
 
-// Converts the text to the first matching type, in vLLM's order; "": no type matches.
+// Converts the text to the first matching type, in vLLM's order. Returns "" if no type matches.
 std::string as_type(std::string_view text, std::uint8_t types) {
   const std::string word = lower(text);
   if (types & null && (word == "null" || (text == "None" && !(types & string)))) return "null";
@@ -157,7 +157,7 @@ ToolParameters::ToolParameters(std::string_view schema, bool strict) {
   if (strict) bound_texts_ = grammar::text_parameters(schema);
 }
 
-// Follows a schema's references; null: not resolvable.
+// Follows a schema's references. Returns null if a reference cannot be resolved.
 const Json* ToolParameters::resolved(const Json& schema) const {
   const Json* at = &schema;
   for (int hops = 0; at; ++hops) {
@@ -171,7 +171,7 @@ const Json* ToolParameters::resolved(const Json& schema) const {
   return at;
 }
 
-// The member's schema in an object's `properties`; null: not listed.
+// Returns the member's schema in an object's `properties`, or null if it is not listed there.
 const Json* ToolParameters::listed(const Json& schema, std::string_view name, int depth) const {
   const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
   if (!own) return nullptr;
@@ -184,7 +184,7 @@ const Json* ToolParameters::listed(const Json& schema, std::string_view name, in
   return nullptr;
 }
 
-// The schema of a member; null if the object's schema does not define it.
+// Returns the schema of a member, or null if the object's schema does not define the member.
 const Json* ToolParameters::find(const Json& schema, std::string_view name) const {
   if (const Json* property = listed(schema, name, 0)) return property;
   const Json* own = resolved(schema);
@@ -237,7 +237,7 @@ bool ToolParameters::is_text(std::string_view name, bool text) const {
   return types_of(name, text) == string;
 }
 
-// The string in enum or const that equals the text without surrounding white space.
+// Returns the string in enum or const that equals the text without surrounding white space.
 const std::string* ToolParameters::choice_of(std::string_view name, std::string_view written) const {
   const Json* schema = schema_ ? find(*schema_, name) : nullptr;
   const Json* own = schema ? resolved(*schema) : nullptr;
@@ -256,7 +256,8 @@ std::string ToolParameters::value(std::string_view name, std::string_view writte
   const Types types = types_of(name, text);
   if (const std::string* choice = choice_of(name, written)) return json_quoted(*choice);
   if (std::string value = as_type(plain, types); !value.empty()) return fitted(name, std::move(value));
-  // The value's type differs from the schema's. Many JSON parsers read too large numbers as infinity.
+  // The value's type differs from the schema's type. Too large numbers become strings, because many JSON
+  // parsers read them as infinity.
   const bool number_like = plain.find_first_of("0123456789-") == 0;
   if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
   return json_quoted(written);
@@ -279,7 +280,7 @@ bool ToolParameters::typed(std::string_view name) const {
   return schema && types_of(*schema, 0) != 0;
 }
 
-// Converts the value to the schema's type. Returns whether it has changed.
+// Converts the value to the schema's type. Returns whether the value has changed.
 bool ToolParameters::fit(const Json& schema, Json& value, int depth) const {
   if (depth == kDepthMax) return false;
   bool changed = false;

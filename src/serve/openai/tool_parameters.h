@@ -1,5 +1,5 @@
-// Types of a tool's parameters. Converts the texts that models write to values: dialects of the form
-// `parameters` write values without types, so the tool's schema decides, as in vLLM.
+// Types of a tool's parameters. In dialects of the form `parameters`, models write values without types, so
+// the tool's schema decides the type of a value, as in vLLM.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace octavo::openai {
 
 class ToolParameters {
  public:
-  // A tool without known parameters.
   ToolParameters() = default;
-  // schema: JSON schema of the arguments; an invalid one is ignored. strict: a grammar constrains the values,
-  // so the model writes strings without quotes and other values as JSON.
+  // `schema` is the JSON schema of the arguments; an invalid schema is ignored. `strict` is true if a
+  // grammar constrains the values, so that the model writes strings without quotes and all other values as
+  // JSON.
   ToolParameters(std::string_view schema, bool strict);
 
-  // Whether the parameter is always a string. text: the result if the schema has no type.
+  // Returns whether the parameter is always a string. Returns `text` if the schema has no type.
   bool is_text(std::string_view name, bool text = true) const;
   // Converts the text to the parameter's value, as JSON.
   std::string value(std::string_view name, std::string_view written, bool text = true) const;
-  // Converts scalars in the parameter's JSON to the schema's type if possible.
+  // Converts scalars in the parameter's JSON to the schema's types if possible.
   std::string fitted(std::string_view name, std::string json) const;
-  // The arguments as JSON, if a model wrote one object instead of the single parameters; "": the object has
-  // none of the schema's parameters.
+  // Returns the arguments as JSON if a model wrote one object instead of single parameters. Returns "" if
+  // the object has none of the schema's parameters.
   std::string unwrapped(std::string_view written) const;
   bool has(std::string_view name) const;
   bool typed(std::string_view name) const;
@@ -47,8 +47,8 @@ class ToolParameters {
   const std::string* choice_of(std::string_view name, std::string_view written) const;
 
   std::optional<grammar::Json> schema_;
-  std::optional<std::vector<std::string>> bound_texts_;  // for strict tools: parameters that the grammar
-                                                         // writes as text
+  // parameters that the grammar writes as text; only for strict tools
+  std::optional<std::vector<std::string>> bound_texts_;
 };
 
 // The tools of a request, by name.

@@ -82,7 +82,6 @@ TEST(ToolParameters, WhatTheSchemaDoesNotSayTheModelSays) {
       "5");
 }
 
-// Like Python and vLLM; also within collections.
 TEST(ToolParameters, NumbersAsPythonWritesThem) {
   const ToolParameters parameters(kSchema, false);
   EXPECT_EQ(parameters.value("n", "1_000"), "1000");
@@ -141,7 +140,7 @@ TEST(ToolParameters, SchemasThatLeadNowhere) {
     EXPECT_EQ(ToolParameters(schema, false).value("x", "5"), R"("5")") << schema;
 }
 
-// The grammar of a strict tool writes everything except strings as JSON.
+// The grammar of a strict tool writes all values except strings as JSON.
 TEST(ToolParameters, StrictValuesAreAsTheGrammarWritesThem) {
   const ToolParameters parameters(kSchema, true);
   EXPECT_EQ(parameters.value("maybe", R"("123")"), R"("123")");

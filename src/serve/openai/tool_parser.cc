@@ -9,13 +9,13 @@ using grammar::ToolDialect;
 
 namespace {
 
-// Maximum size of a call's head; text with a longer head is not a call.
+// Maximum bytes of a call's head. Text with a longer head is not a call.
 constexpr std::size_t kHeadBytesMax = 32 << 10;
-// Larger calls are sent in pieces, so that the client does not wait for the whole call.
+// Calls with more bytes are sent in pieces, so that the client does not wait for the whole call.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
 constexpr std::string_view kThoughtsEnd = "</think>";
 
-// Reads text with the form of a Python call and any arguments.
+// Skips text that looks like a Python call, with any arguments.
 bool skip_python_call(CallCursor& cursor) {
   std::string name;
   if (!cursor.name(name) || !cursor.next_is('(')) return false;
@@ -75,7 +75,7 @@ void ToolParser::run() {
   }
 }
 
-// Closes the arguments if only closing marks are missing.
+// Closes the arguments if only closing markers are missing.
 void ToolParser::close_arguments() {
   if (state_ != State::arguments || !now().habits.open_end) return;
   if (!trimmed(now().call.end).starts_with(trimmed(buffer_))) return;
@@ -92,7 +92,8 @@ ParsedText ToolParser::finish(bool whole) {
   last_ = true;
   run();
   if (whole) close_arguments();
-  // At the end, an incomplete call becomes content, unless only its closing marks are missing.
+  // At the end of the text, an incomplete call becomes content, unless only the call's closing markers are
+  // missing.
   while (!buffer_.empty() || call_.held) {
     const bool head = state_ == State::first_call || state_ == State::next_call;
     if (!call_.held && !head) break;
@@ -126,14 +127,14 @@ ToolParser::Step ToolParser::step() {
   return Step::more;
 }
 
-// Whether there is only white space before this position in its line.
+// Returns whether the line has only white space before this position.
 bool ToolParser::begins_line(std::size_t at) const {
   const std::string_view before = std::string_view(buffer_).substr(0, at);
   const std::size_t last = before.find_last_not_of(" \t");
   return last == std::string_view::npos ? at_line_start_ : before[last] == '\n';
 }
 
-// Position of the dialect's own mark, at which calls may begin; npos: none.
+// Returns the position of the dialect's own marker, where a call may begin, or npos.
 std::size_t ToolParser::find_own_mark() const {
   std::size_t at = buffer_.find(mark_);
   if (!own().at_beginning) return at;
@@ -143,7 +144,7 @@ std::size_t ToolParser::find_own_mark() const {
   return at;
 }
 
-// Finds other openings of calls before the mark found so far.
+// Looks for other openings of calls before the marker that was found so far.
 void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
   const auto add = [&](std::string_view mark) {
     if (mark.empty()) return;
@@ -159,7 +160,7 @@ ToolParser::Mark ToolParser::find_mark() const {
   Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
   for (const HeadReader& form : forms_) add_marks(form.dialect(), found);
   if (own().at_beginning && policy_ != CallPolicy::thoughts) {
-    // Thoughts are content if no reasoning parser is set; the answer begins after them.
+    // If no reasoning parser is set, the reasoning is content, and the answer begins after the reasoning.
     const std::size_t at = buffer_.find(kThoughtsEnd);
     if (at < found.at) found = {.at = at, .size = kThoughtsEnd.size(), .restarts = true};
     found.unsettled = std::max(found.unsettled, unsettled(buffer_, kThoughtsEnd));
@@ -197,7 +198,7 @@ ToolParser::Step ToolParser::read_text() {
   return Step::done;
 }
 
-// The first call decides the dialect of the calls after it.
+// The first call decides the dialect of all later calls.
 HeadReader::Found ToolParser::read_head(CallCursor& cursor) {
   const CallCursor start = cursor;
   HeadReader::Found found = forms_[form_].read(cursor, first_, call_.head);
@@ -233,7 +234,7 @@ void ToolParser::no_call() {
   leave();
 }
 
-// Makes the first call's mark content, and continues after it.
+// Stops looking for a call. If no call followed the marker, the marker becomes content.
 void ToolParser::leave() {
   if (first_) {
     emit_content(std::exchange(layout_, {}));
@@ -250,7 +251,7 @@ void ToolParser::leave() {
   go(State::text);
 }
 
-// A list item that is not a call becomes content; the next item may be a call.
+// A list item that is not a call becomes content. The next item may be a call.
 ToolParser::Step ToolParser::skip_item() {
   const std::string_view text(buffer_);
   CallCursor item(text);
@@ -277,7 +278,7 @@ ToolParser::Step ToolParser::skip_item() {
   return Step::done;
 }
 
-// Skips a JSON object; calls inside it are ignored.
+// Skips a JSON object. Calls within the object are ignored.
 ToolParser::Step ToolParser::skip_json() {
   const std::size_t size = scan_.take(buffer_);
   emit_content(std::string_view(buffer_).substr(0, size));
@@ -339,7 +340,6 @@ ToolParser::Step ToolParser::read_arguments() {
   return Step::done;
 }
 
-// Skips the members after the arguments of {"name", "arguments"}.
 ToolParser::Step ToolParser::skip_members() {
   CallCursor cursor(buffer_);
   std::string ignored;
@@ -352,7 +352,7 @@ ToolParser::Step ToolParser::skip_members() {
   return Step::done;
 }
 
-// Reads the closing marks, some of which may be missing.
+// Reads the closing markers. Some of them may be missing.
 ToolParser::Step ToolParser::read_call_end() {
   constexpr std::string_view kFence = "```";
   const bool fenced = now().form == ToolDialect::Form::named;

@@ -4,8 +4,8 @@
 //   for each piece of text: send(parser.push(piece));
 //   send(parser.finish());
 //
-// The joined output does not depend on how the text is split into pieces. Text that looks like the beginning
-// of a call, but is none, becomes content. White space around calls is dropped.
+// The joined output does not depend on how the text is split into pieces. Text that only looks like the
+// beginning of a call becomes content. White space around calls is dropped.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@
 
 namespace octavo::openai {
 
-// A piece of a call. The first piece has the name.
+// A piece of a call. Only the first piece has the name.
 struct CallPiece {
   int index = 0;
   std::string name{};
-  std::string arguments{};  // a part of the text of a JSON object
-  std::string id{};         // sent with the name, if the model wrote an id
+  std::string arguments{};  // part of the text of a JSON object
+  std::string id{};         // id that the model wrote; sent with the name
 
   bool operator==(const CallPiece&) const = default;
 };
 
 struct ParsedText {
   std::string content{};
-  std::vector<CallPiece> calls{};  // at most one piece for each call
+  std::vector<CallPiece> calls{};  // at most one piece of each call
 
   void append(ParsedText&& next);
   bool operator==(const ParsedText&) const = default;
@@ -42,43 +42,45 @@ struct ParsedText {
 
 class ToolParser {
  public:
-  // Keeps a reference to the dialect. Without `parallel`, calls after the first one are dropped. known_only:
-  // calls of unknown tools become content.
+  // Keeps a reference to the dialect. If `parallel` is false, calls after the first one are dropped. If
+  // `known_only` is true, calls of unknown tools become content.
   ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
              CallPolicy policy = CallPolicy::stream, bool known_only = false);
 
   ParsedText push(std::string_view text);
-  // At the end of the text. whole: the text was not cut by a limit, so the last call has all its parameters.
+  // Call it at the end of the text. `whole` is true if no limit cut the text, so that the last call has all
+  // its parameters.
   ParsedText finish(bool whole = false);
-  // Number of calls so far, including the current one.
+  // Returns the number of calls so far, including the current one.
   int calls() const { return calls_; }
 
  private:
   enum class State : std::uint8_t {
-    text,         // searches for a mark
-    first_call,   // at a mark that may begin a call
+    text,         // searches for a marker that begins a call
+    first_call,   // at a marker that may begin a call
     arguments,    // in the arguments of a call
-    members,      // after the arguments of {"name", "arguments", ...}
-    call_end,     // after a call, before its closing mark
+    members,      // after the arguments in {"name", "arguments", ...}
+    call_end,     // after a call, before the closing marker
     next_call,    // after a call, where another call may follow
-    other_json,   // in a JSON object that is not a call, for dialects without other marks
-    broken_item,  // at an item of a list that is not a call
+    other_json,   // in a JSON object that is not a call, for dialects without other markers
+    broken_item,  // at a list item that is not a call
   };
   enum class Step : std::uint8_t { done, more };  // more: needs more text
   struct Call {
     CallHead head;
     std::unique_ptr<ArgumentsReader> reader;
-    bool held = false;      // no part of the call was sent
+    bool held = false;      // whether no part of the call was sent
     std::string raw;        // while held: the text from the beginning of the call
-    std::string arguments;  // while held
+    std::string arguments;  // arguments so far, while the call is held
   };
-  // Position of a mark in the buffer, or the number of bytes at its end that could begin one.
+  // Position of a marker in the buffer, or the number of bytes at the buffer's end that could begin a
+  // marker.
   struct Mark {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
-    bool restarts = false;  // an answer begins after this mark
+    bool restarts = false;  // whether the marker separates reasoning from an answer
   };
 
-  // Each function reads from the beginning of buffer_.
+  // Each of the reading functions reads from the beginning of buffer_.
   void run();
   Step step();
   Step read_text();
@@ -116,18 +118,19 @@ class ToolParser {
 
   State state_ = State::text;
   std::string buffer_;    // text that may be content or a call
-  std::string layout_;    // white space before a mark
-  bool at_start_ = true;  // only white space was read since the answer began
+  std::string layout_;    // white space before a marker
+  bool at_start_ = true;  // whether only white space was read since the answer began
   bool at_line_start_ = true;
-  bool behind_call_ = false;  // only white space was read since the last call
-  std::size_t form_ = 0;      // index in forms_
-  bool first_ = true;         // the current call is the first one after its mark
-  bool broken_list_ = false;  // no call of the current list was accepted, so its items become content
-  bool last_ = false;         // no more text follows
+  bool behind_call_ = false;  // whether only white space was read since the last call
+  std::size_t form_ = 0;
+  bool first_ = true;  // whether the current call is the first one after its marker
+  // whether no call of the current list was valid, so that its items become content
+  bool broken_list_ = false;
+  bool last_ = false;  // whether no more text follows
   std::size_t mark_size_ = 0;
   int calls_ = 0;
 
-  Call call_;      // the current call
+  Call call_;
   JsonScan scan_;  // used in state other_json
 
   ParsedText out_;

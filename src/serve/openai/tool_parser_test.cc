@@ -59,8 +59,8 @@ TEST(ToolParser, CallsOfOtherToolsCanBeContent) {
   EXPECT_EQ(read(false), (ParsedText{.content = "", .calls = {call(0, "nope", "{}")}}));
 }
 
-// Finds the same calls as vLLM. White space around calls is ignored: vLLM makes it content before the first
-// call.
+// The parser must find the same calls as vLLM. White space around calls is ignored, because vLLM adds white
+// space before the first call to the content.
 TEST(ToolParser, FindsWhatVllmFinds) {
   std::ifstream file("tests/data/tools/calls.json");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -80,7 +80,7 @@ TEST(ToolParser, FindsWhatVllmFinds) {
   }
 }
 
-// Joins pieces like a client, and checks each piece.
+// Joins pieces as a client does, and checks each piece.
 ParsedText in_pieces(ToolParser reader, std::string_view text, const std::vector<std::size_t>& cuts) {
   ParsedText all;
   const auto take = [&](const ParsedText& news) {
@@ -114,7 +114,7 @@ std::vector<std::size_t> random_cuts(std::mt19937& rng, std::size_t size) {
   return cuts;
 }
 
-// Complete, cut and mutated texts: the result must not depend on the pieces.
+// The result must not depend on the pieces, for complete, cut and mutated texts.
 TEST(ToolParser, PiecesJoinToTheWhole) {
   std::mt19937 rng(1);
   for (const Form& form : forms()) {
@@ -232,7 +232,7 @@ TEST(ToolParser, ReadsHabits) {
   }
 }
 
-// Texts are decoded with the special tokens that a parser needs.
+// A parser's special tokens must stay in the decoded text.
 TEST(ToolParser, SpecialTokensOfCallsAreKept) {
   const std::pair<std::string_view, std::vector<std::string>> dialects[] = {
       {"gemma4", {"<|tool_call>", "<tool_call|>", "<|\"|>"}},
@@ -244,7 +244,6 @@ TEST(ToolParser, SpecialTokensOfCallsAreKept) {
   }
 }
 
-// Lists without a call, and texts whose beginning looks like a list.
 TEST(ToolParser, BrokenListsAreContent) {
   for (const std::string_view text : {"[add(1), see(2)]", "[add(1) , and more", "[add(a=x), {\"a\": 1}]",
                                       "[add(1)]", "[add(1), add(", "[f, g]"}) {
@@ -259,7 +258,7 @@ TEST(ToolParser, BrokenListsAreContent) {
             0U);
 }
 
-// If a call would lose a part of the text, it becomes content, with and without streaming.
+// If a call would lose part of the text, the text becomes content, with and without streaming.
 TEST(ToolParser, BrokenCallsAreContent) {
   const std::pair<std::string_view, std::string> broken[] = {
       {"pythonic", "[get_weather(\"x\")]"},
@@ -279,8 +278,8 @@ TEST(ToolParser, BrokenCallsAreContent) {
   }
 }
 
-// If the model has stopped, the call has all its parameters. If a limit has cut it, parameters may be
-// missing.
+// If the model has stopped by itself, the call has all its parameters. If a limit has cut the text,
+// parameters may be missing.
 TEST(ToolParser, ClosingMarksMayBeMissingWhereTheModelStops) {
   const std::string head = "<tool_call>\n<function=get_weather>\n<parameter=note>\n";
   const auto read = [](const std::string& text, bool whole, std::size_t step) {

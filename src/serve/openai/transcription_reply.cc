@@ -26,14 +26,14 @@ std::string_view trimmed(std::string_view text) {
                                          : text.substr(first, text.find_last_not_of(kSpaces) + 1 - first);
 }
 
-// Formats a time as "00:01:02,345"; `mark` separates the milliseconds.
+// Formats a time as "00:01:02,345". `mark` is the character before the milliseconds.
 std::string clock_time(double seconds, char mark) {
   const auto all = static_cast<std::int64_t>(std::llround(seconds * 1000));
   return fmt::format("{:02}:{:02}:{:02}{}{:03}", all / 3'600'000, all / 60'000 % 60, all / 1000 % 60, mark,
                      all % 1000);
 }
 
-// Formats a subtitle. Removes the arrow from its text, because it separates times.
+// Formats a subtitle. Removes "-->" from the text, because the format uses it between times.
 std::string subtitle(const Segment& segment, char mark) {
   std::string text(trimmed(segment.text));
   for (std::size_t at = 0; (at = text.find("-->")) != std::string::npos;) text.erase(at, 1);
@@ -51,7 +51,7 @@ class TranscriptionReply final : public Reply {
 
   std::string open(int, const EchoedPrompt&, const Usage*) override { return ""; }
 
-  // A window's text is sent after all earlier windows have ended.
+  // The text of a window is sent after all earlier windows have ended.
   std::string part(const AnswerPart& part, const Usage* usage) override {
     AnswerPart copy = part;
     waiting_[static_cast<std::size_t>(part.index)].append(std::move(copy));
@@ -106,7 +106,7 @@ class TranscriptionReply final : public Reply {
             {"model", options_.model}};
   }
 
-  // Token counts include the encoder's input: one token for each frame of the spectrogram.
+  // Token counts include the encoder's input, with one token for each frame of the spectrogram.
   json::object tokens(const Usage& usage) const {
     const std::int64_t frames = std::llround(std::ceil(transcript_.seconds * 100));
     return {{"prompt_tokens", usage.prompt_tokens + frames},
@@ -133,7 +133,7 @@ class TranscriptionReply final : public Reply {
     return http::sse_event(json::serialize(out));
   }
 
-  // Text between two windows; some languages use no spaces.
+  // Returns the text between two windows. Chinese and Japanese use no spaces.
   std::string_view separator() const {
     return transcript_.language == "zh" || transcript_.language == "ja" ? "" : " ";
   }
@@ -184,9 +184,9 @@ class TranscriptionReply final : public Reply {
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
   Transcript transcript_;
-  std::vector<AnswerPart> waiting_;  // parts of each window that wait
-  std::size_t window_ = 0;           // index of the window that is sent now
-  bool spoken_ = false;              // the window has text
+  std::vector<AnswerPart> waiting_;  // by window: parts that wait for earlier windows
+  std::size_t window_ = 0;
+  bool spoken_ = false;
 };
 
 }  // namespace
@@ -232,7 +232,8 @@ double compression_ratio(const std::string& text) {
   std::vector<Bytef> bytes(packed);
   const int done = compress(bytes.data(), &packed, reinterpret_cast<const Bytef*>(text.data()),
                             static_cast<uLong>(text.size()));
-  if (done != Z_OK) throw std::bad_alloc();  // with a large enough output, only a lack of memory can fail
+  // the output buffer is large enough, so only a lack of memory can fail
+  if (done != Z_OK) throw std::bad_alloc();
   return static_cast<double>(text.size()) / static_cast<double>(packed);
 }
 

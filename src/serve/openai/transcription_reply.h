@@ -10,14 +10,13 @@
 
 namespace octavo::openai {
 
-// The reply's fields beside the text.
 struct Transcript {
   TranscriptFormat format = TranscriptFormat::json;
   bool translated = false;
-  std::string language;        // language code
-  double seconds = 0;          // length of the audio
-  std::vector<double> starts;  // start of each window in seconds
-  TokenId first_time = 0;      // first timestamp token: SoundRules::first_time
+  std::string language;
+  double seconds = 0;          // length of the audio in seconds
+  std::vector<double> starts;  // start of each window, in seconds
+  TokenId first_time = 0;      // SoundRules::first_time
   double temperature = 0;
 
   double end_of(std::size_t window) const {
@@ -27,10 +26,10 @@ struct Transcript {
 
 // The text between two timestamps.
 struct Segment {
-  double start = 0, end = 0;  // seconds from the start of the audio
+  double start = 0, end = 0;  // seconds since the start of the audio
   std::vector<TokenId> tokens{};
   std::string text{};
-  double mean_logprob = 0;  // mean over its tokens, including the timestamp at its end
+  double mean_logprob = 0;  // mean over the segment's tokens, including the timestamp at the end
 };
 
 // Splits a window's tokens into segments. A segment without an end timestamp lasts until the end of the
@@ -38,7 +37,7 @@ struct Segment {
 std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript,
                                  const AnswerPart& window);
 
-// Length of the text divided by its length after zlib: high for repetitive text.
+// Returns the length of the text divided by its length after zlib. Repetitive text has a high ratio.
 double compression_ratio(const std::string& text);
 
 std::unique_ptr<Reply> transcription_reply(const Tokenizer& tokenizer, ReplyOptions options,

@@ -1,4 +1,4 @@
-// Fields of the form that is sent to /v1/audio/transcriptions and /v1/audio/translations.
+// Reads the form of /v1/audio/transcriptions and /v1/audio/translations.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ enum class TranscriptFormat : std::uint8_t { json, text, verbose_json, srt, vtt 
 
 struct TranscriptionRequest {
   GenerationRequest generation;
-  std::string_view file;  // view into the form
-  std::string language;   // language of the audio, as a code of two letters; "": detect it
+  std::string_view file;  // points into the form
+  std::string language;   // two-letter code of the audio's language; "": detect the language
   std::string prompt;     // text before the audio, or an example of the style
   TranscriptFormat format = TranscriptFormat::json;
-  bool translate = false;  // translate into English
+  bool translate = false;
 
   bool timed() const { return format != TranscriptFormat::json && format != TranscriptFormat::text; }
 };
 
-// Errors name the field: a wrong type or range, a format that cannot be streamed, or an unsupported value.
-// not_found: unknown model.
+// Returns an error with the field's name for a wrong type or range, a format that cannot be streamed, or an
+// unsupported value. Returns not_found for an unknown model.
 Result<TranscriptionRequest> parse_transcription_request(std::span<const http::FormPart> form, bool translate,
                                                          const RequestRules& rules);
 

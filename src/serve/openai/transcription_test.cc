@@ -1,4 +1,5 @@
-// /v1/audio over HTTP, with a scripted engine and the tokenizer of tests/data/sound/whisper.
+// Tests /v1/audio/transcriptions over HTTP, with a scripted engine and the tokenizer of
+// tests/data/sound/whisper.
 #include <gmock/gmock.h>
 
 #include "media/testing/golden.h"
@@ -38,7 +39,7 @@ class TranscriptionTest : public ServeTest {
           options.media.transcription->begin_suppress = {220};
         });
   }
-  // Emits the language of an audio, then these tokens.
+  // The engine emits the audio's language, then these tokens.
   void serve_said(std::vector<TokenId> tokens, bool english = false) {
     serve_sound(
         [tokens](const Request& request, int) {
@@ -49,7 +50,7 @@ class TranscriptionTest : public ServeTest {
   }
 
   static std::string chirp() { return media::file_bytes(std::string(media::kSoundRoot) + "chirp.wav"); }
-  // The chirp, repeated to 5.2 seconds.
+  // Returns the chirp, repeated to 5.2 seconds.
   static std::string long_chirp() {
     std::string file = chirp();
     const std::string samples = file.substr(44);
@@ -85,7 +86,7 @@ class TranscriptionTest : public ServeTest {
 
   std::vector<TokenId> said(std::string_view text) const { return tokenizer_.encode(text, false).value(); }
 
-  // One letter for each request: A for the first one.
+  // Returns a different letter for each request, beginning with A.
   TokenId number_of_request() const { return said("A")[0] + static_cast<TokenId>(requests_.size()) - 1; }
 
   std::vector<Request> requests_;  // in the order of arrival
@@ -139,7 +140,7 @@ TEST_F(TranscriptionTest, PromptsComeBefore) {
   answer({{"language", "de"}, {"prompt", " Ab "}}, chirp());
   EXPECT_EQ(requests_[0].prompt, std::vector<TokenId>{kPrevious} + said(" Ab") +
                                      std::vector<TokenId>({kBegin, kGerman, kTranscribe, kNoTimes}));
-  // only the last tokens of the prompt are used
+  // Only the last tokens of the prompt are used.
   answer({{"language", "de"}, {"prompt", std::string(300, 'a')}}, chirp());
   EXPECT_EQ(requests_[1].prompt.size(), 1U + 44 + 4);
   EXPECT_THAT(error({{"language", "de"}, {"prompt", "<|endoftext|>"}}, chirp()), HasSubstr("special tokens"));
@@ -149,7 +150,7 @@ TEST_F(TranscriptionTest, LongSoundIsCutIntoWindows) {
   serve_sound([this](const Request&, int) { return Script{.tokens = {220, number_of_request(), kEnd}}; });
   const json::object reply = answer({{"language", "en"}}, long_chirp());
   EXPECT_EQ(reply.at("usage").at("seconds"), 6);
-  EXPECT_EQ(requests_.size(), 4U);  // each of up to 2 seconds, cut at a quiet moment
+  EXPECT_EQ(requests_.size(), 4U);  // 4 windows of at most 2 seconds, cut at quiet moments
   EXPECT_EQ(reply.at("text"), "A B C D");
 }
 
@@ -243,7 +244,7 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
               HasSubstr("the format srt cannot be streamed"));
   EXPECT_THAT(error({{"stream_include_usage", "true"}}, chirp()), HasSubstr("needs stream"));
   EXPECT_THAT(error({{"timestamp_granularities[]", "segment"}}, chirp()), HasSubstr("needs response_format"));
-  EXPECT_THAT(error({{"timestamp_granularities[]", "word"}}, chirp()), HasSubstr("words are not supported"));
+  EXPECT_THAT(error({{"timestamp_granularities[]", "word"}}, chirp()), HasSubstr("word timestamps are not supported"));
   EXPECT_THAT(error({{"temperature", "hot"}}, chirp()), HasSubstr("temperature: must be a number"));
   EXPECT_THAT(error({{"temperature", "3"}}, chirp()), HasSubstr("temperature"));
   EXPECT_THAT(error({{"n", "2"}}, chirp()), HasSubstr("n: must be 1"));

@@ -1,4 +1,4 @@
-// /inference/v1/abort_requests and /abort_requests: abort running requests of the tenant by id.
+// /inference/v1/abort_requests and /abort_requests abort running requests of the tenant by request id.
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
@@ -11,7 +11,7 @@ namespace json = boost::json;
 
 namespace {
 
-// A reply's id consists of a prefix and the client's id.
+// The id of a reply consists of a prefix and the client's request id.
 bool has_id(std::string_view reply_id, const std::vector<std::string>& ids) {
   constexpr std::string_view kPrefixes[] = {"", "chatcmpl-", "cmpl-", "msg_", "resp_", "ollama-"};
   for (const std::string_view prefix : kPrefixes)
@@ -27,7 +27,7 @@ Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, boo
   TRY_VOID(fields.texts("request_ids", ids));
   if (ids.empty() && !all_without_ids)
     return invalid("request_ids", "must be a list of at least one request id");
-  // Addresses do not tell tenants apart: a training program aborts what its workers have sent.
+  // Addresses do not identify tenants here, because a training program aborts the requests of its workers.
   const AccessOptions& access = service->options.access;
   const bool tenants = !access.api_keys.empty() || !access.client_header.empty();
   const std::string client = client_of(*service, exchange->request());

@@ -18,7 +18,7 @@ Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange
   return start(service, exchange, std::move(plan));
 }
 
-// Waits for the token of the audio's language, then continues.
+// Receives the token of the audio's language, then starts the transcription.
 class LanguageFinder final : public OutputSink {
  public:
   LanguageFinder(ServicePtr service, ExchangePtr exchange, openai::TranscriptionRequest request,

@@ -1,4 +1,4 @@
-// /v1/chat/completions/batch: several conversations in one request; each has one choice.
+// /v1/chat/completions/batch: several conversations in one request, with one answer each.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -14,7 +14,7 @@ namespace json = boost::json;
 
 namespace {
 
-// As in vLLM, each conversation has one choice. So n > 1 and streams are refused.
+// As in vLLM, each conversation has one answer, so n > 1 and streams are refused.
 Result<> check_batch(const openai::ChatRequest& request) {
   const openai::GenerationRequest& asked = request.generation;
   if (asked.stream.enabled) return invalid("stream", "must be false for several conversations");
@@ -36,7 +36,6 @@ Result<GenerationPlan> plan_of(Service& service, const http::Request& request, c
   return prepare_chat(service, std::move(chat));
 }
 
-// Appends the only prompt of `one` to `all`.
 void add_prompt(GenerationPlan one, GenerationPlan& all) {
   std::optional<int>& max_tokens = all.request.sampling.max_tokens;
   max_tokens =

@@ -1,4 +1,4 @@
-// /v1/conversations: OpenAI's conversations, in memory.
+// /v1/conversations: OpenAI's conversations, stored in memory.
 #include <boost/json/serialize.hpp>
 #include <optional>
 #include <utility>

@@ -1,4 +1,4 @@
-// /scale_elastic_ep and /is_scaling_elastic_ep: add and remove engines of this server, like vLLM's routes.
+// /scale_elastic_ep and /is_scaling_elastic_ep change the number of engines of this server, as in vLLM.
 #include "openai/errors.h"
 #include "serve/routes/handlers.h"
 

@@ -22,7 +22,7 @@ namespace octavo::routes {
 
 namespace {
 
-// Reads vLLM's header X-data-parallel-rank, the index of an engine.
+// Reads vLLM's header X-data-parallel-rank, which selects an engine by index.
 Result<std::optional<int>> chosen_engine(const http::Request& request) {
   constexpr std::string_view kHeader = "X-data-parallel-rank";
   const auto given = request.headers.find(kHeader);
@@ -43,8 +43,8 @@ void log_prompt(const Service& service, const GenerationPlan& plan) {
       quoted_text(std::string_view(text).substr(0, most)));
 }
 
-// The salt of cached prefixes: they are shared only by requests of the same client with the same salt. The
-// client's key is hashed, since events send salts to routers.
+// Returns the salt of cached prefixes. Only requests of the same client with the same cache_salt share
+// prefixes. The client's key is hashed, because KV events send salts to routers.
 std::string salt_of(std::string_view client, std::string_view own) {
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(client)), 0);
   return fmt::format("{:016x}{:016x}@{}", hash.high, hash.low, own);
@@ -69,7 +69,7 @@ Result<> start_chat(const ServicePtr& service, const ExchangePtr& exchange, open
 Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
                     std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on) {
-  // Decoding a video takes long, so it runs on other threads and short requests do not wait.
+  // Decoding a video takes long, so it runs on separate threads and does not delay short requests.
   const auto away = [](const openai::ChatPrompt::Media& one) {
     return is_address(one.url) || one.kind == openai::MediaKind::video;
   };

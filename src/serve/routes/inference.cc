@@ -1,4 +1,4 @@
-// Routes whose requests and replies have token ids, and routes that render prompts to token ids.
+// Routes whose requests and replies contain token ids, and routes that render prompts to token ids.
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
@@ -17,7 +17,6 @@ namespace json = boost::json;
 
 namespace {
 
-// Fields of the request and of its sampling_params, in addition to sampling_fields().
 constexpr auto kOfRequest =
     std::to_array<std::string_view>({"request_id", "model", "stream", "stream_options", "cache_salt",
                                      "priority", "kv_transfer_params", "include_cost"});
@@ -31,7 +30,7 @@ constexpr auto kOfCompletions =
 // Sampling parameters without effect, because the reply contains tokens instead of text.
 constexpr auto kOfText = std::to_array<std::string_view>({"detokenize", "output_kind"});
 
-// Converts the body to that of a completion, for which the same rules hold.
+// Converts the body to the body of a completion, because the same rules apply to both.
 Result<json::object> as_completion(const json::object& body) {
   openai::Fields fields(body);
   const json::value* features = fields.any("features");
@@ -53,7 +52,7 @@ Result<json::object> as_completion(const json::object& body) {
   return out;
 }
 
-// The body of a generation request for a rendered prompt.
+// Returns the body of a generation request for a rendered prompt.
 json::object generation_body(const json::object& asked, const GenerationPlan& plan, std::size_t prompt) {
   json::object sampling{{"max_tokens", plan.request.sampling.max_tokens.value_or(0)}};
   const auto copy = [&](std::string_view name) {
@@ -120,7 +119,7 @@ Result<> inference(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object completion, as_completion(body));
   TRY(auto request, openai::parse_completion_request(completion, service->options.rules));
-  // As in vLLM, the default is the context, not the limit of a completion.
+  // As in vLLM, the default is the rest of the context, not the default of completions.
   if (!completion.contains("max_tokens") && !service->options.rules.defaults.max_tokens)
     request.generation.sampling.max_tokens.reset();
   TRY_VOID(read_headers(exchange->request(), request.generation));

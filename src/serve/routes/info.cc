@@ -1,4 +1,4 @@
-// Routes with information about the server: models, version, load, metrics.
+// Routes with information about the server: models, version, load and metrics.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
@@ -93,8 +93,8 @@ void live(const ServicePtr& service, const ExchangePtr& exchange) {
     exchange->respond(openai::error_response(503, "too many clients watch the engine already"));
 }
 
-// The parameters are vLLM's. Running requests keep their blocks. Blocks outside the engine (transfer/) have
-// keys that include the weights' files, so they are always valid.
+// The parameters are vLLM's. Running requests keep their blocks. Blocks outside of the engine (transfer/)
+// stay valid, because their keys include a hash of the weights.
 Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchange) {
   for (const std::string_view name : {"reset_running_requests", "reset_external"}) {
     const std::string value = http::query_value(exchange->request().query, name).value_or("false");

@@ -1,4 +1,5 @@
-// /invocations, SageMaker's only route. As in vLLM, the fields of a body decide which route handles it.
+// /invocations, SageMaker's only route. As in vLLM, the fields of a body decide which route handles the
+// request.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -10,7 +11,8 @@ namespace {
 
 using Names = std::array<std::string_view, 3>;
 
-// A body belongs to the route if it has a field from each list. generates: the model must generate.
+// A body belongs to a route if the body has a field from each list. `generates` is true if the model must
+// generate text.
 struct Shape {
   bool generates;
   Names first, second;

@@ -1,4 +1,4 @@
-// Lists of items as OpenAI's clients read them, for conversations and responses.
+// Lists of items in OpenAI's format, for conversations and responses.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -9,11 +9,12 @@
 
 namespace octavo::routes {
 
-// {"object": "list", "data", "has_more", "first_id", "last_id"}. Each item has an id.
+// Returns {"object": "list", "data", "has_more", "first_id", "last_id"}. Each item must have an id.
 boost::json::object item_list(boost::json::array data, bool has_more);
 
-// One page of the items, which are sorted by age, oldest first. The query has `limit` (1 to 100, default 20),
-// `order` (default desc) and `after`, the id of an item. Errors: invalid_argument; not_found (`after`).
+// Returns one page of the items, which must be sorted oldest first. The query can have `limit` (1 to 100,
+// default 20), `order` (default desc) and `after` (the id of an item). Returns invalid_argument for a bad
+// query, and not_found if no item has the id `after`.
 Result<boost::json::object> item_page(const http::Request& request, boost::json::array items);
 
 }  // namespace octavo::routes

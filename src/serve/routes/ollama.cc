@@ -1,5 +1,5 @@
-// Ollama's API: /api/chat, /api/generate, /api/embed, and the other routes that its clients use. The server
-// has one model; routes that change the set of models are refused.
+// Ollama's API: /api/chat, /api/generate, /api/embed, and the other routes that Ollama's clients use. The
+// server has one model, so routes that change the set of models are refused.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
@@ -21,7 +21,7 @@ namespace json = boost::json;
 
 namespace {
 
-// The version of Ollama's API. Clients compare it with the lowest version that they support.
+// Version of Ollama's API. Clients compare it with the lowest version that they support.
 constexpr std::string_view kOllamaVersion = "0.13.0";
 
 ReplyMaker reply_maker(ollama::Shape shape) {
@@ -58,7 +58,7 @@ Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, ollama::
   });
 }
 
-// Properties of the model for /api/tags, /api/ps and /api/show.
+// Returns the model's properties for /api/tags, /api/ps and /api/show.
 json::object details(const Service& service) {
   const std::string& family = service.engine_info.architecture;
   return {{"parent_model", ""},   {"format", ""},         {"family", family},
@@ -87,7 +87,7 @@ json::array capabilities(const Service& service) {
   return all;
 }
 
-// Reads the body's `model` (or the older `name`). Errors: not_found, this model is not served.
+// Reads the body's `model`, or the older `name`. Returns not_found if the server does not serve this model.
 Result<std::string> named_model(const json::object& body, const openai::RequestRules& rules) {
   openai::Fields fields(body);
   std::string model;
@@ -100,7 +100,7 @@ Result<std::string> named_model(const json::object& body, const openai::RequestR
   return model;
 }
 
-// several: whether `input` may be a list of texts.
+// `several` is true if `input` may be a list of texts.
 Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool several, VectorsReply reply) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object wanted, ollama::embedding_body(body, service->options.rules));
@@ -186,7 +186,7 @@ http::Response ollama_version(Service& service, std::string_view) {
               json::object{{"version", kOllamaVersion}, {"octavo", service.options.version}})};
 }
 
-// Reports success at once, since the served model is already loaded.
+// Reports success at once, because the served model is already loaded.
 Result<> ollama_pull(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY_VOID(named_model(body, service->options.rules));

@@ -1,5 +1,5 @@
-// /openapi.json: this server's routes, with the model's limits. The file openapi.json contains all routes,
-// and request/sampling_fields.h the sampling fields.
+// /openapi.json describes this server's routes, with the model's limits. The file openapi.json contains all
+// routes; the table in request/sampling_fields.h contains the sampling fields.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// cmake/embed.cmake generates this from openapi.json.
+// cmake/embed.cmake generates this string from openapi.json.
 namespace openapi_files {
 extern const std::string_view document;
 }
@@ -21,7 +21,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Placeholder for the sampling fields in a body's properties. {"messages": true}: for /v1/messages.
+// Placeholder in a body's properties that the sampling fields replace. {"messages": true} selects the
+// fields of /v1/messages.
 constexpr std::string_view kSamplingFields = "x-sampling-fields";
 
 json::object with_sampling_fields(const json::object& properties) {

@@ -1,4 +1,4 @@
-// /pause, /resume and /is_paused: hold requests, like vLLM's routes.
+// /pause, /resume and /is_paused hold requests, as in vLLM.
 #include <algorithm>
 
 #include "http/target.h"

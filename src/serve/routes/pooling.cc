@@ -1,4 +1,4 @@
-// Routes for pooling models: /v1/embeddings, /v2/embed, /pooling, /classify, /score, /rerank.
+// Routes of pooling models: /v1/embeddings, /v2/embed, /pooling, /classify, /score and /rerank.
 #include "serve/pooling.h"
 #include "openai/request_id.h"
 #include "serve/pooling_plan.h"

@@ -1,4 +1,4 @@
-// /start_profile and /stop_profile: trace the engine's steps, like vLLM's routes.
+// /start_profile and /stop_profile trace the engine's steps, as in vLLM.
 #include "openai/request_fields.h"
 #include "serve/routes/handlers.h"
 

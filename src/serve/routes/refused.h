@@ -1,4 +1,4 @@
-// Routes of vLLM that the server does not support, with the reasons.
+// Routes of vLLM that this server does not support, with the reasons that clients receive.
 #pragma once
 
 #include <span>

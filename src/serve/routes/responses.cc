@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kCancel = "/cancel";
 constexpr std::string_view kInputItems = "/input_items";
 
-// The parts of a path: /v1/responses/ID, and what follows the id.
+// The parts of a path: the id in /v1/responses/ID, and the text after the id.
 struct ResponsePath {
   std::string id;
   std::string_view action;
@@ -30,12 +30,12 @@ struct ResponsePath {
 
 ResponsePath parse_response_path(std::string_view path) {
   constexpr std::string_view kPrefix = "/v1/responses/";
-  path.remove_prefix(path.find(kPrefix) + kPrefix.size());  // with a proxy's prefix
+  path.remove_prefix(path.find(kPrefix) + kPrefix.size());  // the path may begin with a proxy's prefix
   const std::size_t end = std::min(path.find('/'), path.size());
   return {.id = std::string(path.substr(0, end)), .action = path.substr(end)};
 }
 
-// "": there is no such route.
+// Returns "" if no route has this action.
 std::string_view methods_of(std::string_view action) {
   if (action.empty()) return "GET, HEAD, DELETE";
   if (action == kInputItems) return "GET, HEAD";

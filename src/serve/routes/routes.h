@@ -1,4 +1,4 @@
-// Finds the handler of a request.
+// Calls the handler of a request.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,17 +12,17 @@
 
 namespace octavo {
 
-// The OpenAPI document of all routes, without a model's limits.
+// Returns the OpenAPI document of all routes, without the limits of a model.
 boost::json::object api_of_all_routes();
 
-// Paths of the server's routes; a path that ends in '/' includes all paths below it.
+// Returns the paths of the server's routes. A path that ends with '/' also matches longer paths.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
-// Adds the answer to the metrics. As in vLLM, does not count probes and /metrics.
+// Counts the response in the metrics, except for health probes and /metrics, as in vLLM.
 void count_answer(Service& service, const http::Answered& answered);
 
-// Answers the exchange, at once or later on the service's threads. Without a valid key only GET /health and
-// /ready are answered.
+// Answers the exchange, directly or later on the service's threads. Without a valid key, only GET /health
+// and GET /ready are answered.
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange);
 

@@ -1,4 +1,4 @@
-// /sleep, /wake_up and /is_sleeping: free memory while there are no requests, like vLLM's routes.
+// /sleep, /wake_up and /is_sleeping free memory while there are no requests, as in vLLM.
 #include <algorithm>
 #include <charconv>
 

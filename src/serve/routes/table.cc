@@ -1,4 +1,4 @@
-// The table of routes, and the search in it.
+// The table of routes, and route(), which finds and calls the handler of a request.
 #include <fmt/format.h>
 #include <algorithm>
 
@@ -24,12 +24,12 @@ using routes::ExchangePtr;
 using routes::ServicePtr;
 
 struct Route {
-  std::string_view path;  // a path that ends in '/' includes all paths below it
+  std::string_view path;  // a path that ends with '/' also matches longer paths
   routes::Get get = nullptr;
   routes::Post post = nullptr;
   routes::Get remove = nullptr;
   routes::Stream stream = nullptr;
-  routes::Post any = nullptr;  // for all methods and body types, on the intake threads
+  routes::Post any = nullptr;  // for all methods and body types; runs on the intake threads
   bool ServeFeatures::* enabled_by = nullptr;
 };
 
@@ -137,7 +137,7 @@ constexpr Route kRoutes[] = {
      .enabled_by = &ServeFeatures::dev_mode},
 };
 
-// Properties of a route that routers also need. Null: only the server has the route.
+// Returns the properties of a route that routers also need, or null if only the server has the route.
 const openai::Route* shared_facts(const Route& route) {
   const openai::Route* known = openai::find_route(route.path);
   return known && known->path == route.path ? known : nullptr;
@@ -152,7 +152,7 @@ bool takes_form(const Route& route) {
   return known && known->model == openai::ModelField::form;
 }
 
-// Paths that need no key, since orchestrators read them.
+// Paths that need no key, because orchestrators request them.
 constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
 bool is_there(const Route& route, const ServeOptions& options) {
@@ -176,7 +176,7 @@ std::string_view local_path(std::string_view path, std::string_view root) {
   return rest.starts_with('/') ? rest : path;
 }
 
-// Redirects (307) a known path with superfluous slashes at its end.
+// Redirects (307) a known path that has additional slashes at its end.
 std::optional<http::Response> without_slashes(const http::Request& request, std::string_view path,
                                               const ServeOptions& options) {
   const std::size_t size = path.find_last_not_of('/') + 1;
@@ -190,7 +190,7 @@ std::optional<http::Response> without_slashes(const http::Request& request, std:
   return response;
 }
 
-// The beginning of a client's text, for errors.
+// Returns the beginning of a client's text, for errors.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kShown = 100;
   return quoted_text(text.substr(0, kShown)) + (text.size() > kShown ? ".." : "");
@@ -208,7 +208,7 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
   return http::equal_ignoring_case(type.substr(0, type.find(';')), wanted);
 }
 
-// The time to read a body depends on its size, so it never runs on the event loop.
+// Reads and handles the body on an intake thread, because the time depends on the size of the body.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
   if (!route.any && !takes_any_type(route) && !is_of_type(exchange->request(), type))
@@ -231,14 +231,14 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
       route, {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
 }
 
-// Runs a GET on the event loop. If memory runs out, only this request fails.
+// Runs a GET handler on the event loop. If memory runs out, only this request fails.
 template <class Handler>
 void tell(const Route& route, http::Exchange& exchange, Handler&& handler) {
   auto response = within_memory([&]() -> Result<http::Response> { return handler(); });
   exchange.respond(response ? *std::move(response) : error_response(route, response.error()));
 }
 
-// Whether monitors poll this path every few seconds.
+// Returns whether monitors request this path every few seconds.
 bool is_probe(std::string_view path) {
   constexpr std::string_view kProbes[] = {"/metrics", "/health",  "/ready",      "/load",
                                           "/ping",    "/version", "/server_info"};

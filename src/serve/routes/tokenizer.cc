@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // maximum number of ids in one /detokenize
+constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // maximum number of token ids per request
 
 }  // namespace
 
@@ -72,7 +72,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
 http::Response tokenizer_info(Service& service, std::string_view) {
   if (!service.options.features.tokenizer_info)
     return openai::error_response(404, "this route needs a server with --enable-tokenizer-info-endpoint");
-  // The answer has fields of tokenizer_config.json and of related files.
+  // The response has fields of tokenizer_config.json and of related files.
   const TokenizerConfig& config = service.tokenizer.config();
   boost::system::error_code none;
   const json::value file = json::parse(config.json, none);

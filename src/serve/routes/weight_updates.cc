@@ -1,5 +1,6 @@
-// Weights that a trainer sends while the server runs, with vLLM's routes: start, tensors, finish. Tensors
-// arrive in the safetensors format: as a body, in parts, or as a file of this host (/dev/shm).
+// Routes for weights that a trainer sends while the server runs, as in vLLM: start, tensors, finish.
+// Tensors arrive in the safetensors format: in one body, in several parts, or as a file on this host
+// (/dev/shm).
 #include <boost/json/serialize.hpp>
 #include <charconv>
 #include <optional>
@@ -18,7 +19,7 @@ void answer_message(const ExchangePtr& exchange, std::string_view message) {
   exchange->respond({.body = json::serialize(json::object{{"message", message}})});
 }
 
-// Trainers send some calls without a body.
+// Trainers send some requests without a body.
 Result<json::object> body_or_empty(const ExchangePtr& exchange) {
   std::string body = exchange->take_body();
   if (body.empty()) return json::object();
@@ -68,7 +69,7 @@ Result<> add_bytes(const ServicePtr& service, const ExchangePtr& exchange) {
   return {};
 }
 
-// One file of this host: {"path": "/dev/shm/.."}.
+// Adds the tensors of a file on this host, given as {"path": "/dev/shm/.."}.
 Result<> add_file(Service& service, const json::value& info, const std::string& name) {
   if (!info.is_object()) return invalid(name, "must be an object with a path");
   openai::Fields fields(info.get_object(), name + ".");
@@ -165,7 +166,7 @@ Result<> finish_weight_update(const ServicePtr& service, const ExchangePtr& exch
   TRY(std::optional<std::string> version, read_weight_version(fields, "weight_version"));
   TRY_VOID(refuse_unread(fields));
   TRY(std::string folder, service->weights.change([](WeightUpdate& update) { return update.finish(); }));
-  // Called before the engine delivers the first token of the new weights.
+  // The callback runs before the engine delivers the first token that the new weights computed.
   service->engine.reload_weights(std::move(folder), [service, exchange, version](const Result<>& read) {
     if (read && version) service->weights.set_version(*version);
     service->weights.settle(read.has_value());
@@ -175,7 +176,7 @@ Result<> finish_weight_update(const ServicePtr& service, const ExchangePtr& exch
   return {};
 }
 
-// Forgets the tensors of an update that is not finished.
+// Drops the tensors of an update that is not finished.
 Result<> shutdown_weight_transfer(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY_VOID(service->weights.change([](WeightUpdate& update) -> Result<> {
     if (update.receiving()) update.drop();

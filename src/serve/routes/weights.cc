@@ -1,5 +1,5 @@
-// /collective_rpc: only vLLM's methods that replace the model's weights. /update_weights_from_disk: SGLang's
-// route for the same.
+// /collective_rpc supports only the methods of vLLM that replace the model's weights.
+// /update_weights_from_disk is SGLang's route for the same operation.
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -20,7 +20,7 @@ Result<> read_path(openai::Fields& fields, std::string_view name, std::string& p
   return {};
 }
 
-// Path of the new weights; "": read the current ones again.
+// Returns the path of the new weights; "" reads the current weights again.
 Result<std::string> weights_path(openai::Fields& fields) {
   TRY_VOID(fields.refuse("args", "reload_weights accepts only named arguments: use kwargs", json::array()));
   TRY(const json::object* named, fields.object("kwargs"));
