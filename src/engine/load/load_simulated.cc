@@ -17,6 +17,17 @@
 
 namespace octavo {
 
+namespace {
+
+WorkFigures work_of_model(const ModelFigures& figures) {
+  return {.operations_per_token = figures.operations_per_token,
+          .operations_per_pair = figures.operations_per_pair,
+          .weight_bytes = figures.weight_bytes,
+          .kv_bytes_per_token = figures.kv_bytes_per_token};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks) {
   constexpr std::string_view kPrefix = "simulated=";
   const bool named = options.device.executor.starts_with(kPrefix);
@@ -82,10 +93,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
                         .seed = options.seed,
                         .after_step = hooks.after_step,
                         .kv_events = options.kv_events,
-                        .work_figures = {.operations_per_token = figures.operations_per_token,
-                                         .operations_per_pair = figures.operations_per_pair,
-                                         .weight_bytes = figures.weight_bytes,
-                                         .kv_bytes_per_token = figures.kv_bytes_per_token},
+                        .work_figures = work_of_model(figures),
                         .kv_transfer = options.kv_transfer});
 }
 

@@ -106,48 +106,46 @@ AnswerCost counted(AnswerCost cost) {
   return cost;
 }
 
-class StepCostsTest : public testing::TestWithParam<Mode> {
- protected:
-  // All requests wait when the engine resumes, so that two runs plan the same steps.
-  static Load run(const Setup& setup, bool shared_prefixes) {
-    Rig rig(setup);
-    std::promise<void> paused;
-    rig.engine->pause(PauseMode::keep, [&](const Result<>&) { paused.set_value(); });
-    paused.get_future().wait();
-    std::mt19937 random(11);
-    std::vector<std::pair<std::shared_ptr<Recorder>, int>> sinks;
-    for (unsigned i = 0; i < 40; ++i) {
-      auto prompt =
-          some_prompt(shared_prefixes && i % 3 == 0 ? 1 : i + 10, 5 + static_cast<int>(random() % 150));
-      const int count = 1 + static_cast<int>(random() % 60);
-      rig.learn(prompt, expected(prompt, count));
-      Request request = request_for(std::move(prompt), count);
-      request.sampling.n = i % 7 == 0 ? 3 : 1;
-      sinks.emplace_back(std::make_shared<Recorder>(), request.sampling.n);
-      EXPECT_TRUE(rig.engine->submit(std::move(request), sinks.back().first).has_value());
-    }
-    rig.engine->resume();
-    Load load;
-    for (const auto& [sink, n] : sinks) {
-      sink->wait_ended(n);
-      for (int answer = 0; answer < n; ++answer) {
-        const Recorder::Record record = sink->record(answer);
-        load.output_tokens += std::ssize(record.tokens);
-        load.answers.push_back(record.ends.at(0).cost);
-        load.all += load.answers.back();
-      }
-    }
-    rig.expect_empty();
-    load.stats = rig.engine->own_stats();
-    return load;
+// All requests wait when the engine resumes, so that two runs plan the same steps.
+Load run_load(const Setup& setup) {
+  Rig rig(setup);
+  std::promise<void> paused;
+  rig.engine->pause(PauseMode::keep, [&](const Result<>&) { paused.set_value(); });
+  paused.get_future().wait();
+  std::mt19937 random(11);
+  std::vector<std::pair<std::shared_ptr<Recorder>, int>> sinks;
+  for (unsigned i = 0; i < 40; ++i) {
+    auto prompt = some_prompt(i % 3 == 0 ? 1 : i + 10, 5 + static_cast<int>(random() % 150));
+    const int count = 1 + static_cast<int>(random() % 60);
+    rig.learn(prompt, expected(prompt, count));
+    Request request = request_for(std::move(prompt), count);
+    request.sampling.n = i % 7 == 0 ? 3 : 1;
+    sinks.emplace_back(std::make_shared<Recorder>(), request.sampling.n);
+    EXPECT_TRUE(rig.engine->submit(std::move(request), sinks.back().first).has_value());
   }
-};
+  rig.engine->resume();
+  Load load;
+  for (const auto& [sink, n] : sinks) {
+    sink->wait_ended(n);
+    for (int answer = 0; answer < n; ++answer) {
+      const Recorder::Record record = sink->record(answer);
+      load.output_tokens += std::ssize(record.tokens);
+      load.answers.push_back(record.ends.at(0).cost);
+      load.all += load.answers.back();
+    }
+  }
+  rig.expect_empty();
+  load.stats = rig.engine->own_stats();
+  return load;
+}
+
+class StepCostsTest : public testing::TestWithParam<Mode> {};
 INSTANTIATE_TEST_SUITE_P(Modes, StepCostsTest, EngineModes::all(), EngineModes::name);
 
 TEST_P(StepCostsTest, TheAnswersPayForEverything) {
   for (const bool tight : {false, true}) {
-    const Load load = run(
-        {.num_blocks = tight ? 24 : 200, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()}, true);
+    const Load load = run_load(
+        {.num_blocks = tight ? 24 : 200, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
     const auto sum = [&](CostUnit unit) { return load.all[unit]; };
     EXPECT_EQ(sum(CostUnit::compute_nanoseconds) + load.stats.costs.unassigned_ns,
               load.stats.costs.compute_ns);
@@ -178,8 +176,8 @@ TEST_P(StepCostsTest, TheAnswersPayForEverything) {
 TEST_P(StepCostsTest, TwoRunsOfTheSameLoadAgree) {
   if (GetParam() == Mode::drafting || GetParam() == Mode::proposing)
     GTEST_SKIP() << "the number of draft tokens depends on measured times";
-  const Setup setup{.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()};
-  const Load first = run(setup, true), second = run(setup, true);
+  const octavo::Setup setup{.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()};
+  const Load first = run_load(setup), second = run_load(setup);
   ASSERT_EQ(first.answers.size(), second.answers.size());
   for (std::size_t i = 0; i < first.answers.size(); ++i)
     EXPECT_EQ(counted(first.answers[i]), counted(second.answers[i])) << i;
