@@ -54,7 +54,7 @@ int walk_backward(const KvCache& cache, const BlockHistory& history, int group, 
   return -1;
 }
 
-// Returns the largest prefix length, at most `end`, for which a saved state may exist.
+// Returns the largest prefix length in blocks, at most `end`, for which a saved state may exist.
 int end_with_state(const SavedStates& states, std::span<const PrefixId> chain, int end) {
   const auto lacks_state = [&](PrefixId prefix) {
     return prefix != kAnyPrefix && states.find(prefix) == kNoState;

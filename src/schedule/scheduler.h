@@ -74,8 +74,8 @@ class Scheduler {
   void append(SequenceId sequence, TokenId token);
 
   // Replaces the draft tokens, which follow the last known token; at most max_draft_tokens (speculative
-  // decoding: Leviathan et al., ICML 2023). The next step computes as many draft tokens as the token budget
-  // and the blocks allow. commit() removes the draft tokens. No step in flight may sample for the sequence.
+  // decoding: Leviathan et al., ICML 2023). The next step computes draft tokens while the token budget and
+  // the blocks suffice. commit() removes the draft tokens. No step in flight may sample for the sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
   // Called after commit() if the committed token was an accepted draft token. Its position is then computed

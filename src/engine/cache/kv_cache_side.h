@@ -1,4 +1,5 @@
-// Common part of loads and stores of KV blocks: the connectors, and the cache blocks that they use. It runs
+// What KvImports and KvExports have in common: the connectors, and access to the blocks of the scheduler.
+// Used only on the engine thread.
 // on the engine's thread.
 #pragma once
 
@@ -20,22 +21,23 @@ struct KvCacheSide {
   TierEvents events;
   KvTransferStats stats{};
   std::vector<std::unique_ptr<KvConnector>> connectors{};
-  // Blocks that were loaded since the last take_loaded(), of the first group without a window or, if all
-  // groups have one, of the first group.
+  // Blocks that were loaded since the last KvTransfers::take_loaded(). They belong to the first group with
+  // full attention or, if all groups have a window, to the first group.
   std::vector<std::int32_t> loaded{};
 
-  // Returns the keys of the blocks that other engines may need. tokens: the request's prompt, or a text that
-  // begins with it.
+  // Returns the keys of the blocks that other engines may load. `tokens` is the prompt, or the prompt
+  // followed by the output.
   std::vector<Hash128> keys_of(const Accepted& accepted, std::span<const TokenId> tokens) const;
-  // Describes a prompt to connectors. keys: result of keys_of(accepted, tokens). `tokens` and `keys` must
-  // live as long as the result. cached: see KvPrompt.
+  // Describes a prompt to connectors. `keys` is the result of keys_of(accepted, tokens). `tokens` and
+  // `keys` must outlive the result. For `cached`, see KvPrompt.
   KvPrompt prompt_of(const Accepted& accepted, std::span<const TokenId> tokens, std::span<const Hash128> keys,
                      int cached = 0) const;
 
   // Holds blocks, see Scheduler::hold. Call count_held() to include them in the statistics.
   PrefixHold* hold(const Accepted& accepted, std::span<const TokenId> tokens, int blocks);
   void count_held(const PrefixHold& hold) { stats.held_blocks += static_cast<int>(hold.keys.size()); }
-  // Frees counted blocks and sets `hold` to null. Does nothing if `hold` is null.
+  // Frees the blocks, subtracts them from the statistics and sets `hold` to null. Does nothing if `hold` is
+  // null.
   void let_go(PrefixHold*& hold);
   int cached_blocks(const Accepted& accepted);
   std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;

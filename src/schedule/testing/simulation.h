@@ -126,7 +126,7 @@ class Simulation {
     int prompt = 0;
     int ends_at = 0;  // final number of tokens
     std::vector<TokenId> tokens;
-    // [position]: stands for the keys and values of the position
+    // [position]: represents the keys and values of the position
     std::vector<std::uint64_t> past;
     std::int64_t work_before = 0;  // value of work_ at arrival
     std::int64_t first_step = 0;
@@ -410,7 +410,8 @@ class Simulation {
       if (row.state_to != kNoState)
         state(row.state_to) = state(row.drafts.empty() ? row.state_slot : row.draft_states[0]);
   }
-  // Returns a number that stands for all tokens up to a position. The number differs after a wrong draft
+  // Returns a number that represents all tokens up to a position. The number differs after a wrong draft
+  // token.
   // token.
   static std::uint64_t past(const Row& row, int position) {
     const std::uint64_t right = row.client->past[static_cast<std::size_t>(position)];
