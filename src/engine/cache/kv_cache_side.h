@@ -42,14 +42,14 @@ struct KvCacheSide {
   int cached_blocks(const Accepted& accepted);
   std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
 
-  // Adds blocks [first, end) of the hold to `loaded`.
+  // Adds the blocks [first, end) of the hold to `loaded`.
   void note_loaded(const PrefixHold& hold, int first, int end);
   void tell_stored(const PrefixHold& hold, std::span<const Hash128> keys);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };
 
-// Returns true if other engines may load the prompt's blocks. It is false with cross attention (a sound or an
-// encoder prompt), because the names of blocks do not cover the source.
+// Returns whether other engines may load the blocks of the prompt. Returns false for models with cross
+// attention, because the keys of blocks do not depend on the encoder input (a sound or an encoder prompt).
 bool may_travel(const Accepted& accepted);
 
 }  // namespace octavo

@@ -78,8 +78,8 @@ class DraftPolicy {
   // Adds the duration of a step with `tokens` output and draft tokens. `tokens` is 0 if the step also
   // computed prompts.
   void note_step(int tokens, std::int64_t ns);
-  // Adds the proposer's durations after that step. first_ns: for reading the step and for the first draft
-  // token of each sequence. further_ns: for all further draft tokens.
+  // Adds the times of the proposer after that step. first_ns is the time to read the step and to propose
+  // the first draft token of each sequence. further_ns is the time for all further draft tokens.
   void note_proposed(std::int64_t first_ns, std::int64_t further_ns);
 
  private:
