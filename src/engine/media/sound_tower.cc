@@ -9,8 +9,8 @@
 namespace octavo {
 namespace {
 
-// Calls put(to, frame, channel) for each input of each convolution output. The inputs have the order of the
-// weights: channel, then frame. Frame -1 is outside of the sound; its values are 0.
+// Calls put(to, frame, channel) for each input of each convolution output. The inputs are in the order of
+// the weights: channel, then frame. Frame -1 is before the start of the sound; its values are 0.
 template <class Put>
 void lay_out_patches(std::int64_t outputs, std::int64_t step, std::int64_t count, std::int64_t channels,
                      Put put) {
