@@ -1,4 +1,4 @@
-// Logprobs of an engine, to compare them with the logits of a golden file; for tests.
+// For tests: gets logprobs of an engine, to compare them with the logits of a golden file.
 #pragma once
 
 #include <algorithm>
