@@ -4,7 +4,6 @@
 //
 // The memory contains the records of the blocks, the records of the states (kv/block_records.h), the
 // blocks, and the states. Blocks and states start at a huge page.
-// blocks, then the states. Blocks and states begin at huge pages.
 #pragma once
 
 #include <cstdint>

@@ -11,16 +11,16 @@ namespace octavo {
 namespace {
 
 constexpr int kBlockTokens = 16, kBlocks = 96;
-constexpr std::size_t kBytes = kBlockTokens * sizeof(std::uint64_t);  // of a block
+constexpr std::size_t kBytes = kBlockTokens * sizeof(std::uint64_t);  // bytes of a block
 
 using Text = std::vector<TokenId>;
 
-// Value that a group stores for the last token of the text.
+// Returns the value that a group stores for the last token of the text.
 std::uint64_t stored_value(std::span<const TokenId> text, int group) {
   return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(text), static_cast<std::uint64_t>(group)).low;
 }
 
-// A state is stored like a block of one token, by a group of this number.
+// The test stores a state like a block of one token. This is its group number.
 constexpr int kStates = 100;
 
 SchedulerOptions options_for(const std::vector<CacheGroup>& groups, int saved_states) {
@@ -37,8 +37,8 @@ SchedulerOptions options_for(const std::vector<CacheGroup>& groups, int saved_st
   return options;
 }
 
-// An engine's process: a scheduler, and blocks in the memory of the server's process. It computes
-// stored_value.
+// An engine process: a scheduler, and blocks in the memory of the server process. The blocks contain
+// stored_value().
 struct Process {
   std::unique_ptr<Scheduler> scheduler;
   KeptCache::Opened kept;
@@ -67,7 +67,7 @@ struct Process {
 
   std::uint64_t& state(int slot) { return reinterpret_cast<std::uint64_t*>(kept.blocks.states.data())[slot]; }
 
-  // Runs a step. Each sequence ends when it has max_total_tokens tokens, whose values are random.
+  // Runs a step. Output tokens are random, and each sequence ends when it has max_total_tokens tokens.
   bool step(std::mt19937& random) {
     scheduler->plan(plan);
     if (plan.empty()) return false;
@@ -107,7 +107,7 @@ struct Process {
     return match;
   }
 
-  // Number of cached tokens of a prompt. Expects that all blocks of the prefix have the right values.
+  // Returns the number of cached tokens of a prompt, and checks the contents of their blocks.
   int cached(const Text& prompt) {
     const PrefixMatch match = find(prompt);
     for (std::size_t g = 0; g < match.tables.size(); ++g)
@@ -199,7 +199,7 @@ TEST(KeptCache, TheLeastRecentlyUsedPrefixIsEvictedFirst) {
                                 text_of(5, 300)};
   {
     Process first(server, {{}});
-    for (const Text& text : texts) first.run(text);  // 18 blocks each, of 96
+    for (const Text& text : texts) first.run(text);  // each text needs 18 of 96 blocks
     first.run(texts[0]);
   }
   {
@@ -214,8 +214,8 @@ TEST(KeptCache, TheLeastRecentlyUsedPrefixIsEvictedFirst) {
   EXPECT_EQ(third.cached(texts[1]), 288);
 }
 
-// Processes with random requests that share prefixes. Each process ends at a random step, with sequences that
-// run, and with blocks that are not full.
+// The processes run random requests that share prefixes. Each process ends at a random step, while
+// sequences are running and some blocks are not full.
 TEST(KeptCache, AtEveryEndTheNextProcessFindsTheSamePrefixes) {
   struct Case {
     std::vector<CacheGroup> groups;
@@ -227,7 +227,7 @@ TEST(KeptCache, AtEveryEndTheNextProcessFindsTheSamePrefixes) {
     std::mt19937 random(static_cast<unsigned>(groups.size()));
     const SharedMemory server = SharedMemory::create_unsized().value();
     std::vector<Text> texts;
-    std::map<std::size_t, int> expected;  // cached tokens in the last process, by text
+    std::map<std::size_t, int> expected;  // text to number of cached tokens in the last process
     for (int process = 0; process < 40; ++process) {
       Process current(server, groups, 1, saved_states);
       for (const auto& [text, tokens] : expected) ASSERT_EQ(current.cached(texts[text]), tokens) << process;

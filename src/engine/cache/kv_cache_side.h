@@ -1,6 +1,5 @@
-// What KvImports and KvExports have in common: the connectors, and access to the blocks of the scheduler.
-// Used only on the engine thread.
-// on the engine's thread.
+// Shared base of KvImports and KvExports: the connectors, and access to the blocks of the scheduler. Used
+// only on the engine thread.
 #pragma once
 
 #include <memory>

@@ -66,7 +66,7 @@ TEST(Placement, AProcessRunsOnItsListWithAThreadForEachProcessor) {
   options.parallel.data_parallel_size = 2;
   options.device.processors = first + "|" + last;
   options.index = 1;
-  std::thread([&] {  // in a separate thread, because placed() binds it
+  std::thread([&] {  // placed() binds the calling thread
     const auto own = placed(options, 0);
     ASSERT_TRUE(own) << own.error().message;
     EXPECT_EQ(own->device.threads, 1);

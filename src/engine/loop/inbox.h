@@ -92,8 +92,8 @@ class Inbox {
   // Called on the mask worker's thread.
   void mask_ready(SequenceId sequence);
 
-  // Waits until a message arrives, `until_us` passes or stop() is called; then replaces the content of
-  // `mail` with the messages. Returns false after stop(). Only for the engine's thread.
+  // Called on the engine thread. Waits until a message arrives, until_us passes or stop() is called.
+  // Replaces the content of `mail` with the messages. Returns false after stop().
   bool take(Mail& mail, std::int64_t until_us);
   // Called on the engine thread when all answers of the request have ended.
   void finished(RequestId id);

@@ -167,7 +167,7 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   return {};
 }
 
-// Sets the visible part. Patches outside of it get keys after the visible ones, which queries do not read.
+// Sets the visible part of the image. Invisible patches get the last keys, which no query reads.
 void ImageEncoder::see(int rows, int columns) {
   const int extra = class_tokens();
   whole_.set({static_cast<std::int32_t>(grid_.patch_rows.size()) + extra});
@@ -415,8 +415,8 @@ void ImageEncoder::advance_layer(int rows) {
   if (done_.rows == n) done_ = {.layers = done_.layers + 1};
 }
 
-// Returns how many rows from `row` on the next call computes: as many complete squares of patches as fit
-// into `rows`, but at least one square.
+// Returns the number of rows from `row` on that the next call computes. It computes complete squares of
+// patches within `rows` rows, but at least one square.
 std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
   const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
   return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);

@@ -12,7 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 
-// An encoder that stores the pixels of each slot.
 class FakeEncoder final : public MediaEncoder {
  public:
   Result<> begin_media(int place, const MediaPart& part) override {
@@ -50,7 +49,7 @@ class MediaTableTest : public testing::Test {
     return accepted;
   }
 
-  // Runs advance() until it has no work. Returns the requests that become ready.
+  // Calls advance() until it has no work. Returns the requests that became ready.
   std::vector<RequestId> advance() {
     std::vector<RequestId> ready;
     do {

@@ -412,7 +412,6 @@ class Simulation {
   }
   // Returns a number that represents all tokens up to a position. The number differs after a wrong draft
   // token.
-  // token.
   static std::uint64_t past(const Row& row, int position) {
     const std::uint64_t right = row.client->past[static_cast<std::size_t>(position)];
     return position < row.first + row.count + true_drafts(row) ? right : ~right;
