@@ -32,7 +32,7 @@ struct LoraOptions {
 // The hosts on which the engine's ranks run. Each host runs the same number of ranks.
 struct NodeOptions {
   int count = 1;
-  int rank = 0;  // index of this host; host 0 runs the server
+  int rank = 0;                           // index of this host; host 0 runs the server
   std::string master_addr = "127.0.0.1";  // address at which the other hosts reach host 0
   int master_port = 29'501;
   // Seconds after which a rank that does not respond counts as hung. 0: chosen automatically.
@@ -51,15 +51,15 @@ struct MpiPlace {
 };
 
 struct LogprobOptions {
-  int max = 20;  // maximum number of logprobs per request; -1: the whole vocabulary
+  int max = 20;            // maximum number of logprobs per request; -1: the whole vocabulary
   bool processed = false;  // true: logprobs after temperature, penalties and other sampling parameters
 };
 
 // Optional statistics. Each one makes steps slightly slower.
 struct MetricsOptions {
-  bool kv_cache = false;  // collect KvResidencyStats
+  bool kv_cache = false;          // collect KvResidencyStats
   double kv_cache_sample = 0.01;  // fraction of the blocks that are measured, in (0, 1]
-  bool work = false;  // collect WorkStats
+  bool work = false;              // collect WorkStats
 };
 
 struct ModelOptions {
@@ -78,7 +78,7 @@ struct ModelOptions {
   // converts a generating model to a pooling model: auto, none, embed or classify
   std::string convert = "auto";
   bool prompt_embeds = false;  // whether requests may contain embeddings instead of tokens
-  std::string pooling_type;  // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
+  std::string pooling_type;    // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
 };
 
 struct DeviceOptions {
@@ -87,7 +87,7 @@ struct DeviceOptions {
   // nothing. Its steps take as long as on the device NAME (timing/roofline.h), or as long as the
   // coefficients in FILE predict.
   std::string executor = "local";
-  bool enforce_eager = false;  // GPUs: no CUDA graphs
+  bool enforce_eager = false;    // GPUs: no CUDA graphs
   bool async_scheduling = true;  // GPUs: launch a step before the tokens of the previous step are known
   // Fraction of the device memory for weights, workspaces and KV cache. Ignored on devices without separate
   // memory.

@@ -69,7 +69,7 @@ class KvEventPublisher {
   std::string endpoint_, replay_endpoint_;
   bool bound_ = true;
   std::mutex mutex_;        // guards kept_
-  std::deque<Kept> kept_;  // the last buffer_steps batches
+  std::deque<Kept> kept_;   // the last buffer_steps batches
   std::mutex names_mutex_;  // guards names_ and named_
   std::map<Hash128, KvContentNames> names_;
   std::deque<Hash128> named_;  // keys of names_, oldest first

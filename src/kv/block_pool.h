@@ -30,10 +30,10 @@ inline constexpr PrefixId kEmptyPrefix = 0;  // the prefix before the first bloc
 inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};
 
 struct BlockContent {
-  int group = 0;  // index of the cache group whose layers wrote the block
-  Hash128 key = {};  // chained hash of all tokens up to the end of the block
-  Hash128 extra = {};  // hash of all other inputs: CacheIdentity and media
-  PrefixId parent = kEmptyPrefix;  // content of the previous block
+  int group = 0;                         // index of the cache group whose layers wrote the block
+  Hash128 key = {};                      // chained hash of all tokens up to the end of the block
+  Hash128 extra = {};                    // hash of all other inputs: CacheIdentity and media
+  PrefixId parent = kEmptyPrefix;        // content of the previous block
   std::span<const std::int32_t> tokens;  // block_size tokens
   Hash128 parent_key = {};  // key of the previous block, zero for the first block; used in events only
 };
@@ -45,7 +45,7 @@ class BlockObserver {
   virtual void acquired(BlockId) {}  // the block has a first user or one more user
   virtual void released(BlockId) {}  // the block has no users any more
   virtual void remembered(BlockId, const BlockContent&, PrefixId) {}  // see BlockPool::remember
-  virtual void evicted(BlockId) {}  // the content of the block is removed
+  virtual void evicted(BlockId) {}                                    // the content of the block is removed
   virtual void cleared() {}
 
  protected:
@@ -146,7 +146,7 @@ class BlockPool {
   PrefixId last_prefix_ = kEmptyPrefix;
   std::vector<Block> blocks_;  // total_ + 1 entries; the last entry is the head of the ring of free blocks
   std::vector<std::int32_t> tokens_;   // [total, block_size]
-  std::vector<BlockId> buckets_;  // first block of each hash bucket; the size is a power of two
+  std::vector<BlockId> buckets_;       // first block of each hash bucket; the size is a power of two
   std::vector<int> extra_references_;  // [group]
   KvEventLog* log_ = nullptr;
   std::vector<BlockObserver*> observers_;

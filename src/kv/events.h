@@ -26,8 +26,8 @@ struct KvEvent {
     cleared,  // all contents of all media were removed
   };
   Kind kind = Kind::cleared;
-  int group = 0;  // cache group of the content
-  Hash128 key = {};  // see BlockContent
+  int group = 0;            // cache group of the content
+  Hash128 key = {};         // see BlockContent
   Hash128 parent_key = {};  // key of the previous block; zero for the first block
   Hash128 extra = {};
   KvMedium medium = KvMedium::device;  // medium that stores the content or has removed it
@@ -93,7 +93,7 @@ class KvEventLog {
   std::size_t block_size_;
   std::vector<KvEvent> events_;
   std::vector<std::int32_t> tokens_;  // [events, block_size]
-  std::uint64_t written_ = 0;  // number of events that were written, visible or not
+  std::uint64_t written_ = 0;         // number of events that were written, visible or not
   bool losing_ = false;
   std::uint64_t clears_ = 0;
   std::atomic<std::uint64_t> visible_ = 0;

@@ -13,7 +13,7 @@ namespace octavo {
 struct BlockHistory {
   std::span<const std::int32_t> tokens;
   std::span<const Hash128> keys;  // chained hash of each full block
-  Hash128 extra;  // see BlockContent::extra
+  Hash128 extra;                  // see BlockContent::extra
   // extras[i] replaces `extra` for block i. It may have fewer elements than `keys`.
   std::span<const Hash128> extras = {};
 
@@ -23,12 +23,12 @@ struct BlockHistory {
 // Result of find_prefix(). It adds no users to blocks, so it is valid only until the pool changes. Reuse
 // the object to avoid allocations.
 struct PrefixMatch {
-  int blocks = 0;  // length of the prefix in blocks
+  int blocks = 0;               // length of the prefix in blocks
   PrefixId tip = kEmptyPrefix;  // content of the prefix
-  int unreferenced = 0;  // number of found blocks that have no users
-  int lent = 0;  // number of found blocks in sliding-window groups that have users
-  int state_slot = kNoState;  // slot of the saved state at the end of the prefix, if a state is needed
-  int stateless_blocks = 0;  // length in blocks that the prefix would have if no state were needed
+  int unreferenced = 0;         // number of found blocks that have no users
+  int lent = 0;                 // number of found blocks in sliding-window groups that have users
+  int state_slot = kNoState;    // slot of the saved state at the end of the prefix, if a state is needed
+  int stateless_blocks = 0;     // length in blocks that the prefix would have if no state were needed
   // [group][block]; kNoBlock: no later position attends to the block
   std::vector<std::vector<BlockId>> tables;
 

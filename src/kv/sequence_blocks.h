@@ -52,7 +52,7 @@ class SequenceBlocks {
   // Makes the full blocks of the first `computed` positions available to other sequences.
   void publish(int computed, const BlockHistory& history);
   int published() const { return published_; }  // number of published blocks
-  PrefixId tip() const { return tip_; }  // content of the published blocks
+  PrefixId tip() const { return tip_; }         // content of the published blocks
 
   // Releases the blocks to which no position from `computed` on attends.
   void leave_window(int computed);

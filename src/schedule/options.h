@@ -23,7 +23,7 @@ enum class Policy : std::uint8_t {
 
 struct SchedulerOptions {
   int block_size = 16;  // tokens per block
-  int num_blocks = 0;  // total number of blocks of all groups; required
+  int num_blocks = 0;   // total number of blocks of all groups; required
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
   PrefixHashOptions prefix_hash;
@@ -38,8 +38,8 @@ struct SchedulerOptions {
   int max_num_batched_tokens = 2048;  // maximum number of tokens in a step
   int max_num_seqs = 256;
   int long_prefill_token_threshold = 0;  // maximum number of tokens of one sequence in a step; 0: no limit
-  bool enable_chunked_prefill = true;  // false: each prompt is computed in a single step
-  int max_steps_in_flight = 2;  // maximum number of steps that are planned but not collected
+  bool enable_chunked_prefill = true;    // false: each prompt is computed in a single step
+  int max_steps_in_flight = 2;           // maximum number of steps that are planned but not collected
   // true: a sequence is planned again while a step in flight still samples its previous token. false: the
   // sequence waits for that token. Each step then includes only a part of the running sequences, so that
   // all steps in flight have about the same size.
@@ -47,9 +47,9 @@ struct SchedulerOptions {
   int max_draft_tokens = 0;  // maximum number of draft tokens of one sequence in a step
 
   Policy policy = Policy::fcfs;
-  int max_model_len = 0;  // maximum number of prompt and output tokens of a sequence; required
+  int max_model_len = 0;     // maximum number of prompt and output tokens of a sequence; required
   int max_sequences = 4096;  // maximum number of running and waiting sequences
-  double watermark = 0;  // fraction of the blocks that must stay free when a sequence is admitted
+  double watermark = 0;      // fraction of the blocks that must stay free when a sequence is admitted
   // A sequence that was preempted this many times is admitted only if there are blocks for all its tokens.
   int max_preemptions = 3;
 };

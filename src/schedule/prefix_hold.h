@@ -14,7 +14,7 @@ struct PrefixHold {
   std::vector<TokenId> tokens;  // tokens of the held blocks
   Hash128 identity;             // see SequenceSpec::identity
   std::vector<Hash128> extras;  // see SequenceSpec::extras
-  std::vector<Hash128> keys;  // keys of the held blocks in the cache of this process
+  std::vector<Hash128> keys;    // keys of the held blocks in the cache of this process
   SequenceBlocks blocks;
   int cached = 0;  // The first `cached` blocks have their content. The other blocks are still empty.
   // Slot of the state at the end of the blocks. The slot is empty while blocks are empty.

@@ -33,9 +33,9 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;  // blocks that have users, or that a step in flight may still access
-  int blocks_cached = 0;  // free blocks with cached content
-  int blocks_free = 0;  // free blocks without content
+  int blocks_used = 0;              // blocks that have users, or that a step in flight may still access
+  int blocks_cached = 0;            // free blocks with cached content
+  int blocks_free = 0;              // free blocks without content
   std::int64_t sequence_bytes = 0;  // memory of all sequences: tokens, keys and block tables
   std::int64_t preemptions = 0;
   // tokens that were looked up in the prefix cache; a preempted sequence counts once
@@ -141,7 +141,7 @@ class Scheduler {
   struct Launched {
     SequenceId sequence;
     int starts_over;
-    int end;  // number of computed positions after the step
+    int end;                   // number of computed positions after the step
     int state_from, state_to;  // see PlannedSequence
   };
   struct Flight {
@@ -156,8 +156,8 @@ class Scheduler {
 
   struct InFlight {
     StepNumber last_step = 0;
-    std::vector<Flight> steps;  // oldest first
-    std::vector<Flight> spare;  // unused elements, kept to reuse their memory
+    std::vector<Flight> steps;          // oldest first
+    std::vector<Flight> spare;          // unused elements, kept to reuse their memory
     std::vector<DeferredBlock> blocks;  // sorted by step
   };
 
@@ -218,15 +218,15 @@ class Scheduler {
   std::vector<Slot> waiting_;  // in order of admission
   InFlight in_flight_;
   std::vector<BlockId> given_up_;  // scratch memory
-  PrefixMatch match_;  // scratch memory: result of the last look-up
+  PrefixMatch match_;              // scratch memory: result of the last look-up
   std::list<PrefixHold> holds_;
   std::vector<Frontier> frontier_;  // next blocks that the step being planned computes
 
   std::uint64_t last_arrival_ = 0;
   std::uint64_t reorder_limit_ = 0;  // longest_prefix: last arrival that may be reordered
-  int budget_ = 0;  // number of tokens left in the step being planned
-  int promised_ = 0;  // number of blocks that running sequences may still allocate
-  SchedulerStats totals_;  // only sequence_bytes and the counters are valid
+  int budget_ = 0;                   // number of tokens left in the step being planned
+  int promised_ = 0;                 // number of blocks that running sequences may still allocate
+  SchedulerStats totals_;            // only sequence_bytes and the counters are valid
 };
 
 }  // namespace octavo

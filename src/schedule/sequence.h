@@ -28,11 +28,11 @@ struct SequenceSpec {
   std::span<const TokenId> prompt;  // copied
   // tokens that were generated before, for example by an engine that crashed; copied
   std::span<const TokenId> output{};
-  int max_total_tokens = 0;  // maximum number of prompt and output tokens in total
+  int max_total_tokens = 0;   // maximum number of prompt and output tokens in total
   std::int64_t priority = 0;  // used by Policy::priority; lower values are scheduled first
-  Hash128 identity = {};  // only sequences with equal identities share cached prefixes, see CacheIdentity
+  Hash128 identity = {};      // only sequences with equal identities share cached prefixes, see CacheIdentity
   bool read_prefix_cache = true;  // false: every prompt position is computed (for prompt logprobs)
-  std::uint64_t tag = 0;  // chosen by the caller; plans return the value
+  std::uint64_t tag = 0;          // chosen by the caller; plans return the value
   // position of the first token of the second text of a pair; plans return the value
   int second_text = kNoSecondText;
   std::vector<Hash128> extras{};  // media_identities of the prompt
@@ -46,7 +46,7 @@ struct SequenceSpec {
 
 struct Drafts {
   std::vector<TokenId> tokens;  // draft tokens for the next step
-  bool in_flight = false;  // whether a step in flight computes draft tokens
+  bool in_flight = false;       // whether a step in flight computes draft tokens
 };
 
 struct RecurrentSlots {
@@ -70,11 +70,11 @@ struct Sequence {
   enum class State : std::uint8_t { unused, waiting, running };
 
   State state = State::unused;
-  bool parked = false;  // set by Scheduler::park, cleared by resume
+  bool parked = false;           // set by Scheduler::park, cleared by resume
   bool non_preemptible = false;  // true if all blocks that the sequence can need are promised
   std::uint32_t generation = 0;  // number of sequences that have used this slot
-  std::uint64_t arrival = 0;  // number of sequences that arrived earlier
-  SequenceSpec spec;  // prompt and output are empty, because `tokens` contains them
+  std::uint64_t arrival = 0;     // number of sequences that arrived earlier
+  SequenceSpec spec;             // prompt and output are empty, because `tokens` contains them
   int prompt_tokens = 0;
 
   // KV of positions [0, computed) is cached. Steps in flight compute positions [computed, planned). These
@@ -83,12 +83,12 @@ struct Sequence {
   int planned = 0;
   int sampling = 0;
   std::uint64_t last_step = 0;  // last step that included the sequence
-  int promised = 0;  // length in tokens for which blocks are reserved
-  int match_blocks = 0;  // longest_prefix: number of cached blocks at the last look-up
+  int promised = 0;             // length in tokens for which blocks are reserved
+  int match_blocks = 0;         // longest_prefix: number of cached blocks at the last look-up
   SequenceCounts counts;
 
   std::vector<TokenId> tokens;  // prompt and output
-  std::vector<Hash128> keys;  // keys of the full blocks
+  std::vector<Hash128> keys;    // keys of the full blocks
   Drafts drafts;
   SequenceBlocks blocks;
   RecurrentSlots recurrent;

@@ -14,8 +14,8 @@ using StepNumber = std::uint64_t;
 struct PlannedSequence {
   SequenceId sequence{};
   std::uint64_t tag = 0;  // see SequenceSpec::tag
-  int first = 0;  // position of the first token
-  int count = 0;  // number of tokens, at positions first .. first + count - 1
+  int first = 0;          // position of the first token
+  int count = 0;          // number of tokens, at positions first .. first + count - 1
   // If last_pending is set, the id of the last token is missing, because a step in flight is still sampling
   // that token. The executor takes the id from that step.
   std::span<const TokenId> tokens;
@@ -27,12 +27,12 @@ struct PlannedSequence {
   std::span<const TokenId> drafts;
   // Slots of the recurrent states before each draft token. Empty without recurrent layers.
   std::span<const int> draft_states;
-  int cached_tokens = 0;  // prompt tokens that were cached at the first admission
-  int second_text = kNoSecondText;  // see SequenceSpec::second_text
+  int cached_tokens = 0;                   // prompt tokens that were cached at the first admission
+  int second_text = kNoSecondText;         // see SequenceSpec::second_text
   const SequenceBlocks* blocks = nullptr;  // cover at least the positions before end()
   int state_slot = kNoState;
   int state_from = kNoState;  // slot of the saved state from which the sequence starts
-  int state_to = kNoState;  // slot in which the state at end() is saved
+  int state_to = kNoState;    // slot in which the state at end() is saved
 
   int end() const { return first + count + static_cast<int>(drafts.size()); }
 };
@@ -42,7 +42,7 @@ struct StepPlan {
   StepNumber step = 0;  // 0: the plan is empty and must not be collected
   std::vector<PlannedSequence> sequences;
   std::vector<SequenceId> preempted;  // sequences that lost their blocks and wait again
-  int tokens = 0;  // number of tokens, including draft tokens
+  int tokens = 0;                     // number of tokens, including draft tokens
 
   bool empty() const { return sequences.empty(); }
 };

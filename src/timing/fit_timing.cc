@@ -19,7 +19,7 @@ using Coefficients = std::array<double, kTerms>;
 // The formula of StepTiming has two maxima. Sides says which term of each maximum is the larger one.
 struct Sides {
   bool by_tokens = false;  // true: arithmetic of matrix products; false: reading the weights
-  bool by_pairs = false;  // true: arithmetic of attention; false: reading the cache
+  bool by_pairs = false;   // true: arithmetic of attention; false: reading the cache
   bool operator==(const Sides&) const = default;
 };
 

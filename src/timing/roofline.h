@@ -13,7 +13,7 @@ namespace octavo {
 struct ModelFigures {
   double weight_bytes = 0;
   double operations_per_token = 0;  // matrix products; a multiply-add counts as two operations
-  double operations_per_pair = 0;  // attention of one query and one key
+  double operations_per_pair = 0;   // attention of one query and one key
   double kv_bytes_per_token = 0;
 };
 

@@ -24,8 +24,8 @@ struct StepWork {
 // other. Each one takes as long as the slower one of data movement and arithmetic. If weights_us and
 // pair_us are 0, the time is linear in tokens and kv_tokens.
 struct StepTiming {
-  double fixed_us = 0;  // kernel launches, host work, communication
-  double weights_us = 0;  // reading all weights once
+  double fixed_us = 0;     // kernel launches, host work, communication
+  double weights_us = 0;   // reading all weights once
   double token_us = 0;     // matrix products of one token
   double kv_token_us = 0;  // reading one cached position
   double pair_us = 0;      // attention of one (query, key) pair

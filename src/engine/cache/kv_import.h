@@ -26,8 +26,8 @@ namespace octavo {
 
 struct KvImport {
   struct LookingUp {};  // a connector has not reported yet how many blocks it has
-  struct NoRoom {};  // the cache has no free blocks
-  struct Behind {};  // another request is loading blocks of this prompt
+  struct NoRoom {};     // the cache has no free blocks
+  struct Behind {};     // another request is loading blocks of this prompt
   // The connector writes `pieces` into the blocks of `hold`.
   struct Transfer {
     PrefixHold* hold;

@@ -21,7 +21,7 @@ namespace octavo {
 // Memory that outlives the process (KeptCache).
 struct KeptBlocks {
   SharedMemory memory{};
-  std::span<std::byte> bytes{};  // part of `memory` that contains the blocks
+  std::span<std::byte> bytes{};   // part of `memory` that contains the blocks
   std::span<std::byte> states{};  // part of `memory` that contains the slots of recurrent states
 };
 

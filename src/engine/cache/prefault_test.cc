@@ -40,7 +40,7 @@ TEST(Prefault, TouchesAsMuchAgainAsIsUsed) {
   EXPECT_EQ(memory.resident(), 0u);  // nothing is touched before the first used()
   prefault.used(kMiB);
   memory.wait_resident(16 * kMiB);  // at least this much memory is touched
-  prefault.used(kPage);  // reported before, so nothing happens
+  prefault.used(kPage);             // reported before, so nothing happens
   prefault.used(24 * kMiB);
   memory.wait_resident(40 * kMiB);  // 17 to 24 MiB are not touched, because they are already in use
   EXPECT_LE(memory.resident(), 50 * kMiB);

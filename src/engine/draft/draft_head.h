@@ -28,7 +28,7 @@ struct DraftHeadLimits {
   int block_size = 16;
   int num_blocks = 0;  // blocks of the target model; higher block ids are the head's extra blocks
   int own_blocks = 0;  // extra blocks for the draft tokens of one sequence
-  bool drawn = true;  // see DraftModelOptions
+  bool drawn = true;   // see DraftModelOptions
 };
 
 class DraftHead final : public Proposer {
@@ -52,19 +52,19 @@ class DraftHead final : public Proposer {
   // The part of a sequence that the head has read.
   struct Read {
     std::uint64_t sequence;
-    int end;  // number of positions that were read
+    int end;           // number of positions that were read
     std::int32_t row;  // row of the last token in the head's last pass
-    int begin;  // position of the first token in `blocks`
+    int begin;         // position of the first token in `blocks`
     std::span<const std::int32_t> blocks;
   };
   // A sequence that needs more draft tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
-    std::int32_t row;  // row in the head's last pass
-    int begin;  // position of the first token in `blocks`
+    std::int32_t row;                  // row in the head's last pass
+    int begin;                         // position of the first token in `blocks`
     std::vector<std::int32_t> blocks;  // blocks of the sequence, followed by extra blocks of the head
-    std::int32_t next_own;  // index of the next extra block
+    std::int32_t next_own;             // index of the next extra block
   };
 
   std::size_t pass_over(const ComputedText& text);

@@ -56,7 +56,7 @@ class DraftModel final : public Proposer {
     Hash128 identity;
     std::vector<Hash128> keys;  // keys of the full blocks that are computed
     SequenceBlocks blocks;
-    int computed = 0;  // number of text tokens whose KV is in the cache
+    int computed = 0;          // number of text tokens whose KV is in the cache
     std::vector<TokenId> fed;  // draft tokens that were computed after the text
     std::uint64_t last_turn = 0;
   };
@@ -90,7 +90,7 @@ class DraftModel final : public Proposer {
   Batch batch_;
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
-  PrefixMatch match_;  // scratch memory
+  PrefixMatch match_;              // scratch memory
   std::vector<BlockId> given_up_;  // scratch memory
 };
 

@@ -49,8 +49,8 @@ struct DraftPolicyOptions {
   // number of tokens takes about as long as a step with one token. 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // limits that replace free_tokens
-  bool by_acceptance = false;  // whether to choose by acceptance rate and step times
-  StepTimes times = {};  // initial measurements
+  bool by_acceptance = false;                           // whether to choose by acceptance rate and step times
+  StepTimes times = {};                                 // initial measurements
   int lead = 0;  // number of steps for which the proposer must read a text before it can propose tokens
 };
 
@@ -101,11 +101,11 @@ class DraftPolicy {
 
   std::int64_t trying_ns_ = 0;  // time that exploratory drafts may take; below 0: exceeded
   // The members below describe the current step.
-  int sequences_ = 1;  // the last argument of count()
+  int sequences_ = 1;    // the last argument of count()
   bool chosen_ = false;  // whether the next exploratory draft is assigned to a sequence
-  bool worth_ = false;  // whether draft tokens save time for at least one sequence
-  int drafting_ = 0;  // number of sequences with draft tokens
-  int wanted_ = 0;  // total number of requested draft tokens
+  bool worth_ = false;   // whether draft tokens save time for at least one sequence
+  int drafting_ = 0;     // number of sequences with draft tokens
+  int wanted_ = 0;       // total number of requested draft tokens
 };
 
 }  // namespace octavo

@@ -54,8 +54,8 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
 struct Timed {
   DraftPolicy policy;
   std::function<std::int64_t(int)> step_ns;
-  std::int64_t draft_ns;  // time of a draft token
-  std::int64_t read_ns;  // time to read a step
+  std::int64_t draft_ns;      // time of a draft token
+  std::int64_t read_ns;       // time to read a step
   std::int64_t first_ns = 0;  // additional time of the first draft token in a step
   Acceptance record = {};
   std::int64_t ns = 0, tokens = 0, drafts = 0;

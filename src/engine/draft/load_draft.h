@@ -24,9 +24,9 @@ struct LoadedDraft {
   std::unique_ptr<PlaceHeads> place_heads = {};  // used instead of the executor
   std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
-  int max_tokens = 0;  // maximum number of tokens in a pass
+  int max_tokens = 0;                     // maximum number of tokens in a pass
   std::vector<std::int32_t> tokens = {};  // heads only, see Drafter
-  int own_blocks = 0;  // heads only, see DraftHeadLimits::own_blocks
+  int own_blocks = 0;                     // heads only, see DraftHeadLimits::own_blocks
 
   const Model& model() const { return executor ? executor->model() : place_heads->model(); }
   std::int64_t later_bytes() const { return executor ? executor->later_bytes() : 0; }

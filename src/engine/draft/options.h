@@ -22,11 +22,11 @@ struct SuffixOptions {
   // number of past outputs to keep; 0: only the sequence's own text is used
   int max_cached_requests = 10000;
   double max_spec_factor = 1.0;  // maximum number of draft tokens per matching token
-  double min_token_prob = 0.1;  // minimum estimated probability of a draft token
+  double min_token_prob = 0.1;   // minimum estimated probability of a draft token
 };
 
 struct DraftModelOptions {
-  std::string model = {};  // folder or GGUF file of the draft model
+  std::string model = {};             // folder or GGUF file of the draft model
   std::string quantization = "none";  // see ModelOptions::quantization
   std::optional<int> max_model_len = {};
   // true: draft tokens are sampled like output tokens. false: they are the most likely tokens.

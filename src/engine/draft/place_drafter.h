@@ -35,7 +35,7 @@ class PlaceDrafter final : public Proposer {
   // A sequence in the last step.
   struct Read {
     std::uint64_t sequence;
-    int end;  // position after the last token
+    int end;           // position after the last token
     std::int32_t row;  // row of the last token
   };
   // A sequence that needs more draft tokens.
@@ -59,7 +59,7 @@ class PlaceDrafter final : public Proposer {
   std::unique_ptr<PlaceHeads> heads_;
   bool drawn_;
   Sampler sampler_;
-  Buffer logits_;  // f32 [sequences, vocab]
+  Buffer logits_;                                               // f32 [sequences, vocab]
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by Draft::sequence
 
   std::vector<Read> read_;  // sequences of the last step

@@ -15,7 +15,7 @@ namespace octavo {
 
 // The draft tokens of one sequence, with the inputs from which the drafter computes them.
 struct Draft {
-  std::uint64_t sequence = 0;  // id of the sequence, valid until Proposer::end()
+  std::uint64_t sequence = 0;          // id of the sequence, valid until Proposer::end()
   std::span<const TokenId> text = {};  // prompt and output so far, not empty
   int prompt_tokens = 0;
   const SamplingParams* sampling = nullptr;  // includes the seed
@@ -32,10 +32,10 @@ struct Draft {
 // The rows of one sequence in a step's forward pass.
 struct ComputedText {
   std::uint64_t sequence = 0;
-  std::int32_t row = 0;  // row of the first token
-  int first = 0;  // position of the first token
+  std::int32_t row = 0;                  // row of the first token
+  int first = 0;                         // position of the first token
   std::span<const TokenId> tokens = {};  // tokens of the rows, without rejected draft tokens
-  TokenId next = 0;  // token after `tokens`
+  TokenId next = 0;                      // token after `tokens`
   // Cache slots of the tokens in the first group with full attention or, if all groups have a window, in
   // the first group.
   std::span<const std::int64_t> slots = {};

@@ -44,15 +44,15 @@ class SuffixProposer final : public Proposer {
 
   SuffixOptions options_;
   std::unordered_map<std::uint64_t, Own> own_;  // by Draft::sequence
-  SuffixText young_, old_;  // kept outputs, each followed by kEnd
+  SuffixText young_, old_;                      // kept outputs, each followed by kEnd
   int young_answers_ = 0;
 
   std::vector<Match> matches_;  // scratch memory, longest matches first
   // Scratch memory: positions that match all draft tokens so far.
   std::vector<std::uint32_t> alive_;
-  std::vector<TokenId> draft_tokens_;  // scratch memory
+  std::vector<TokenId> draft_tokens_;           // scratch memory
   std::vector<std::pair<TokenId, int>> votes_;  // scratch memory
-  double best_ = 0;  // expected number of accepted tokens of the draft
+  double best_ = 0;                             // expected number of accepted tokens of the draft
 };
 
 }  // namespace octavo

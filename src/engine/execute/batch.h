@@ -23,9 +23,9 @@ struct Batch {
   // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s. After this step, the cache contains
   // lengths[s] tokens of the sequence.
   std::vector<std::int32_t> query_starts;  // [sequences + 1]
-  std::vector<std::int32_t> lengths;  // [sequences]
-  std::vector<SequenceId> sequences;  // [sequences]
-  std::vector<std::int32_t> state_slots;  // [sequences]: slot of the recurrent state
+  std::vector<std::int32_t> lengths;       // [sequences]
+  std::vector<SequenceId> sequences;       // [sequences]
+  std::vector<std::int32_t> state_slots;   // [sequences]: slot of the recurrent state
   std::vector<std::int32_t> state_copies;  // [tokens]: see StatePlan::copies; empty: no copies
   // Copies the recurrent state of one sequence between its slot and the slot of a saved state.
   struct StateCopy {
@@ -33,7 +33,7 @@ struct Batch {
     std::int32_t to;
   };
   std::vector<StateCopy> restored_states;  // copies before the step
-  std::vector<StateCopy> saved_states;  // copies after the step
+  std::vector<StateCopy> saved_states;     // copies after the step
   // [sequences]: slot of the LoRA adapter; -1: no adapter. pack() does not set this array.
   std::vector<std::int32_t> adapters;
 

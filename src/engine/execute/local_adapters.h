@@ -48,9 +48,9 @@ class LocalAdapters final : public AdapterSlots {
 
   Backend& backend_;
   std::optional<AdapterReader> reader_;
-  std::vector<Adapter> adapters_;  // [slot]
+  std::vector<Adapter> adapters_;             // [slot]
   std::vector<std::int32_t> sequence_slots_;  // [sequence]: slot of the adapter; empty: no adapters
-  std::vector<std::int32_t> item_slots_;  // [item being sorted]: slot of the adapter; -1: no adapter
+  std::vector<std::int32_t> item_slots_;      // [item being sorted]: slot of the adapter; -1: no adapter
   Sorted tokens_, rows_;
 };
 

@@ -29,18 +29,18 @@
 namespace octavo {
 
 struct LocalExecutorOptions {
-  int max_tokens = 0;  // maximum number of tokens in a step
+  int max_tokens = 0;     // maximum number of tokens in a step
   int max_sequences = 0;  // maximum number of sequences in a step
-  int max_adapters = 0;  // maximum number of adapters in memory; 0: adapters are disabled
+  int max_adapters = 0;   // maximum number of adapters in memory; 0: adapters are disabled
   int max_adapter_rank = 0;
   std::string fingerprint = {};  // identity of the model, for exported KV blocks
-  bool shared_cache = false;  // whether processes of other ranks can open the memory of the blocks
+  bool shared_cache = false;     // whether processes of other ranks can open the memory of the blocks
   // Layers whose inputs read_hidden() reads. Empty: read_hidden() reads the output of the last layer.
   std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};
   // The next two fields apply only to asynchronous devices.
   bool asynchronous = true;  // whether a step starts before the tokens of the previous step are known
-  bool recorded = true;  // whether decoding steps run as CUDA graphs
+  bool recorded = true;      // whether decoding steps run as CUDA graphs
   // Groups of the ranks that have the other parts of the model; they must outlive the executor. null: there
   // is a single rank.
   const RankGroups* ranks = nullptr;
@@ -146,13 +146,13 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::atomic<Stream::Mark> steps_begun_ = 0;
 
   std::unique_ptr<Decoder> decoder_;
-  std::optional<ExpertExchange> experts_;  // nullopt: the engine does not share experts with other engines
+  std::optional<ExpertExchange> experts_;     // nullopt: the engine does not share experts with other engines
   std::unique_ptr<ExpertBalancer> balancer_;  // null: experts do not move
   DecodeRecordings recordings_;
   std::optional<std::int64_t> recording_bytes_;  // bytes of one CUDA graph, measured by rehearse()
   LocalAdapters adapters_;
   std::unique_ptr<LocalMedia> media_;  // null: the model has no images, sounds or cross attention
-  std::optional<StepInputs> inputs_;  // set by allocate()
+  std::optional<StepInputs> inputs_;   // set by allocate()
   std::optional<StepPlans> plans_;
 
   LogitRows logit_rows_;

@@ -47,10 +47,10 @@ class LocalMedia final : public MediaEncoder {
   explicit LocalMedia(Backend& backend) : backend_(backend) {}
 
   Backend& backend_;
-  std::unique_ptr<RowEncoder> rows_;  // null: prompts contain neither images nor sounds
+  std::unique_ptr<RowEncoder> rows_;        // null: prompts contain neither images nor sounds
   std::unique_ptr<SourceEncoder> sources_;  // null: the model has no cross attention
-  std::vector<Buffer> encoded_;  // [slot]
-  std::size_t begun_ = 0;  // slot of the part that is being encoded
+  std::vector<Buffer> encoded_;             // [slot]
+  std::size_t begun_ = 0;                   // slot of the part that is being encoded
   std::vector<ImageRows> step_;
 };
 

@@ -47,8 +47,8 @@ class StepInputs {
   View axes_of(const Batch& batch) const;
 
   Part<std::int32_t> ids, positions, types;
-  Part<std::int32_t> axes;  // [3, tokens]
-  std::vector<Part<std::int64_t>> slots;  // [cache group]
+  Part<std::int32_t> axes;                                     // [3, tokens]
+  std::vector<Part<std::int64_t>> slots;                       // [cache group]
   Part<std::int32_t> state_slots, state_starts, state_copies;  // recurrent layers only
   Part<std::int32_t> pending_tokens, pending_rows;
   Part<std::int32_t> adapter_tokens, adapter_starts;

@@ -39,7 +39,7 @@ class StepSampling {
   // Row of the next token of each sequence, sorted by sequence.
   std::vector<std::pair<SequenceId, std::int32_t>> owners_;
   std::vector<SampledToken> results_;  // results that have reached the host
-  bool sampling_ = false;  // whether later rows are still being sampled
+  bool sampling_ = false;              // whether later rows are still being sampled
 };
 
 }  // namespace octavo

@@ -38,7 +38,7 @@ class TimedExecutor final : public Executor, public BlockExchange {
   StepTiming timing_;
   int vocab_size_;
   std::optional<BlockFormat> blocks_;
-  std::int64_t ends_us_ = 0;  // end of the last step
+  std::int64_t ends_us_ = 0;      // end of the last step
   std::vector<SequenceId> last_;  // sequences of the last step
   std::vector<SampledToken> sampled_;
 };

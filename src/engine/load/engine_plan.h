@@ -21,14 +21,14 @@ struct ModelPlanFigures {
   std::int64_t block_bytes = 0;  // bytes of a block, in the pipeline stage with the largest blocks
   // bytes of a sequence's state, in the pipeline stage with the largest states
   std::int64_t state_bytes = 0;
-  bool pools = false;  // pooling model, which computes each text in one step
+  bool pools = false;           // pooling model, which computes each text in one step
   bool caches_prefixes = true;  // pooling models only: whether prefixes are cached
   std::uint64_t hash_seed = 0;
 };
 
 // Sizes that are known after weights and workspaces are allocated.
 struct MemoryFigures {
-  MemoryPlan memory{};  // plan_engine() sets memory.useful
+  MemoryPlan memory{};            // plan_engine() sets memory.useful
   std::int64_t source_bytes = 0;  // bytes of one encoder input of cross attention
   // Bytes of one block of the draft model, which has the same number of blocks as the target model.
   std::int64_t draft_block_bytes = 0;

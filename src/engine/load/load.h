@@ -23,7 +23,7 @@ struct LoadHooks {
   // cannot have a grammar.
   std::function<Result<std::shared_ptr<const grammar::Vocabulary>>(int vocab_size)> vocabulary{};
   std::function<Backend(Backend)> dress{};  // replaces or wraps the backend, for benchmarks and tests
-  std::function<void()> after_step{};  // see EngineParts
+  std::function<void()> after_step{};       // see EngineParts
   // Command of a process that calls run_rank(). The rank is appended to it. Empty: the engine can have only
   // one rank.
   std::vector<std::string> rank_command{};

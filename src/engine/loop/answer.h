@@ -98,13 +98,13 @@ struct Answer {
 
   std::shared_ptr<Accepted> accepted;
   const AnswerSoFar& so_far;  // element of accepted->request.answers_so_far
-  SequenceId sequence{};  // not set while the grammar is being compiled
+  SequenceId sequence{};      // not set while the grammar is being compiled
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
   // Grammar state of the tokens after grammar_after. null: no grammar.
   std::shared_ptr<GuidedText> guided;
-  bool grammar_waits = false;  // true until grammar_after has been sampled
+  bool grammar_waits = false;   // true until grammar_after has been sampled
   bool mask_under_way = false;  // the mask worker is using `guided`
   Acceptance acceptance;
   int adapter = -1;  // slot of the LoRA adapter; -1: no adapter, or not loaded yet

@@ -68,7 +68,7 @@ class AnswerTable {
   int open_count() const { return static_cast<int>(answers_.size() - unused_.size()); }
 
   struct Counters {
-    std::int64_t prompt_tokens = 0;  // prompt tokens of all answers that have started
+    std::int64_t prompt_tokens = 0;         // prompt tokens of all answers that have started
     std::int64_t prompt_tokens_cached = 0;  // prompt tokens that were in the prefix cache
     // Prompt tokens that were loaded, for each KvSource.
     std::array<std::int64_t, kKvSources> prompt_tokens_loaded{};

@@ -37,17 +37,17 @@ struct EngineParts {
   DraftPolicy draft_policy{};
   // Creates the vocabulary of grammars. If it is empty, requests with a grammar are rejected.
   MakeVocabulary vocabulary{};
-  std::uint64_t seed = 0;  // seed for requests without a seed
+  std::uint64_t seed = 0;              // seed for requests without a seed
   std::function<void()> after_step{};  // called on the engine thread after the outputs of a step are sent
-  StepWatchRule watch{};  // time limits after which a step counts as hung
-  KvEventOptions kv_events{};  // destination of the prefix cache's events
+  StepWatchRule watch{};               // time limits after which a step counts as hung
+  KvEventOptions kv_events{};          // destination of the prefix cache's events
   // fraction of the blocks that KvResidencyStats measures; 0: no measurement
   double kv_residency_sample = 0;
-  WorkFigures work_figures{};  // work of the model; 0: unknown, so cost is divided by tokens
-  bool report_work = false;  // whether WorkStats is filled
-  KvTransferOptions kv_transfer{};  // connectors that store and load KV blocks
+  WorkFigures work_figures{};         // work of the model; 0: unknown, so cost is divided by tokens
+  bool report_work = false;           // whether WorkStats is filled
+  KvTransferOptions kv_transfer{};    // connectors that store and load KV blocks
   std::unique_ptr<KeptCache> kept{};  // blocks that outlive the process; the executor owns the memory
-  int threads = 1;  // threads that verify kept blocks
+  int threads = 1;                    // threads that verify kept blocks
 };
 
 class Engine final : public EngineClient {
@@ -117,8 +117,8 @@ class Engine final : public EngineClient {
   std::unique_ptr<Proposer> proposer_;
   struct {
     std::unique_ptr<KvEventPublisher> events;  // null: events are disabled
-    std::optional<KvResidency> residency;  // nullopt: not measured
-    std::unique_ptr<KeptCache> kept;  // null: blocks do not outlive the process
+    std::optional<KvResidency> residency;      // nullopt: not measured
+    std::unique_ptr<KeptCache> kept;           // null: blocks do not outlive the process
   } observers_;
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;

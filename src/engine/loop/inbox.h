@@ -98,9 +98,9 @@ class Inbox {
   // Called on the engine thread when all answers of the request have ended.
   void finished(RequestId id);
 
-  void close();  // rejects new requests
+  void close();       // rejects new requests
   void wait_empty();  // waits until no request is unfinished
-  void stop();  // makes take() return false
+  void stop();        // makes take() return false
 
  private:
   void hold_back(Mail& mail);

@@ -116,8 +116,8 @@ class StepLoop {
 
   StepPlan plan_;
   Batch batch_;
-  RowList rows_;  // rows of the step in flight
-  std::optional<Flight> flying_;  // the step that is sampled but not committed
+  RowList rows_;                   // rows of the step in flight
+  std::optional<Flight> flying_;   // the step that is sampled but not committed
   std::deque<Launched> launched_;  // steps in the pipeline, oldest first; empty with one stage
 };
 

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-constexpr double kLatestShare = 0.1;  // weight of the last step in a running mean
+constexpr double kLatestShare = 0.1;       // weight of the last step in a running mean
 constexpr double kOperationsPerByte = 16;  // used until steps of both kinds were measured
 // A step with at most kFewTokens waits for memory. A step with at least kManyTokens waits for arithmetic.
 constexpr int kFewTokens = 8, kManyTokens = 64;

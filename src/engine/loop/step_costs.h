@@ -23,7 +23,7 @@ namespace octavo {
 struct StepPart {
   SequenceId sequence{};
   AnswerIndex answer = 0;
-  int first = 0;  // position of the first token
+  int first = 0;   // position of the first token
   int tokens = 0;  // number of computed tokens, without draft tokens
   int drafts = 0;
 };
@@ -50,7 +50,7 @@ class StepWeights {
   double operations(double tokens, double pairs) const;
 
   WorkFigures figures_;
-  double ns_per_byte_ = 0;  // running mean over steps with few tokens; 0: not measured
+  double ns_per_byte_ = 0;       // running mean over steps with few tokens; 0: not measured
   double ns_per_operation_ = 0;  // running mean over steps with many tokens; 0: not measured
 };
 
@@ -85,11 +85,11 @@ class StepCosts {
   AnswerTable& answers_;
   StepWeights weights_;
   EnergyMeter energy_;
-  std::int64_t since_ns_ = 0;  // time up to which the time of the current run() is divided
+  std::int64_t since_ns_ = 0;    // time up to which the time of the current run() is divided
   std::int64_t carried_ns_ = 0;  // time of earlier run() calls that is not divided yet
   std::int64_t compute_ns_ = 0, unassigned_ns_ = 0;
-  std::vector<StepPart> spare_;  // kept to reuse its memory
-  std::vector<double> work_;  // scratch memory
+  std::vector<StepPart> spare_;       // kept to reuse its memory
+  std::vector<double> work_;          // scratch memory
   std::vector<std::int64_t> shares_;  // scratch memory
 };
 

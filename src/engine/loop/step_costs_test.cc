@@ -71,7 +71,7 @@ TEST(StepWeights, MeasuredStepsCalibrateTheRule) {
   EXPECT_EQ(rule.operations_per_byte(), 16);
   const std::vector<StepPart> decode{{.first = 0, .tokens = 1}}, prompt{{.first = 0, .tokens = 1000}};
   for (int i = 0; i < 100; ++i) {
-    rule.note(decode, 20'000'000);  // 2 GB in 20 ms: 100 bytes per ns
+    rule.note(decode, 20'000'000);     // 2 GB in 20 ms: 100 bytes per ns
     rule.note(prompt, 1'000'000'000);  // 2 T operations in 1 s: 2000 operations per ns
   }
   EXPECT_NEAR(rule.operations_per_byte(), 2e12 / 1e9 / 100, 3);
@@ -82,8 +82,8 @@ TEST(BlockTimeTest, CountsBlocksTimesNanoseconds) {
   BlockTime blocks;
   blocks.hold(3, 1000, cost);
   blocks.hold(5, 1010, cost);  // 3 * 10
-  blocks.settle(1100, cost);  // 5 * 90
-  blocks.settle(1050, cost);  // the clock may go back
+  blocks.settle(1100, cost);   // 5 * 90
+  blocks.settle(1050, cost);   // the clock may go back
   blocks.hold(0, 1101, cost);  // 5 * 1
   blocks.settle(9000, cost);
   EXPECT_EQ(cost[CostUnit::kv_block_nanoseconds], 30 + 450 + 5);

@@ -68,7 +68,7 @@ class ImageEncoder final : public RowEncoder {
     std::vector<std::int32_t> patch_rows;
     std::vector<std::int32_t> patch_columns;
     std::vector<std::int32_t> token_slots;  // [tokens]
-    int seen_rows = 0, seen_columns = 0;  // size of the visible part in patches
+    int seen_rows = 0, seen_columns = 0;    // size of the visible part in patches
   };
   struct DeviceMemory {
     Buffer patches, positions, axes, starts, token_slots, projected;
@@ -108,7 +108,7 @@ class ImageEncoder final : public RowEncoder {
   const ImageInput input_;
   Backend& backend_;
   CacheLayout layout_;
-  std::vector<std::byte> numbers_;  // act [3, 256]: normalised value of each byte, for each channel
+  std::vector<std::byte> numbers_;     // act [3, 256]: normalised value of each byte, for each channel
   std::vector<float> position_table_;  // [learned_positions, dim]
 
   Grid grid_;

@@ -72,7 +72,7 @@ class MediaTable {
   const std::int64_t tokens_max_;
   std::int64_t tokens_ = 0;
   std::uint64_t uses_ = 0;
-  bool blocked_ = false;  // whether the first waiting request needs memory that running requests use
+  bool blocked_ = false;        // whether the first waiting request needs memory that running requests use
   std::vector<Entry> entries_;  // [slot]
   std::optional<Begun> begun_;
   MediaCacheStats stats_;

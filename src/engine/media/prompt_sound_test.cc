@@ -22,10 +22,10 @@ constexpr int kRows = 100;  // encoder rows
 
 struct SoundCase {
   const char* name;
-  TokenId token;  // placeholder token of sounds
-  int joined;  // encoder rows per token
+  TokenId token;                   // placeholder token of sounds
+  int joined;                      // encoder rows per token
   std::vector<std::string> parts;  // parts of the golden conversation
-  bool whole = false;  // whether a window is encoded as a whole
+  bool whole = false;              // whether a window is encoded as a whole
   std::string model() const { return std::string(media::kSoundRoot) + name; }
 };
 

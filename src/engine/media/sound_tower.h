@@ -35,7 +35,7 @@ class SoundTower {
   Backend& backend_;
 
   std::unique_ptr<SequenceLayers> layers_;
-  Buffer patches_;  // act [frames, mels * taps], then [rows, dim * taps]
+  Buffer patches_;   // act [frames, mels * taps], then [rows, dim * taps]
   Buffer products_;  // act [frames, dim]
   Buffer features_;  // act [frames, dim], after the activation
 };

@@ -41,7 +41,7 @@ class SourceEncoder {
   const Model& model_;
   const int rows_;  // length of the longest source
   Backend& backend_;
-  std::unique_ptr<SoundTower> sound_;  // encoder of sounds; null: sources are prompts
+  std::unique_ptr<SoundTower> sound_;     // encoder of sounds; null: sources are prompts
   std::unique_ptr<SequenceLayers> text_;  // encoder of prompts; null: sources are sounds
 
   CacheLayout cross_layout_;

@@ -473,8 +473,8 @@ class Simulation {
   int arrivals_per_cent_;
   std::unique_ptr<Scheduler> scheduler_;
   StepPlan plan_;
-  std::vector<std::uint64_t> device_;  // [block, offset]
-  std::vector<std::uint64_t> states_;  // [slot]
+  std::vector<std::uint64_t> device_;                         // [block, offset]
+  std::vector<std::uint64_t> states_;                         // [slot]
   std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by SequenceSpec::tag
   std::deque<Flight> flights_;
   std::vector<PrefixHold*> holds_;
