@@ -37,7 +37,6 @@ struct NodeOptions {
   int master_port = 29'501;
   // Seconds after which a rank that does not respond counts as hung. 0: chosen automatically.
   int timeout_s = 0;
-  // Number of engines that share experts, over all servers.
   int expert_engines = 1;
   // The ranks of all engines that share experts connect to engine 0 at this address.
   std::string expert_address = "127.0.0.1";
@@ -57,9 +56,9 @@ struct LogprobOptions {
 
 // Optional statistics. Each one makes steps slightly slower.
 struct MetricsOptions {
-  bool kv_cache = false;          // collect KvResidencyStats
+  bool kv_cache = false;
   double kv_cache_sample = 0.01;  // fraction of the blocks that are measured, in (0, 1]
-  bool work = false;              // collect WorkStats
+  bool work = false;
 };
 
 struct ModelOptions {
@@ -77,7 +76,7 @@ struct ModelOptions {
   std::string runner = "auto";  // auto, generate or pooling; auto depends on the model
   // converts a generating model to a pooling model: auto, none, embed or classify
   std::string convert = "auto";
-  bool prompt_embeds = false;  // whether requests may contain embeddings instead of tokens
+  bool prompt_embeds = false;
   std::string pooling_type;    // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
 };
 
@@ -158,7 +157,7 @@ struct MediaLimits {
 };
 
 struct EngineOptions {
-  int index = 0;  // index of the engine in its server
+  int index = 0;
   // number of engines in servers with a lower rank; added to the index in EngineInfo::index
   int first_index = 0;
   std::uint64_t seed = 0;  // seed for requests without a seed

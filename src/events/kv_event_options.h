@@ -14,7 +14,7 @@ struct KvEventOptions {
   bool enabled = false;
   std::string endpoint = "tcp://*:5557";
   std::string replay_endpoint = {};  // empty: no replay of earlier batches
-  int buffer_steps = 10'000;         // batches kept for replay
+  int buffer_steps = 10'000;
   int hwm = 100'000;  // ZeroMQ's high-water mark: maximum number of messages queued for one subscriber
   std::string topic = {};
 };

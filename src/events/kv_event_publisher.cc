@@ -24,7 +24,7 @@ std::array<std::uint8_t, 8> big_endian(std::uint64_t number) {
 
 // Returns whether the reply needs the topic before each number. All socket types except REQ get the topic.
 bool takes_topic(zmq::message_t& request) {
-  const char* socket_type = zmq_msg_gets(request.handle(), "Socket-Type");  // null: unknown
+  const char* socket_type = zmq_msg_gets(request.handle(), "Socket-Type");
   return socket_type == nullptr || std::string_view(socket_type) != "REQ";
 }
 
@@ -136,7 +136,6 @@ void KvEventPublisher::answer_replays() {
     if (zmq::poll(&item, 1, kStopCheck) == 0) continue;
     zmq::message_t client, request;
     (void)socket.recv(client);
-    // Drops the remaining parts of the message.
     for (bool more = client.more(); more; more = request.more()) (void)socket.recv(request);
     if (request.size() != sizeof(std::uint64_t)) continue;
     std::uint64_t first;

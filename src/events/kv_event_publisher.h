@@ -68,8 +68,8 @@ class KvEventPublisher {
   std::unique_ptr<Sockets> sockets_;
   std::string endpoint_, replay_endpoint_;
   bool bound_ = true;
-  std::mutex mutex_;        // guards kept_
-  std::deque<Kept> kept_;   // the last buffer_steps batches
+  std::mutex mutex_;
+  std::deque<Kept> kept_;
   std::mutex names_mutex_;  // guards names_ and named_
   std::map<Hash128, KvContentNames> names_;
   std::deque<Hash128> named_;  // keys of names_, oldest first

@@ -22,7 +22,7 @@ namespace octavo {
 // Inputs of a request, besides its tokens, that determine the KV of its blocks. Events report them as in
 // vLLM.
 struct KvContentNames {
-  std::string adapter;  // empty: no adapter
+  std::string adapter;
   std::string salt;     // cache_salt; empty: no salt
 };
 

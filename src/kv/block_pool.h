@@ -42,7 +42,7 @@ struct BlockContent {
 class BlockObserver {
  public:
   virtual void allocated(BlockId) {}
-  virtual void acquired(BlockId) {}  // the block has a first user or one more user
+  virtual void acquired(BlockId) {}
   virtual void released(BlockId) {}  // the block has no users any more
   virtual void remembered(BlockId, const BlockContent&, PrefixId) {}  // see BlockPool::remember
   virtual void evicted(BlockId) {}                                    // the content of the block is removed
@@ -54,7 +54,6 @@ class BlockObserver {
 
 class BlockPool {
  public:
-  // `group_count` is the number of cache groups that use the pool.
   BlockPool(int num_blocks, int block_size, int group_count);
 
   int block_size() const { return block_size_; }
@@ -147,7 +146,7 @@ class BlockPool {
   std::vector<Block> blocks_;  // total_ + 1 entries; the last entry is the head of the ring of free blocks
   std::vector<std::int32_t> tokens_;   // [total, block_size]
   std::vector<BlockId> buckets_;       // first block of each hash bucket; the size is a power of two
-  std::vector<int> extra_references_;  // [group]
+  std::vector<int> extra_references_;
   KvEventLog* log_ = nullptr;
   std::vector<BlockObserver*> observers_;
 };

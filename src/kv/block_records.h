@@ -80,7 +80,7 @@ class BlockRecords {
 
   std::span<std::byte> memory_;
   BlockRecordsShape shape_;
-  std::size_t stride_;  // bytes of a record
+  std::size_t stride_;
 };
 
 }  // namespace octavo

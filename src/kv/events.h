@@ -21,13 +21,13 @@ enum class KvMedium : std::uint8_t { device, host, storage };
 
 struct KvEvent {
   enum class Kind : std::uint8_t {
-    stored,   // the content can be found from now on
-    removed,  // the content can no longer be found
+    stored,
+    removed,
     cleared,  // all contents of all media were removed
   };
   Kind kind = Kind::cleared;
-  int group = 0;            // cache group of the content
-  Hash128 key = {};         // see BlockContent
+  int group = 0;
+  Hash128 key = {};
   Hash128 parent_key = {};  // key of the previous block; zero for the first block
   Hash128 extra = {};
   KvMedium medium = KvMedium::device;  // medium that stores the content or has removed it
@@ -68,7 +68,6 @@ class KvEventLog {
 
   // --- Called by the reader ---
 
-  // Waits for events. Returns false if the log is closed and all events are read.
   bool wait();
 
   // Removes at most `most` visible events in order, and calls visit(const KvEvent&, std::span<const int32>

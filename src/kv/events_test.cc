@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kSize = 2;  // tokens per block
 
-// The contents that a reader of the log knows.
 struct Mirror {
   std::set<std::uint64_t> keys;
 

@@ -12,7 +12,7 @@ namespace octavo {
 
 struct BlockHistory {
   std::span<const std::int32_t> tokens;
-  std::span<const Hash128> keys;  // chained hash of each full block
+  std::span<const Hash128> keys;
   Hash128 extra;                  // see BlockContent::extra
   // extras[i] replaces `extra` for block i. It may have fewer elements than `keys`.
   std::span<const Hash128> extras = {};
@@ -23,7 +23,7 @@ struct BlockHistory {
 // Result of find_prefix(). It adds no users to blocks, so it is valid only until the pool changes. Reuse
 // the object to avoid allocations.
 struct PrefixMatch {
-  int blocks = 0;               // length of the prefix in blocks
+  int blocks = 0;
   PrefixId tip = kEmptyPrefix;  // content of the prefix
   int unreferenced = 0;         // number of found blocks that have no users
   int lent = 0;                 // number of found blocks in sliding-window groups that have users

@@ -17,7 +17,7 @@ namespace octavo {
 // Is notified when saved states change. Calls come from the thread that uses SavedStates.
 class StateObserver {
  public:
-  virtual void state_kept(int slot, PrefixId prefix) = 0;  // see SavedStates::keep
+  virtual void state_kept(int slot, PrefixId prefix) = 0;
   virtual void state_used(int slot) = 0;
   virtual void state_removed(int slot) = 0;  // called before the slot is written again
 
@@ -39,7 +39,6 @@ class SavedStates {
   int count() const { return static_cast<int>(states_.size()); }
   int writing() const { return writing_; }  // number of slots between take() and keep() or give_back()
 
-  // Returns the slot of the state at the end of this prefix, or kNoState.
   int find(PrefixId prefix) const;
 
   void touch(int slot);

@@ -108,7 +108,7 @@ bool SequenceBlocks::reserve_prefix(int end) {
 }
 
 void SequenceBlocks::publish(int computed, const BlockHistory& history) {
-  constexpr std::size_t kAhead = 8;  // number of blocks to prefetch in a long prompt
+  constexpr std::size_t kAhead = 8;
   const int size = cache_->pool.block_size();
   const auto full = static_cast<std::size_t>(computed / size);
   for (; published_ < computed / size; ++published_) {

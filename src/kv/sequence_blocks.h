@@ -28,7 +28,6 @@ class SequenceBlocks {
   // Adds the blocks of a cached prefix to an empty sequence. `match` must still be valid.
   void adopt(const PrefixMatch& match);
 
-  // Returns the number of blocks that reserve(end) allocates.
   int missing(int end) const;
 
   // Returns the maximum number of blocks that must still be allocated until the sequence has `end` tokens.
@@ -46,12 +45,11 @@ class SequenceBlocks {
   // from `end` on attend, and frees earlier blocks of sliding-window groups. If there are too few free
   // blocks, changes nothing and returns false.
   bool reserve_prefix(int end);
-  // Returns the number of blocks that reserve_prefix(end) allocates after adopt(match).
   static int missing_of_prefix(const KvCache& cache, const PrefixMatch& match, int end);
 
   // Makes the full blocks of the first `computed` positions available to other sequences.
   void publish(int computed, const BlockHistory& history);
-  int published() const { return published_; }  // number of published blocks
+  int published() const { return published_; }
   PrefixId tip() const { return tip_; }         // content of the published blocks
 
   // Releases the blocks to which no position from `computed` on attends.

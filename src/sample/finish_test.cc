@@ -19,7 +19,6 @@ Request request_with(auto change) {
   return request;
 }
 
-// The number of tokens before the first finish, and this finish.
 std::pair<std::size_t, std::optional<Finish>> run(const Request& request, const Tokens& tokens,
                                                   int context = kContext) {
   FinishRule rule(request, context);

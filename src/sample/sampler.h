@@ -63,7 +63,6 @@ class Sampler {
   std::span<SampledToken> collect();
 
  private:
-  // Offsets of the arrays of SampleArgs in in_.
   struct Inputs {
     Part<DrawRule> rules;
     Part<std::int32_t> history_starts, history_ids, history_counts, bias_starts, bias_ids;

@@ -50,7 +50,7 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   SamplingParams greedy, biased, reporting, listing, prompt;
   greedy.temperature = biased.temperature = reporting.temperature = listing.temperature = 0;
   biased.tokens.logit_bias = {{5, 10.f}, {6, 11.f}};
-  biased.tokens.bad_word_ids = {{6}};  // a ban has priority over a bias
+  biased.tokens.bad_word_ids = {{6}};
   reporting.logprobs.output = 2;
   reporting.penalties.frequency = 2;
   listing.logprobs.token_ids = {0, 39, 0};

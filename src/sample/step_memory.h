@@ -11,7 +11,6 @@
 
 namespace octavo {
 
-// An array of `count` items in a StepMemory.
 template <class T>
 struct Part {
   std::size_t offset = 0;

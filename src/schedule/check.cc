@@ -9,7 +9,6 @@ namespace octavo {
 void Scheduler::check() const {
   cache_.pool.check();
 
-  // Every slot is in exactly one list.
   CHECK(unused_.size() + running_.size() + waiting_.size() == sequences_.size());
   CHECK(std::ranges::all_of(unused_, [&](Slot s) { return at(s).state == Sequence::State::unused; }));
   CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state == Sequence::State::waiting; }));

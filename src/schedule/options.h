@@ -44,11 +44,11 @@ struct SchedulerOptions {
   // sequence waits for that token. Each step then includes only a part of the running sequences, so that
   // all steps in flight have about the same size.
   bool samples_ahead = true;
-  int max_draft_tokens = 0;  // maximum number of draft tokens of one sequence in a step
+  int max_draft_tokens = 0;
 
   Policy policy = Policy::fcfs;
   int max_model_len = 0;     // maximum number of prompt and output tokens of a sequence; required
-  int max_sequences = 4096;  // maximum number of running and waiting sequences
+  int max_sequences = 4096;
   double watermark = 0;      // fraction of the blocks that must stay free when a sequence is admitted
   // A sequence that was preempted this many times is admitted only if there are blocks for all its tokens.
   int max_preemptions = 3;

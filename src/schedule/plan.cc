@@ -80,7 +80,6 @@ void Scheduler::plan_decodes(StepPlan& plan) {
   }
 }
 
-// Plans the other tokens of the running sequences.
 void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
     const int wanted = tokens_wanted(at(slot));
@@ -122,7 +121,6 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   return true;
 }
 
-// Moves a running sequence back to the waiting queue and frees its blocks.
 void Scheduler::start_over(Slot slot) {
   Sequence& s = at(slot);
   give_up_memory(s);

@@ -11,7 +11,7 @@
 namespace octavo {
 
 struct PrefixHold {
-  std::vector<TokenId> tokens;  // tokens of the held blocks
+  std::vector<TokenId> tokens;
   Hash128 identity;             // see SequenceSpec::identity
   std::vector<Hash128> extras;  // see SequenceSpec::extras
   std::vector<Hash128> keys;    // keys of the held blocks in the cache of this process

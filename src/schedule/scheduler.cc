@@ -156,7 +156,6 @@ void Scheduler::give_back_draft_states(Sequence& s) {
   s.recurrent.drafts.clear();
 }
 
-// Replaces the state of the sequence by the state after the next token.
 void Scheduler::next_draft_state(Sequence& s) {
   s.recurrent.slot = s.recurrent.drafts.front();
   s.recurrent.drafts.erase(s.recurrent.drafts.begin());

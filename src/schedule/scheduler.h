@@ -34,8 +34,8 @@ struct SchedulerStats {
   int waiting = 0;
   int blocks_total = 0;
   int blocks_used = 0;              // blocks that have users, or that a step in flight may still access
-  int blocks_cached = 0;            // free blocks with cached content
-  int blocks_free = 0;              // free blocks without content
+  int blocks_cached = 0;
+  int blocks_free = 0;
   std::int64_t sequence_bytes = 0;  // memory of all sequences: tokens, keys and block tables
   std::int64_t preemptions = 0;
   // tokens that were looked up in the prefix cache; a preempted sequence counts once
@@ -100,7 +100,6 @@ class Scheduler {
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
-  // Does nothing if there are no saved states.
   void observe(StateObserver& observer) {
     if (cache_.saved_states) cache_.saved_states->observe(observer);
   }

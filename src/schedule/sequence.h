@@ -45,8 +45,8 @@ struct SequenceSpec {
 };
 
 struct Drafts {
-  std::vector<TokenId> tokens;  // draft tokens for the next step
-  bool in_flight = false;       // whether a step in flight computes draft tokens
+  std::vector<TokenId> tokens;
+  bool in_flight = false;
 };
 
 struct RecurrentSlots {
@@ -87,8 +87,8 @@ struct Sequence {
   int match_blocks = 0;         // longest_prefix: number of cached blocks at the last look-up
   SequenceCounts counts;
 
-  std::vector<TokenId> tokens;  // prompt and output
-  std::vector<Hash128> keys;    // keys of the full blocks
+  std::vector<TokenId> tokens;
+  std::vector<Hash128> keys;
   Drafts drafts;
   SequenceBlocks blocks;
   RecurrentSlots recurrent;

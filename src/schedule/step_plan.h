@@ -14,7 +14,7 @@ using StepNumber = std::uint64_t;
 struct PlannedSequence {
   SequenceId sequence{};
   std::uint64_t tag = 0;  // see SequenceSpec::tag
-  int first = 0;          // position of the first token
+  int first = 0;
   int count = 0;          // number of tokens, at positions first .. first + count - 1
   // If last_pending is set, the id of the last token is missing, because a step in flight is still sampling
   // that token. The executor takes the id from that step.

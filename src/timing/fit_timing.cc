@@ -35,7 +35,7 @@ StepTiming timing_of(const Coefficients& c) {
 
 // Solves the least squares problem for fixed sides. Each step is weighted by 1 / its time.
 Coefficients fit_linear(std::span<const TimedStep> steps, std::span<const Sides> sides) {
-  std::array<Coefficients, kTerms> products{};  // matrix of the normal equations
+  std::array<Coefficients, kTerms> products{};
   Coefficients targets{};  // right side of the normal equations. After weighting, every measured time is 1.
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Coefficients terms = terms_of(steps[i].work, sides[i]);

@@ -20,7 +20,6 @@ struct TimedStep {
 // which terms are larger. The function alternates between both, from several start values.
 StepTiming fit_timing(std::span<const TimedStep> steps);
 
-// Returns |predicted - measured| / measured.
 double relative_error(const StepTiming& timing, const TimedStep& step);
 
 }  // namespace octavo

@@ -64,7 +64,6 @@ class KeptCache final : public BlockObserver, public StateObserver {
   void state_removed(int slot) override { states_.records.erase(slot - first_saved_); }
 
  private:
-  // The records of blocks or states, and the recorded data.
   struct Recorded {
     BlockRecords records;
     std::span<const std::byte> data;
@@ -85,7 +84,7 @@ class KeptCache final : public BlockObserver, public StateObserver {
                                   const std::unordered_set<PrefixId>& reachable);
 
   Recorded blocks_, states_;
-  int first_saved_;  // slot of the first saved state
+  int first_saved_;
   std::uint64_t releases_ = 0;
 };
 

@@ -11,11 +11,10 @@ namespace octavo {
 namespace {
 
 constexpr int kBlockTokens = 16, kBlocks = 96;
-constexpr std::size_t kBytes = kBlockTokens * sizeof(std::uint64_t);  // bytes of a block
+constexpr std::size_t kBytes = kBlockTokens * sizeof(std::uint64_t);
 
 using Text = std::vector<TokenId>;
 
-// Returns the value that a group stores for the last token of the text.
 std::uint64_t stored_value(std::span<const TokenId> text, int group) {
   return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(text), static_cast<std::uint64_t>(group)).low;
 }

@@ -41,7 +41,6 @@ struct KvCacheSide {
   int cached_blocks(const Accepted& accepted);
   std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
 
-  // Adds the blocks [first, end) of the hold to `loaded`.
   void note_loaded(const PrefixHold& hold, int first, int end);
   void tell_stored(const PrefixHold& hold, std::span<const Hash128> keys);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);

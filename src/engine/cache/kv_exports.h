@@ -18,7 +18,6 @@ class KvExports {
   // See KvTransfers::offer.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::span<const TokenId> text,
                                         std::int64_t now_us);
-  // Frees the blocks of completed stores.
   void drop(std::int64_t now_us);
   // Cancels a store because the engine needs the blocks; the next drop() frees them. Returns false if no
   // store can be cancelled now.
@@ -33,7 +32,7 @@ class KvExports {
 
   struct Export {
     PrefixHold* hold;
-    std::vector<Hash128> keys;  // see KvPrompt
+    std::vector<Hash128> keys;
   };
 
   KvCacheSide& side_;

@@ -41,7 +41,7 @@ struct KvImport {
   using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
 
   std::shared_ptr<Accepted> accepted;
-  std::vector<Hash128> keys{};  // see KvPrompt
+  std::vector<Hash128> keys{};
   int cached = 0;
   std::int64_t give_up_us = 0;  // time until which the request waits for free blocks, in microseconds
   State state = Done{};
@@ -53,7 +53,6 @@ struct KvImport {
   }
   bool may_start() const { return is<Done>() || is<GivenUp>(); }
   bool ended() const { return accepted->scheduled || accepted->unfinished == 0; }
-  // Returns the transfer that may still write to blocks, or null.
   Transfer* transfer() {
     if (auto* loading = std::get_if<Loading>(&state)) return loading;
     return std::get_if<GivenUp>(&state);

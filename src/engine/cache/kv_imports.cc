@@ -104,7 +104,6 @@ bool KvImports::any_loads() const {
                              [](const auto& each) { return each.second.template is<KvImport::Loading>(); });
 }
 
-// Returns whether a request is loading the block.
 bool KvImports::loads(Hash128 key) const {
   return std::ranges::any_of(imports_, [&](const auto& each) {
     const auto* loading = std::get_if<KvImport::Loading>(&each.second.state);

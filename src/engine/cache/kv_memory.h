@@ -21,8 +21,8 @@ namespace octavo {
 // Memory that outlives the process (KeptCache).
 struct KeptBlocks {
   SharedMemory memory{};
-  std::span<std::byte> bytes{};   // part of `memory` that contains the blocks
-  std::span<std::byte> states{};  // part of `memory` that contains the slots of recurrent states
+  std::span<std::byte> bytes{};
+  std::span<std::byte> states{};
 };
 
 class KvMemory {
@@ -59,7 +59,6 @@ class KvMemory {
   const View& states() const { return states_; }  // f32 [slots, CacheLayout::state_floats]
 
  private:
-  // Consecutive layers of a group that KvExchange can copy together (KvExchange::joins).
   struct Run {
     std::size_t first_layer;
     std::size_t bytes;  // size in the shared layout

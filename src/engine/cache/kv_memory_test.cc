@@ -161,7 +161,6 @@ TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
       std::ranges::fill(got, std::byte{});
       ranked.export_piece({.number = 1}, got);
       EXPECT_EQ(got, sent) << heads << " heads over " << parts;
-      // The cache of the second rank has the second half of the first layer's heads.
       std::vector<std::byte> own(static_cast<std::size_t>(described(memories[1]).bytes));
       memories[1].export_piece({.number = 1}, own);
       if (heads == 4 && dtype == DType::bf16) {

@@ -182,7 +182,6 @@ TEST(KvTier, ARestartFindsTheBlocksAndSpoiltFilesCostThemselves) {
     EXPECT_EQ(rig.cached(prompt), 192);
     EXPECT_EQ(rig.tier().stored_blocks, 0);
   }
-  // Changes a byte of each file, or truncates the file.
   int spoilt = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     if (entry.path().extension() != ".kv") continue;
@@ -243,7 +242,6 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   rig.ask(prompt, 3);
   rig.forget();
-  // Replaces each file with a folder.
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
     if (entry.path().extension() == ".kv") {
       fs::remove(entry.path());

@@ -84,7 +84,7 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();
   const auto consumer = load_engine(consuming).value();
-  constexpr int kRequests = 14;  // the last prompt has 94 tokens
+  constexpr int kRequests = 14;
   const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
   std::int64_t may_hit = 0;
   for (int i = 0; i < kRequests; ++i) {

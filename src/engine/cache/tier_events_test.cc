@@ -15,7 +15,6 @@ constexpr int kTierBlockSize = 2;
 Hash128 key_of(std::uint64_t number) { return {.low = number, .high = 7}; }    // key in the tier
 Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // key in the cache
 
-// A tier without threads and contents.
 class FakeTier final : public KvConnector {
  public:
   std::optional<int> matched(const KvPrompt&) override { return 0; }

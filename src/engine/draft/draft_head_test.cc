@@ -91,7 +91,7 @@ class HeadBench {
     draft_tokens = drafts[0].tokens;
   }
 
-  std::vector<TokenId> draft_tokens;  // draft tokens after the last step
+  std::vector<TokenId> draft_tokens;
 
  private:
   std::unique_ptr<LocalExecutor> executor(std::unique_ptr<Model> model, int blocks,

@@ -47,7 +47,7 @@ class DraftModel final : public Proposer {
   int blocks_used() const { return cache_.pool.used(); }
 
  private:
-  // State of one sequence. The object must not move in memory.
+  // Must not move in memory.
   struct Past {
     Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits);
     Past(const Past&) = delete;
@@ -60,7 +60,6 @@ class DraftModel final : public Proposer {
     std::vector<TokenId> fed;  // draft tokens that were computed after the text
     std::uint64_t last_turn = 0;
   };
-  // A sequence in the current call of propose().
   struct Working {
     Draft* draft;
     Past* past;
@@ -85,7 +84,7 @@ class DraftModel final : public Proposer {
   std::unordered_map<std::uint64_t, Past> pasts_;  // by Draft::sequence
   std::uint64_t turn_ = 0;
 
-  std::vector<Working> working_;  // sequences that may get more draft tokens
+  std::vector<Working> working_;
   StepPlan plan_;
   Batch batch_;
   std::vector<std::int32_t> row_tokens_;

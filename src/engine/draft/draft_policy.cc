@@ -13,7 +13,7 @@ constexpr int kLeastLikely = Acceptance::kOne / 4;
 constexpr int kLeastGain = 64;
 // Upper limit of the time that a sequence has recently saved, in multiples of its share of a step.
 constexpr std::int64_t kStepsSaved = 16;
-// Exploratory drafts take at most 1/256 of the time.
+// Exploratory drafts take at most 1 / kShareOfTries of the time.
 constexpr int kShareOfTries = 256;
 // If exactly one draft token is best, every 64th draft has two tokens, to measure the cost of the second
 // token again. This costs at most a quarter of a step in 64 steps.

@@ -50,7 +50,7 @@ struct DraftPolicyOptions {
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // limits that replace free_tokens
   bool by_acceptance = false;                           // whether to choose by acceptance rate and step times
-  StepTimes times = {};                                 // initial measurements
+  StepTimes times = {};
   int lead = 0;  // number of steps for which the proposer must read a text before it can propose tokens
 };
 
@@ -72,7 +72,6 @@ class DraftPolicy {
   // Returns whether count() may return more than 0 within the next `lead` steps.
   bool may_want(int sequences, const Acceptance& acceptance);
 
-  // Counts a draft token of the sequence as accepted or rejected.
   void note(Acceptance& acceptance, bool came_true);
 
   // Adds the duration of a step with `tokens` output and draft tokens. `tokens` is 0 if the step also
@@ -101,10 +100,10 @@ class DraftPolicy {
 
   std::int64_t trying_ns_ = 0;  // time that exploratory drafts may take; below 0: exceeded
   // The members below describe the current step.
-  int sequences_ = 1;    // the last argument of count()
+  int sequences_ = 1;
   bool chosen_ = false;  // whether the next exploratory draft is assigned to a sequence
   bool worth_ = false;   // whether draft tokens save time for at least one sequence
-  int drafting_ = 0;     // number of sequences with draft tokens
+  int drafting_ = 0;
   int wanted_ = 0;       // total number of requested draft tokens
 };
 

@@ -54,8 +54,8 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
 struct Timed {
   DraftPolicy policy;
   std::function<std::int64_t(int)> step_ns;
-  std::int64_t draft_ns;      // time of a draft token
-  std::int64_t read_ns;       // time to read a step
+  std::int64_t draft_ns;
+  std::int64_t read_ns;
   std::int64_t first_ns = 0;  // additional time of the first draft token in a step
   Acceptance record = {};
   std::int64_t ns = 0, tokens = 0, drafts = 0;
@@ -135,7 +135,7 @@ TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
     for (const std::int64_t first_ns : {20'000, 40'000, 80'000})
       for (const int tenths : {0, 4, 5, 6, 7, 8, 9}) {
         SCOPED_TRACE(fmt::format("{} sequences, {} ns, 0.{}", sequences, first_ns, tenths));
-        double best = 0;  // maximum number of tokens per ns, for any number of draft tokens
+        double best = 0;
         for (int count = 0; count <= 6; ++count) {
           double tokens = 1, likely = 1;
           for (int k = 0; k < count; ++k) tokens += likely *= tenths * 0.1;

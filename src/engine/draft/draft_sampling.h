@@ -22,7 +22,7 @@ class DraftSampling {
 
  private:
   SamplingParams params_;
-  SequenceSampling sampling_;  // refers to params_
+  SequenceSampling sampling_;
 };
 
 }  // namespace octavo

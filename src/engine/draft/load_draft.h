@@ -24,7 +24,7 @@ struct LoadedDraft {
   std::unique_ptr<PlaceHeads> place_heads = {};  // used instead of the executor
   std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
-  int max_tokens = 0;                     // maximum number of tokens in a pass
+  int max_tokens = 0;
   std::vector<std::int32_t> tokens = {};  // heads only, see Drafter
   int own_blocks = 0;                     // heads only, see DraftHeadLimits::own_blocks
 
@@ -42,7 +42,6 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
 // Returns the errors of drafter.h, and an error for unsupported features of heads.
 Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, const Model& target,
                              const CacheLayout& layout);
-// Allocates the workspaces of the draft head.
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                  Drafter drafter, const SchedulerOptions& scheduler);
 

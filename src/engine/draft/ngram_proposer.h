@@ -10,7 +10,6 @@ namespace octavo {
 
 class NgramProposer final : public Proposer {
  public:
-  // `options` must be valid.
   explicit NgramProposer(const NgramOptions& options) : options_(options) {}
 
   // Proposes the tokens after the longest match. If several matches are equally long, uses the latest one.

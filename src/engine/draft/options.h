@@ -13,16 +13,16 @@
 namespace octavo {
 
 struct NgramOptions {
-  int prompt_lookup_min = 5;  // minimum length of the matching n-gram
-  int prompt_lookup_max = 5;  // maximum length of the matching n-gram
+  int prompt_lookup_min = 5;
+  int prompt_lookup_max = 5;
 };
 
 struct SuffixOptions {
   int max_tree_depth = 24;  // maximum number of matching tokens, and of draft tokens
   // number of past outputs to keep; 0: only the sequence's own text is used
   int max_cached_requests = 10000;
-  double max_spec_factor = 1.0;  // maximum number of draft tokens per matching token
-  double min_token_prob = 0.1;   // minimum estimated probability of a draft token
+  double max_spec_factor = 1.0;
+  double min_token_prob = 0.1;
 };
 
 struct DraftModelOptions {
@@ -33,7 +33,6 @@ struct DraftModelOptions {
   bool drawn = true;
 };
 
-// A head that reads the hidden states of the target model.
 struct HeadOptions {
   enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
   Kind kind = Kind::mtp;

@@ -32,13 +32,11 @@ class PlaceDrafter final : public Proposer {
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:
-  // A sequence in the last step.
   struct Read {
     std::uint64_t sequence;
     int end;           // position after the last token
     std::int32_t row;  // row of the last token
   };
-  // A sequence that needs more draft tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
@@ -62,7 +60,7 @@ class PlaceDrafter final : public Proposer {
   Buffer logits_;                                               // f32 [sequences, vocab]
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by Draft::sequence
 
-  std::vector<Read> read_;  // sequences of the last step
+  std::vector<Read> read_;
   std::vector<Working> working_;
   StepMemory row_memory_, id_memory_;
   std::vector<std::int32_t> numbers_;

@@ -24,16 +24,16 @@ struct Draft {
   Hash128 identity = {};
   // True if the request has a cache salt. Other requests must then not use its text.
   bool isolated = false;
-  int most = 0;  // maximum number of draft tokens
+  int most = 0;
 
-  std::vector<TokenId> tokens = {};  // proposed tokens, at most `most`
+  std::vector<TokenId> tokens = {};
 };
 
 // The rows of one sequence in a step's forward pass.
 struct ComputedText {
   std::uint64_t sequence = 0;
-  std::int32_t row = 0;                  // row of the first token
-  int first = 0;                         // position of the first token
+  std::int32_t row = 0;
+  int first = 0;
   std::span<const TokenId> tokens = {};  // tokens of the rows, without rejected draft tokens
   TokenId next = 0;                      // token after `tokens`
   // Cache slots of the tokens in the first group with full attention or, if all groups have a window, in

@@ -133,7 +133,6 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
       std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
       options.schedule.max_num_batched_tokens = v.tokens;
       options.cache.num_blocks = v.blocks;
-      // the cache has two groups
       if (v.blocks && !head.model.hf_overrides.empty()) options.cache.num_blocks = 2 * *v.blocks;
       options.cache.enable_prefix_caching = v.prefix_caching;
       const auto engine = load_engine(options).value();

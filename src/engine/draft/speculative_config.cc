@@ -54,7 +54,6 @@ class Fields {
     return {};
   }
 
-  // Returns an error if there is a field that this method does not have.
   Result<> know_only(std::string_view method, std::initializer_list<std::string_view> names) const {
     constexpr std::array<std::string_view, 3> kCommon = {"method", "num_speculative_tokens",
                                                          "num_speculative_tokens_per_batch_size"};
@@ -95,7 +94,6 @@ Result<SuffixOptions> suffix_options(const Fields& fields, std::string_view) {
   return options;
 }
 
-// Reads the fields that draft models and heads have in common.
 template <class Options>
 Result<> read_model(const Fields& fields, Options& options) {
   TRY_VOID(fields.text("model", options.model));

@@ -10,7 +10,7 @@ namespace octavo {
 
 class StepTimes {
  public:
-  static constexpr int kTokensMost = 128;  // maximum number of tokens of a measured step
+  static constexpr int kTokensMost = 128;
 
   // Adds the duration of a step that computed no prompt tokens. `tokens` counts output tokens and draft
   // tokens.

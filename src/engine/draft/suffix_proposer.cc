@@ -70,7 +70,7 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::uint32_t place = known.last(text[text.size() - 2], text.back());
   for (int i = 0; i < kPlacesMax && matches_.size() < kMatchesMax && place != SuffixText::kNowhere;
        ++i, place = known.before(place)) {
-    if (place + 1 == known.size()) continue;  // no token follows the match
+    if (place + 1 == known.size()) continue;
     std::size_t alike = 0;
     while (alike < depth && alike <= place &&
            known[place - static_cast<std::uint32_t>(alike)] == text[text.size() - 1 - alike])

@@ -16,7 +16,6 @@ namespace octavo {
 
 class SuffixProposer final : public Proposer {
  public:
-  // `options` must be valid.
   explicit SuffixProposer(const SuffixOptions& options) : options_(options) {}
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;

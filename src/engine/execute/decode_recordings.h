@@ -17,7 +17,6 @@ class DecodeRecordings {
   // `most` is the maximum number of tokens and sequences in a step; 0 disables CUDA graphs.
   explicit DecodeRecordings(int most);
 
-  // Returns the sizes that have a CUDA graph, in ascending order.
   const std::vector<int>& sizes() const { return sizes_; }
 
   // Returns the size to which the step is padded. Returns 0 if the step must run without a CUDA graph,

@@ -59,7 +59,6 @@ class MediaEncoder {
   ~MediaEncoder() = default;
 };
 
-// Copies KV blocks between the cache and other memory.
 class BlockExchange {
  public:
   // Returns the format of exported blocks, or unsupported with the reason if this engine cannot export
@@ -72,7 +71,6 @@ class BlockExchange {
   // Allocates host memory for copies of pieces; pinned if the device is a GPU. Returns an error if there is
   // not enough memory.
   virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
-  // Returns whether the cache is in host memory.
   virtual bool in_host_memory() const { return true; }
   // Returns the blocks in the native layout of the backend, for engines with the same layout.
   virtual NativeBlocks native_blocks() { return {}; }

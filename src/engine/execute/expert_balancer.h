@@ -37,7 +37,7 @@ class ExpertBalancer {
   std::vector<ExpertSpread*> layers_;  // layers of this stage
   std::vector<ExpertPlacement> next_;  // [layer]: planned placement; the layers below moving_ are done
   std::size_t moving_ = 0;
-  std::int64_t steps_ = 0;  // number of steps since the last plan
+  std::int64_t steps_ = 0;
   Buffer staging_;
 };
 

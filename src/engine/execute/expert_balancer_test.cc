@@ -15,7 +15,7 @@ namespace {
 
 struct Outcome {
   std::vector<float> logits;
-  std::vector<ExpertPlacement> placements;  // [layer]: final placement
+  std::vector<ExpertPlacement> placements;
 };
 
 constexpr int kRanks = 2;

@@ -29,8 +29,8 @@
 namespace octavo {
 
 struct LocalExecutorOptions {
-  int max_tokens = 0;     // maximum number of tokens in a step
-  int max_sequences = 0;  // maximum number of sequences in a step
+  int max_tokens = 0;
+  int max_sequences = 0;
   int max_adapters = 0;   // maximum number of adapters in memory; 0: adapters are disabled
   int max_adapter_rank = 0;
   std::string fingerprint = {};  // identity of the model, for exported KV blocks
@@ -45,7 +45,7 @@ struct LocalExecutorOptions {
   // is a single rank.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
-  bool prompt_embeds = false;  // whether prompts can be embeddings
+  bool prompt_embeds = false;
 };
 
 class LocalExecutor final : public Executor, public BlockExchange {
@@ -71,7 +71,6 @@ class LocalExecutor final : public Executor, public BlockExchange {
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }
   const Backend& backend() const { return backend_; }
-  // Returns Decoder::residual of the last step.
   View residual(std::int64_t tokens) const { return decoder_->residual(tokens); }
   // Returns the memory in bytes that must stay free in addition to the cache: for growing sampler arrays,
   // CUDA graphs, and kernel code that is loaded when it first runs. The value is an estimate if rehearse()
@@ -157,7 +156,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
 
   LogitRows logit_rows_;
   StepSampling sampling_;
-  std::vector<float> pooled_;  // outputs of the last step
+  std::vector<float> pooled_;
 };
 
 }  // namespace octavo

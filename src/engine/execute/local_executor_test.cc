@@ -158,7 +158,7 @@ TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {
   step({16, 16, 16, 16});
   constexpr auto kGraph = static_cast<std::int64_t>(cuda::emulated::kGraphBytes);
   EXPECT_LT(cached - available(), kGraph);
-  for (const int sequences : {1, 2, 4})  // all sizes
+  for (const int sequences : {1, 2, 4})
     for (int i = 0; i < 3; ++i) step(std::vector<int>(static_cast<std::size_t>(sequences), 1));
   const std::int64_t grown = cached - available();
   EXPECT_GE(grown, 3 * kGraph);

@@ -22,14 +22,12 @@ class LocalMedia final : public MediaEncoder {
   // encoders.
   static Result<std::unique_ptr<LocalMedia>> create(const Model& model, const CacheLayout& layout,
                                                     Backend& backend, int max_tokens, int max_sequences);
-  // Creates an object for prompts that are embeddings.
   static std::unique_ptr<LocalMedia> of_embeds(Backend& backend, std::int64_t dim);
 
   Result<> begin_media(int slot, const MediaPart& part) override;
   bool advance_media(int rows) override;
   void drop_media(int slot) override;
 
-  // Returns the maximum bytes of encoded media, and of workspaces that are not allocated yet.
   std::int64_t later_bytes(int max_model_len) const;
   // Returns the bytes of keys and values of all layers for one encoder input; 0 without cross attention.
   std::int64_t source_bytes() const { return sources_ ? sources_->place_bytes() : 0; }
@@ -39,7 +37,6 @@ class LocalMedia final : public MediaEncoder {
   // Finds the rows of the step's images, and writes their row numbers to `inputs`.
   void place(const Batch& batch, StepInputs& inputs);
   std::span<const ImageRows> images() const { return step_; }
-  // Plans the cross attention of the step. Does nothing if the model has no cross attention.
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> sources);
   CrossBatch cross() const { return sources_ ? sources_->batch() : CrossBatch{}; }
 

@@ -37,7 +37,7 @@ class RankedExecutor final : public Executor,
                                                         std::unique_ptr<LocalExecutor> own,
                                                         std::int64_t blocks, std::int64_t state_slots,
                                                         const std::optional<RankCaches>& caches);
-  ~RankedExecutor() override;  // ends the other ranks
+  ~RankedExecutor() override;
 
   bool asynchronous() const override { return false; }
   int stages() const override { return ranks_->layout().pipeline; }
@@ -84,10 +84,10 @@ class RankedExecutor final : public Executor,
 
   std::unique_ptr<Ranks> ranks_;  // owns the groups that own_ uses
   std::unique_ptr<LocalExecutor> own_;
-  std::optional<RankedKvMemory> memory_;  // memory of the blocks, if blocks may be exported
+  std::optional<RankedKvMemory> memory_;
   std::vector<std::byte> message_;
   std::deque<Batch> waiting_;   // batches that are in earlier stages, oldest first
-  std::atomic<int> steps_ = 0;  // number of steps in flight
+  std::atomic<int> steps_ = 0;
   std::jthread looking_;        // checks the ranks; destroyed before ranks_
 };
 

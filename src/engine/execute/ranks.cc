@@ -28,7 +28,6 @@ constexpr int kStagesMax = 16;
 // Usual maximum size of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
-// Result of the start of a rank. The ranks send it to each other.
 struct Greeting {
   bool ready = true;
   ErrorCode code = ErrorCode::internal;
@@ -241,7 +240,6 @@ Result<> Ranks::connect(const EngineOptions& options) {
   return {};
 }
 
-// Connects to the ranks of all engines that share experts.
 Result<> Ranks::meet_engines(const EngineOptions& options) {
   if (!options.parallel.shares_experts()) return {};
   TRY(std::string identity, hosts_identity(options));

@@ -67,7 +67,7 @@ class Ranks {
   RankLayout layout_;
   int rank_;
   int timeout_ms_;
-  std::size_t handed_on_bytes_;  // maximum bytes that a stage sends to the next stage in a step
+  std::size_t handed_on_bytes_;
   std::mutex children_mutex_;
   // Processes of the other ranks, from rank 1 on. Empty except on rank 0.
   std::vector<remote::ChildProcess> children_;

@@ -57,13 +57,13 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   void compute(const Batch& batch);
 
   SimulatedExecutorOptions options_;
-  std::deque<Batch> waiting_;           // batches in the pipeline stages, oldest first
+  std::deque<Batch> waiting_;
   std::vector<TokenId> slots_;          // [slot in the first cache group]: stored token
   std::vector<TokenId> next_;           // [position in the batch]: token that follows
   std::vector<TokenId> last_of_token_;  // token ids of the batch, with pending ids resolved
   std::vector<SequenceId> owner_;       // [token in the batch]: its sequence
   std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // by sequence id
-  std::deque<std::vector<SampledToken>> sampled_;            // results that are not collected yet
+  std::deque<std::vector<SampledToken>> sampled_;
   std::vector<SampledToken> collected_;
   TokenId broken_after_ = -1;
   bool failed_ = false;

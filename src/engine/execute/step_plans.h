@@ -16,7 +16,6 @@ namespace octavo {
 
 class StepPlans {
  public:
-  // Returns an error if the backend does not support the model's layers.
   static Result<StepPlans> create(const Model& model, const CacheLayout& layout, Backend& backend,
                                   int max_tokens, int max_sequences);
 

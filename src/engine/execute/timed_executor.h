@@ -24,7 +24,6 @@ class TimedExecutor final : public Executor, public BlockExchange {
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  // Waits until the time of the step has passed.
   Result<std::span<SampledToken>> collect() override;
 
   BlockExchange* block_exchange() override { return blocks_ ? this : nullptr; }
@@ -38,8 +37,8 @@ class TimedExecutor final : public Executor, public BlockExchange {
   StepTiming timing_;
   int vocab_size_;
   std::optional<BlockFormat> blocks_;
-  std::int64_t ends_us_ = 0;      // end of the last step
-  std::vector<SequenceId> last_;  // sequences of the last step
+  std::int64_t ends_us_ = 0;
+  std::vector<SequenceId> last_;
   std::vector<SampledToken> sampled_;
 };
 

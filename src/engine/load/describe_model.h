@@ -6,10 +6,8 @@
 
 namespace octavo {
 
-// Describes the head of a model that returns vectors or scores.
 void describe_head(const ModelSpec& spec, EngineInfo& info);
 
-// Describes the media encoders of the model.
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info);
 
 }  // namespace octavo

@@ -28,7 +28,7 @@ struct ModelPlanFigures {
 
 // Sizes that are known after weights and workspaces are allocated.
 struct MemoryFigures {
-  MemoryPlan memory{};            // plan_engine() sets memory.useful
+  MemoryPlan memory{};
   std::int64_t source_bytes = 0;  // bytes of one encoder input of cross attention
   // Bytes of one block of the draft model, which has the same number of blocks as the target model.
   std::int64_t draft_block_bytes = 0;

@@ -13,7 +13,6 @@
 
 namespace octavo {
 
-// The memory of an earlier engine, before it is mapped.
 class KeptPlan {
  public:
   // `descriptor` is LoadHooks::kept_memory. The memory is used if prefixes are cached and the blocks are in

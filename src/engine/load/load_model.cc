@@ -32,7 +32,6 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   return {};
 }
 
-// Returns an error if an option is not supported for models with cross attention.
 Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(
@@ -127,7 +126,6 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// `model` is the part of the model on rank 0.
 void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
   if (load.quantization == Encoding::plain) return;
   log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
@@ -146,7 +144,6 @@ struct RankHeads {
   }
 };
 
-// Checks that the options are possible for the model, and logs advice.
 Result<> check_model(const EngineOptions& options, const LoadOptions& load, const Model& model,
                      const Ranks* ranks) {
   const auto has_experts = [](const LayerSpec& layer) {

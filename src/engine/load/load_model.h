@@ -23,7 +23,6 @@ struct LoadedModel {
   std::optional<RankCaches> rank_caches = {};
 };
 
-// `ranks` is null if there is only one rank.
 Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                const LoadHooks& hooks, const Ranks* ranks);
 

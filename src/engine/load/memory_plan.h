@@ -9,7 +9,7 @@ namespace octavo {
 struct MemoryPlan {
   std::int64_t asked = 0;      // kv_cache_memory_bytes; 0: automatic
   std::int64_t useful = 0;     // maximum that the running sequences can use
-  std::int64_t all = 0;        // total memory of the device
+  std::int64_t all = 0;
   std::int64_t available = 0;  // free memory after weights and workspaces are allocated; 0: unknown
   std::int64_t reserved = 0;   // memory for allocations that come after the cache
   bool shared_with_host = true;

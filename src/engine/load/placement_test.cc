@@ -49,7 +49,6 @@ TEST(Placement, NodesAndListsAreTakenAsTheyAreAsked) {
               HasSubstr("\"3-1\" must be a list of processors"));
 }
 
-// Returns the processors that this process may use.
 std::vector<int> allowed() {
   cpu_set_t set;
   EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);

@@ -30,7 +30,6 @@ std::string adapter(const ScratchDirectory& in, const std::string& model, int al
   return folder;
 }
 
-// Returns requests for every adapter and for the base model.
 std::vector<Request> requests(int vocab) {
   std::vector<Request> all;
   for (int i = 0; i < kAdapterRequests; ++i) {

@@ -87,7 +87,7 @@ void AdapterTable::fail(Entry& entry, Error error) {
   entry.state = State::failed;
   const bool was_there = entry.waiting.empty();
   tell(entry, std::unexpected(error));
-  if (!was_there) {  // a request named an adapter that cannot be loaded
+  if (!was_there) {
     entry.leaving = true;
     error = {ErrorCode::invalid_argument, "cannot load the adapter: " + error.message, "model"};
   }

@@ -46,7 +46,6 @@ class AdapterTable {
   // Continues loading. is_used(place) returns whether a running answer uses the adapter in the slot.
   // Returns true if an adapter became ready or failed.
   bool advance(const std::function<bool(int place)>& is_used);
-  // Returns whether matrices are being copied to the device.
   bool preparing() const;
 
  private:
@@ -58,7 +57,7 @@ class AdapterTable {
     int place = -1;
     std::uint64_t last_used = 0;
     AdapterFile file;
-    std::size_t prepared = 0;  // number of matrices that were copied
+    std::size_t prepared = 0;
     Error error{};
     std::vector<AdapterDone> waiting;
   };
@@ -80,7 +79,7 @@ class AdapterTable {
   std::list<Entry> entries_;
   std::uint64_t uses_ = 0;
 
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;
   std::condition_variable came_;
   std::optional<std::string> to_read_;
   std::optional<Result<AdapterFile>> read_;

@@ -29,7 +29,6 @@ struct EncodedMedia {
   int place = -1;  // slot, see MediaEncoder::begin_media
 };
 
-// State that all answers of a request share.
 struct Accepted {
   RequestId id = 0;
   Request request;
@@ -105,7 +104,7 @@ struct Answer {
   // Grammar state of the tokens after grammar_after. null: no grammar.
   std::shared_ptr<GuidedText> guided;
   bool grammar_waits = false;   // true until grammar_after has been sampled
-  bool mask_under_way = false;  // the mask worker is using `guided`
+  bool mask_under_way = false;
   Acceptance acceptance;
   int adapter = -1;  // slot of the LoRA adapter; -1: no adapter, or not loaded yet
   RequestTimes times;
@@ -115,7 +114,7 @@ struct Answer {
   Output news;  // output of the current step, which has not been sent
   // Logprobs that have not been sent, from prompt position 1 on.
   std::vector<TokenLogprobs> prompt_logprobs;
-  int prompt_logprobs_count = 0;  // number of prompt positions computed so far
+  int prompt_logprobs_count = 0;
 };
 
 }  // namespace octavo

@@ -21,7 +21,6 @@ using AnswerIndex = std::uint64_t;  // also the value of SequenceSpec::tag
 // request's slots in the inbox.
 class AnswerTable {
  public:
-  // Returns the transfer parameters for the response.
   using Offer = std::function<std::optional<KvTransferParams>(const Answer&)>;
 
   // `engine` is EngineInfo::index. `offer` is called when an answer ends, except after an abort or a
@@ -88,7 +87,7 @@ class AnswerTable {
   Inbox& inbox_;
   int engine_;
   Offer offer_;
-  std::vector<std::unique_ptr<Answer>> answers_;  // null: the index is unused
+  std::vector<std::unique_ptr<Answer>> answers_;
   std::vector<AnswerIndex> unused_;
   std::vector<AnswerIndex> fresh_;  // answers whose outputs have not been sent
   Counters counters_;

@@ -35,7 +35,6 @@ class Drafting {
         policy_(std::move(policy)),
         proposes_(proposer != nullptr && proposes) {}
 
-  // Counts the draft tokens of one sequence in the step.
   void note_planned(AnswerIndex answer, std::span<const TokenId> drafts);
   // Marks the rows after a rejected draft token. Their results are invalid.
   void drop_rejected(RowList& rows, std::span<const SampledToken> results);

@@ -119,7 +119,6 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
   }
 }
 
-// The three heads of BGE-M3, in one batch and separately.
 TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   const std::string directory = std::string(kRoot) + "bge-m3";
   EngineOptions options;

@@ -27,7 +27,7 @@ class EnergyMeter {
   struct Package {
     int file;
     std::int64_t range;  // the counter restarts at 0 after this value
-    std::int64_t last;   // value at the last sample
+    std::int64_t last;
   };
 
   std::vector<Package> packages_;

@@ -37,17 +37,17 @@ struct EngineParts {
   DraftPolicy draft_policy{};
   // Creates the vocabulary of grammars. If it is empty, requests with a grammar are rejected.
   MakeVocabulary vocabulary{};
-  std::uint64_t seed = 0;              // seed for requests without a seed
+  std::uint64_t seed = 0;
   std::function<void()> after_step{};  // called on the engine thread after the outputs of a step are sent
-  StepWatchRule watch{};               // time limits after which a step counts as hung
-  KvEventOptions kv_events{};          // destination of the prefix cache's events
+  StepWatchRule watch{};
+  KvEventOptions kv_events{};
   // fraction of the blocks that KvResidencyStats measures; 0: no measurement
   double kv_residency_sample = 0;
   WorkFigures work_figures{};         // work of the model; 0: unknown, so cost is divided by tokens
-  bool report_work = false;           // whether WorkStats is filled
-  KvTransferOptions kv_transfer{};    // connectors that store and load KV blocks
+  bool report_work = false;
+  KvTransferOptions kv_transfer{};
   std::unique_ptr<KeptCache> kept{};  // blocks that outlive the process; the executor owns the memory
-  int threads = 1;                    // threads that verify kept blocks
+  int threads = 1;
 };
 
 class Engine final : public EngineClient {
@@ -55,7 +55,6 @@ class Engine final : public EngineClient {
   // Starts the thread, and sets the limits in `info` that follow from the options. Returns an error if the
   // scheduler's options are invalid, or if the executor does not support an option.
   static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
-  // Aborts all unfinished requests, then stops the thread.
   ~Engine() override;
 
   EngineInfo info() const override { return info_; }

@@ -16,7 +16,7 @@ class Guidance {
   struct Counters {
     std::int64_t filled = 0;
     std::int64_t nanoseconds = 0;  // time within steps
-    std::int64_t deferred = 0;     // masks computed by the mask worker
+    std::int64_t deferred = 0;
   };
 
   Guidance(Scheduler& scheduler, AnswerTable& answers, MaskWorker& worker)

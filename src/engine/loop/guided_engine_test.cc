@@ -162,7 +162,7 @@ TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
       EXPECT_TRUE(std::ranges::equal(std::span(record.tokens).first(static_cast<std::size_t>(count)),
                                      std::span(free).first(static_cast<std::size_t>(count))));
       if (ignore_eos) {
-        EXPECT_GT(std::ssize(record.tokens), count);  // the text of the grammar follows
+        EXPECT_GT(std::ssize(record.tokens), count);
       } else {
         EXPECT_EQ(std::ssize(record.tokens), count);
         EXPECT_EQ(record.ends[0].finished, FinishReason::stop);
@@ -365,7 +365,7 @@ TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
-  request.grammar = regex("a-b");  // no token of the vocabulary contains "-"
+  request.grammar = regex("a-b");
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   stuck->wait_ended(1);

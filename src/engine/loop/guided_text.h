@@ -49,7 +49,7 @@ class GuidedText {
   std::vector<TokenId> jump_;
   std::size_t taken_ahead_ = 0;  // number of tokens of jump_ that are not in the output yet
   std::vector<std::int32_t> mask_;
-  Result<> outcome_;  // result of filling the mask
+  Result<> outcome_;
   bool filled_ = false;
 };
 

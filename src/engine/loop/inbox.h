@@ -39,7 +39,6 @@ struct AdapterCommand {
   AdapterDone done;
 };
 
-// Called once with the result of sleep().
 using SleepDone = std::function<void(Result<>)>;
 
 // A call of EngineClient::pause() that has not completed.
@@ -48,11 +47,10 @@ struct Pause {
   EngineClient::Done done;
 };
 
-// The messages since the last take().
 struct Mail {
   std::vector<Submission> submissions;
   std::vector<GrammarReady> grammars;
-  std::vector<SequenceId> masks;  // sequences whose masks are complete
+  std::vector<SequenceId> masks;
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SleepDone> sleeps;
@@ -98,8 +96,8 @@ class Inbox {
   // Called on the engine thread when all answers of the request have ended.
   void finished(RequestId id);
 
-  void close();       // rejects new requests
-  void wait_empty();  // waits until no request is unfinished
+  void close();
+  void wait_empty();
   void stop();        // makes take() return false
 
  private:

@@ -72,7 +72,7 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
     }
     if (answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), row.drafts, bans_)) {
       if (drafts > 0) break;  // the step after the draft tokens ends the answer
-      if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token
+      if (rule && rule->matcher().can_terminate()) return false;
       return invalid("",
                      "after {} tokens no token is possible: allowed_token_ids, bad_words, min_tokens and the "
                      "structured output of this request exclude each other",

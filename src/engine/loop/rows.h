@@ -21,7 +21,7 @@ struct RowOwner {
   AnswerIndex answer;
   // true: the row computes the logprob of a prompt token; false: the row samples an output token
   bool prompt;
-  int drafts = 0;  // number of draft tokens before the row
+  int drafts = 0;
   // last draft token before the row; accepted if the previous row sampled the same token
   TokenId last_draft = kNoDraft;
   bool dropped = false;  // an earlier draft token was rejected
@@ -32,10 +32,9 @@ class RowList {
  public:
   std::size_t size() const { return owners_.size(); }
   void clear() { cut(0); }
-  void cut(std::size_t size);  // removes the rows from index `size` on
+  void cut(std::size_t size);
   void add(const RowOwner& owner, std::int32_t token, const SampleRow& row);
 
-  // Returns the buffer for the mask of the next row.
   std::span<std::int32_t> next_mask(std::size_t words);
   std::span<const std::int32_t> next_mask_of(TokenId token, int vocab_size);
 
@@ -52,7 +51,7 @@ class RowList {
   std::vector<std::int32_t> tokens_;
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
-  std::vector<std::vector<std::int32_t>> masks_;  // [row]
+  std::vector<std::vector<std::int32_t>> masks_;
 };
 
 // Selects the rows of a step while the forward pass runs.
@@ -76,7 +75,7 @@ class RowChooser {
   Scheduler& scheduler_;
   AnswerTable& answers_;
   Guidance& guidance_;
-  std::vector<TokenId> bans_;  // scratch memory
+  std::vector<TokenId> bans_;
 };
 
 }  // namespace octavo

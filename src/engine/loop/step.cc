@@ -118,7 +118,7 @@ void StepLoop::choose_rows() {
       drafting_.note_planned(s.tag, s.drafts);
       continue;
     }
-    rows_.cut(rows_before);  // removes the rows of the answer, which ends here
+    rows_.cut(rows_before);
     finish(s.sequence);
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
   }
@@ -190,7 +190,6 @@ bool StepLoop::commit_token(std::size_t row, SampledToken&& result, std::int64_t
   return false;
 }
 
-// Returns whether the request wants the logprobs of the row.
 bool StepLoop::reports(const RowOwner& owner) const {
   const SamplingParams& params = answers_[owner.answer].params();
   return owner.prompt || params.logprobs.output || !params.logprobs.token_ids.empty();
@@ -222,7 +221,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
-  if (parked == nullptr) return;  // the sequence has ended
+  if (parked == nullptr) return;
   const AnswerIndex answer = parked->spec.tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);

@@ -59,10 +59,8 @@ class StepLoop {
   // again.
   void resume(SequenceId sequence);
 
-  // Ends the sequence in the scheduler and in the proposer.
   bool finish(SequenceId sequence);
 
-  // Returns whether a launched step uses the adapter in this slot.
   bool uses_adapter(int slot) const;
 
   // Returns the last plan. Some of its sequences may have ended.
@@ -80,7 +78,6 @@ class StepLoop {
     std::int64_t began_us = 0;
     std::vector<StepPart> parts{};
   };
-  // A step in the pipeline of an executor with several stages.
   struct Launched {
     StepPlan plan;
     Batch batch;
@@ -116,7 +113,7 @@ class StepLoop {
 
   StepPlan plan_;
   Batch batch_;
-  RowList rows_;                   // rows of the step in flight
+  RowList rows_;
   std::optional<Flight> flying_;   // the step that is sampled but not committed
   std::deque<Launched> launched_;  // steps in the pipeline, oldest first; empty with one stage
 };

@@ -65,7 +65,7 @@ double StepWeights::operations_per_byte() const {
 void StepWeights::weigh(std::span<const StepPart> parts, std::span<double> weights) const {
   const StepWork all = work_of(parts);
   const auto tokens = static_cast<double>(all.tokens);
-  if (figures_.operations_per_token <= 0) {  // the figures of the model are unknown
+  if (figures_.operations_per_token <= 0) {
     for (std::size_t i = 0; i < parts.size(); ++i) weights[i] = parts[i].tokens + parts[i].drafts;
     return;
   }

@@ -19,12 +19,11 @@
 
 namespace octavo {
 
-// The part of a step that belongs to one sequence.
 struct StepPart {
   SequenceId sequence{};
   AnswerIndex answer = 0;
-  int first = 0;   // position of the first token
-  int tokens = 0;  // number of computed tokens, without draft tokens
+  int first = 0;
+  int tokens = 0;
   int drafts = 0;
 };
 
@@ -33,7 +32,6 @@ struct StepPart {
 // is `amount`.
 void divide(std::int64_t amount, std::span<const double> weights, std::span<std::int64_t> shares);
 
-// Estimates how much of a step's work belongs to each sequence.
 class StepWeights {
  public:
   explicit StepWeights(const WorkFigures& figures) : figures_(figures) {}

@@ -53,7 +53,6 @@ TEST(StepWeights, ALongContextPaysForItsAttention) {
   // Both sequences share 2 GB of weights. Their keys and values have 1 GB and 0.01 GB.
   const auto long_one = shares_of(rule, {decode(9999), decode(99)});
   EXPECT_NEAR(long_one[0], (1 + 1.0) / 3.01, 1e-3);
-  // A prompt of 500 tokens and a decoding sequence.
   const auto prompt = shares_of(rule, {{.first = 0, .tokens = 500}, decode(500)});
   EXPECT_GT(prompt[0], 0.99);
   // Draft tokens count like other computed tokens.

@@ -13,7 +13,7 @@ namespace octavo {
 struct WorkFigures {
   double operations_per_token = 0;
   double operations_per_pair = 0;  // for each (query, key) pair of attention
-  double weight_bytes = 0;         // bytes of weights that each step reads
+  double weight_bytes = 0;
   double kv_bytes_per_token = 0;
 };
 

@@ -25,7 +25,6 @@ struct StepWatchRule {
   std::int64_t device_step_us = 30'000'000;
 };
 
-// Applies the rule to clock readings that the caller provides.
 class StepProgress {
  public:
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}

@@ -222,7 +222,6 @@ Result<> ImageEncoder::reserve(const Room& needed) {
   return {};
 }
 
-// Uploads the row positions for the current image size.
 void ImageEncoder::upload_grid() {
   const int across = grid_.columns * input_.merge, merged = input_.square();
   std::vector<std::int32_t> axes = grid_.patch_rows, positions(static_cast<std::size_t>(class_tokens()), 0),
@@ -375,7 +374,7 @@ View ImageEncoder::projected() const {
 std::optional<Buffer> ImageEncoder::advance(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
-  const bool inside = done_.stored || done_.rows > 0;  // whether a part of a layer has run
+  const bool inside = done_.stored || done_.rows > 0;
   if (n > rows || inside) {
     if (done_.layers < layers)
       advance_layer(rows);

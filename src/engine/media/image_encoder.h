@@ -55,13 +55,12 @@ class ImageEncoder final : public RowEncoder {
   struct Room {
     int rows = 0;  // patches, including the class token if there is one
     int windows = 0;
-    int blocks = 0;  // maximum number of cache blocks that a layer uses
+    int blocks = 0;
 
     bool holds(const Room& other) const {
       return rows >= other.rows && windows >= other.windows && blocks >= other.blocks;
     }
   };
-  // Values that depend on the size of the image.
   struct Grid {
     int rows = 0, columns = 0;  // size of the image in tokens
     // [patches]: row and column of each patch in the image
@@ -74,7 +73,6 @@ class ImageEncoder final : public RowEncoder {
     Buffer patches, positions, axes, starts, token_slots, projected;
     Buffer placed;  // f32 [rows, dim]: interpolated position embeddings
   };
-  // The sequences on which a group of layers runs.
   struct Sequences {
     std::vector<std::int32_t> starts, lengths, table;
     std::int64_t table_stride = 0;

@@ -11,7 +11,6 @@ Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& back
   return ImageEncoder::create(tower, backend);
 }
 
-// Encodes the first layers, then starts again and encodes the whole image in slices.
 Buffer encode(RowEncoder& encoder, const MediaPart& part) {
   for (int time = 0; time < 2; ++time) {
     CHECK(encoder.begin(part).has_value());

@@ -44,7 +44,6 @@ class MediaTable {
     std::int64_t until_us = 0;
   };
   std::optional<Ready> advance(const Slices& slices);
-  // Returns whether advance() has work.
   bool encoding() const { return !waiting_.empty() && !blocked_; }
   const MediaCacheStats& stats() const { return stats_; }
 
@@ -56,7 +55,6 @@ class MediaTable {
     std::uint64_t last_used = 0;
   };
 
-  // The part that the executor is encoding.
   struct Begun {
     Hash128 digest;
     int place = 0;

@@ -31,7 +31,7 @@ class FakeEncoder final : public MediaEncoder {
 
   std::map<int, std::string> places;
   std::pair<int, std::string> begun;
-  int slices = 1, slices_done = 0;  // number of slices per image
+  int slices = 1, slices_done = 0;
   int encoded = 0;
 };
 
@@ -49,7 +49,6 @@ class MediaTableTest : public testing::Test {
     return accepted;
   }
 
-  // Calls advance() until it has no work. Returns the requests that became ready.
   std::vector<RequestId> advance() {
     std::vector<RequestId> ready;
     do {

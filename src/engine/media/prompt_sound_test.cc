@@ -18,12 +18,12 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::size_t kSoundVocab = 272;
-constexpr int kRows = 100;  // encoder rows
+constexpr int kRows = 100;
 
 struct SoundCase {
   const char* name;
   TokenId token;                   // placeholder token of sounds
-  int joined;                      // encoder rows per token
+  int joined;
   std::vector<std::string> parts;  // parts of the golden conversation
   bool whole = false;              // whether a window is encoded as a whole
   std::string model() const { return std::string(media::kSoundRoot) + name; }

@@ -38,7 +38,6 @@ Request request_of(std::vector<TokenId> prompt, const std::vector<float>& mel, i
   return request;
 }
 
-// Returns a different sound for each seed.
 std::vector<float> quieter(int seed) {
   std::vector<float> mel = golden().values<float>("mel");
   for (std::size_t i = 0; i < mel.size(); ++i) mel[i] -= 0.02F * static_cast<float>(seed * (i % 7));

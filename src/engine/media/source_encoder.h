@@ -49,7 +49,7 @@ class SourceEncoder {
   KvMemory places_;
   std::vector<std::int32_t> lengths_;  // [slot]: number of rows of the source
   std::unique_ptr<AttentionPlan> cross_plan_;
-  std::vector<std::int32_t> cross_lengths_, cross_tables_;  // arrays of the current step
+  std::vector<std::int32_t> cross_lengths_, cross_tables_;
 
   Buffer ids_, positions_, slots_, scratch_;
 };

@@ -112,7 +112,6 @@ void TiledImageEncoder::begin_tile(Buffer rows) {
                          std::move(rows));
 }
 
-// Returns the whole image, resized to the size of a tile.
 std::vector<float> TiledImageEncoder::shrunk() const {
   const int size = tower_.spec.inputs.image->image_size;
   const auto bytes = static_cast<std::size_t>(3 * size * size);

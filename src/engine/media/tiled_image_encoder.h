@@ -37,7 +37,7 @@ class TiledImageEncoder final : public RowEncoder {
   const Model& tower_;
   Backend& backend_;
   std::unique_ptr<ImageEncoder> encoder_;
-  std::size_t row_ = 0;           // number of values in a row
+  std::size_t row_ = 0;
   std::vector<float> newline_;    // [row]
   std::vector<float> separator_;  // [row]; used only with ImageInput::whole_last
 

@@ -65,7 +65,6 @@ inline Request request_of(int i, int vocab) {
   return request;
 }
 
-// Sends all requests without waiting, and returns their outputs.
 inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector<Request>& requests) {
   std::vector<std::shared_ptr<Collector>> sinks;
   for (const Request& request : requests) {
@@ -81,7 +80,6 @@ inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector
   return all;
 }
 
-// Sends the requests one after another, and returns their outputs.
 inline std::vector<CollectedAnswer> answers_one_by_one(Engine& engine, const std::vector<Request>& requests) {
   std::vector<CollectedAnswer> all;
   for (const Request& request : requests) all.push_back(answers_to(engine, {request}).front());
@@ -98,7 +96,6 @@ inline void expect_answers(Engine& engine, const std::vector<Request>& requests,
   EXPECT_EQ(preempted(), scarce);
 }
 
-// Returns the outputs of the requests 0 to count - 1.
 inline std::vector<CollectedAnswer> answers_of(Engine& engine, int count) {
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) requests.push_back(request_of(i, engine.info().vocab_size));

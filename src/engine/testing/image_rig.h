@@ -31,7 +31,6 @@ using testing::HasSubstr;
 
 inline std::string pixels_of(const media::Image& tile) { return {tile.pixels.begin(), tile.pixels.end()}; }
 
-// A golden conversation about two images.
 struct Conversation {
   explicit Conversation(const std::string& name) : golden(name) {
     prompt = golden.values<TokenId>("ids");
@@ -124,7 +123,7 @@ struct Conversation {
   std::vector<TokenId> prompt, answer;
   bool any_size, row_breaks, tiled, padded;
   std::vector<MediaPart> images;
-  std::vector<float> logits, bf16_kl;  // values at the last positions
+  std::vector<float> logits, bf16_kl;
   std::size_t vocab;
 
   Request request() const {

@@ -34,7 +34,6 @@ inline KvTransferParams prefill(Engine& engine, Request request) {
   return record.ends[0].kv_transfer.value_or(KvTransferParams{});
 }
 
-// Sends the prefill request, then the decode request.
 inline CollectedAnswer answer_of(Engine& producer, Engine& consumer, Request request) {
   request.kv_transfer = prefill(producer, request);
   auto sink = std::make_shared<Collector>();

@@ -136,7 +136,6 @@ class Simulation {
     std::int64_t planned_tokens = 0;
   };
 
-  // A copy of a planned sequence, as the device receives it.
   struct Row {
     std::shared_ptr<Client> client;
     int first, count;
@@ -274,7 +273,6 @@ class Simulation {
     CHECK(!scheduler_->finish(client.id) && !scheduler_->commit(client.id, 0));
   }
 
-  // Launches or collects a step, at random if both are possible.
   void step() {
     const bool full = static_cast<int>(flights_.size()) == scheduler_->options().max_steps_in_flight;
     if (full || (!flights_.empty() && choose_(4) == 0)) {
@@ -336,7 +334,6 @@ class Simulation {
     return row;
   }
 
-  // Returns whether a step of another client uses the block.
   bool touched_in_flight(BlockId block, int group, const Client& client) const {
     const KvCache& cache = scheduler_->cache();
     for (const Flight& flight : flights_)
