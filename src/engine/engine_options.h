@@ -37,6 +37,7 @@ struct NodeOptions {
   int master_port = 29'501;
   // Seconds after which a rank that does not respond counts as hung. 0: chosen automatically.
   int timeout_s = 0;
+  // Number of engines that share experts, over all servers.
   int expert_engines = 1;
   // The ranks of all engines that share experts connect to engine 0 at this address.
   std::string expert_address = "127.0.0.1";

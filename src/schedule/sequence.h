@@ -54,8 +54,8 @@ struct RecurrentSlots {
   // While draft tokens are in flight: the slots of the states before each draft token, followed by the slot
   // of the state after all draft tokens once the step is collected.
   std::vector<int> drafts;
-  // Position up to which blocks are cached although no state is saved. The sequence saves a state there. 0:
-  // none.
+  // Position at which the sequence saves its recurrent state: the end of the cached blocks if no state is
+  // saved there, or SequenceSpec::checkpoint. 0: none.
   int branch = 0;
 };
 

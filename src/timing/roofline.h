@@ -39,8 +39,8 @@ std::span<const Named<DeviceFigures>> known_devices();
 // communication: the two shares and step_us include it.
 StepTiming roofline(const ModelFigures& model, const DeviceFigures& device, int devices);
 
-// Returns the number of tokens whose KV fits into the KV cache. The cache gets the fraction memory_share of
-// the memory that the weights leave free. Returns an error on "model" if no token fits.
+// Returns the number of tokens whose KV fits into memory if weights and KV cache together use the fraction
+// memory_share of the device memory. Returns an error on "model" if no token fits.
 Result<std::int64_t> cache_tokens(const ModelFigures& model, const DeviceFigures& device, int devices,
                                   double memory_share);
 

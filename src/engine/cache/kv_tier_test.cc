@@ -359,7 +359,7 @@ TEST_P(KvTierModes, BlocksOfAnswersAreKeptIfTheyAreWanted) {
   }
 }
 
-// Tests --kv-offloading-size without a connector, for a cache in host memory.
+// If the cache is in host memory, --kv-offloading-size without other options configures a disk tier.
 TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
   const ScratchDirectory folder;
   KvTransferOptions transfer = tier_options(folder);

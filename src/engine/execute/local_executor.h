@@ -57,9 +57,9 @@ class LocalExecutor final : public Executor, public BlockExchange {
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
-  // Runs the largest steps once with a temporary cache, like vLLM's profile run, so that later_bytes() is
-  // exact. Call it before allocate_cache(), and only for a device with separate memory. Returns an error if
-  // there is not enough memory, or if a step fails.
+  // Runs the largest steps once with a temporary cache, like vLLM's profile run, so that later_bytes() can
+  // use measured sizes. Call it before allocate_cache(), and only for a device with separate memory.
+  // Returns an error if there is not enough memory, or if a step fails.
   Result<> rehearse();
   // All ranks must call it once, before the first step. `sources` is the number of slots for encoder
   // inputs, which only models with cross attention have. `kept` is memory for the blocks (KeptCache); if it

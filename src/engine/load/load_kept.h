@@ -13,6 +13,7 @@
 
 namespace octavo {
 
+// The kept memory of an earlier engine (KeptCache), before it is mapped.
 class KeptPlan {
  public:
   // `descriptor` is LoadHooks::kept_memory. The memory is used if prefixes are cached and the blocks are in

@@ -287,7 +287,7 @@ void Engine::schedule(AnswerIndex index) {
   }
 }
 
-// An aborted request has no open answers, so nothing happens.
+// A request that has ended has no open answers, so nothing happens.
 void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());

@@ -19,6 +19,7 @@
 
 namespace octavo {
 
+// The part of a step that belongs to one sequence.
 struct StepPart {
   SequenceId sequence{};
   AnswerIndex answer = 0;
@@ -32,6 +33,7 @@ struct StepPart {
 // is `amount`.
 void divide(std::int64_t amount, std::span<const double> weights, std::span<std::int64_t> shares);
 
+// Estimates how much of a step's work belongs to each sequence.
 class StepWeights {
  public:
   explicit StepWeights(const WorkFigures& figures) : figures_(figures) {}
