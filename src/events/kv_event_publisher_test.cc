@@ -35,7 +35,6 @@ std::vector<std::string> frames(zmq::socket_t& socket) {
   return parts;
 }
 
-// Receives one message of a replay on a DEALER socket.
 Message receive(zmq::socket_t& socket) {
   const std::vector<std::string> parts = frames(socket);
   EXPECT_EQ(parts.size(), 4U);
@@ -162,7 +161,7 @@ TEST(KvEventBatch, NamesStandForTheDigest) {
     return batch.finish(0, 0);
   };
   const auto text = [](const std::string& value) {
-    return static_cast<char>(0xa0 + value.size()) + value;  // a msgpack string of up to 31 bytes
+    return static_cast<char>(0xa0 + value.size()) + value;
   };
   const std::string nil = "\xc0", one = "\x91", two = "\x92",
                     digest =

@@ -61,7 +61,7 @@ class BlockRecords {
   std::int64_t& kept() const;
   std::int64_t& discarded() const;
 
-  State state(BlockId block) const;  // broken: the record is incomplete or damaged
+  State state(BlockId block) const;  // The result is `broken` if the record is incomplete or damaged.
   Record read(BlockId block) const;  // The state must be `complete`.
   void write(BlockId block, const BlockContent& content, PrefixId prefix, std::uint64_t data_checksum);
   void set_released(BlockId block, std::uint64_t released);

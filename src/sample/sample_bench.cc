@@ -63,8 +63,8 @@ BENCHMARK(sample)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
-// With a vocabulary of two tokens, almost all of the time is packing the rows, one call of the thread pool,
-// and reading the result.
+// With a vocabulary of two tokens, the step consists almost only of packing the rows, one call of the
+// thread pool, and reading the result.
 void pack_256_rows(benchmark::State& state) {
   constexpr std::size_t kRows = 256;
   SamplingParams params;

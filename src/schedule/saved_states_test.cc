@@ -61,7 +61,6 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   EXPECT_EQ(engine.step.sequences[0].first, 0);
 }
 
-// There are fewer slots than sequences that can save a state.
 TEST(SavedStates, AreBounded) {
   SchedulerOptions o = with_states();
   o.saved_states = 2;

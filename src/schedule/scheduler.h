@@ -222,7 +222,7 @@ class Scheduler {
   std::vector<Frontier> frontier_;  // next blocks that the step being planned computes
 
   std::uint64_t last_arrival_ = 0;
-  std::uint64_t reorder_limit_ = 0;  // longest_prefix: last arrival that may be reordered
+  std::uint64_t reorder_limit_ = 0;  // last arrival that may be reordered, under Policy::longest_prefix
   int budget_ = 0;                   // number of tokens left in the step being planned
   int promised_ = 0;                 // number of blocks that running sequences may still allocate
   SchedulerStats totals_;            // only sequence_bytes and the counters are valid

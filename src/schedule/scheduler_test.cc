@@ -44,7 +44,6 @@ TEST(Scheduler, LeavesOutWhoIsParked) {
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{b, 1}}));
   engine.scheduler->resume(a);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}}));
-  // Waiting sequences can be finished, too.
   const SequenceId c = engine.add(count_from(200, 8), 10), d = engine.add(count_from(300, 8), 10);
   engine.scheduler->park(c);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}, {d, 8}}));

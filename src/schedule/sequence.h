@@ -33,7 +33,7 @@ struct SequenceSpec {
   Hash128 identity = {};      // only sequences with equal identities share cached prefixes, see CacheIdentity
   bool read_prefix_cache = true;  // false: every prompt position is computed (for prompt logprobs)
   std::uint64_t tag = 0;          // chosen by the caller; plans return the value
-  // position of the first token of the second text of a pair; plans return the value
+  // start of the second text of a pair; plans return the value
   int second_text = kNoSecondText;
   std::vector<Hash128> extras{};  // media_identities of the prompt
   // The recurrent state after this position is always saved. The position is a multiple of the block size.
@@ -84,7 +84,7 @@ struct Sequence {
   int sampling = 0;
   std::uint64_t last_step = 0;  // last step that included the sequence
   int promised = 0;             // length in tokens for which blocks are reserved
-  int match_blocks = 0;         // longest_prefix: number of cached blocks at the last look-up
+  int match_blocks = 0;  // number of cached blocks at the last look-up, under Policy::longest_prefix
   SequenceCounts counts;
 
   std::vector<TokenId> tokens;

@@ -168,7 +168,6 @@ TEST(KvTransfers, APromptOfAnotherTextIsNotTaken) {
   EXPECT_EQ(sink->record().tokens, expected(other, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
   EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::mismatch) == 1; }));
-  // the consumer with the right id still has the lease
   EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.held_blocks > 0; }));
 }
 

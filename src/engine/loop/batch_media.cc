@@ -9,7 +9,7 @@ namespace {
 // batch.
 void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& part, int place,
               Batch& batch) {
-  // Number of consecutive prompt tokens of the part: all tokens, or one row of the token grid.
+  // Number of consecutive prompt tokens: the whole part, or one row of its token grid.
   const int run = part.row_breaks ? part.columns : part.tokens;
   for (int row = 0, at = part.first; row < part.tokens; row += run, at += run + 1) {
     const int first = std::max(at, s.first);

@@ -137,7 +137,7 @@ int Engine::max_total_tokens(const Request& request) const {
 void Engine::thread_main() {
   watch_.start();
   Mail mail;
-  Result<bool> ran = false;                                     // error: the device failed permanently
+  Result<bool> ran = false;  // An error means that the device failed permanently.
   bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first iteration arms the watch
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||

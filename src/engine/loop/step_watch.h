@@ -29,11 +29,10 @@ class StepProgress {
  public:
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
-  // Returns whether the step hangs.
-  // - step: number of the running step, or 0
-  // - cpu_us: total CPU time of the step's thread
-  // - waited_us: returns the total time for which the threads of the process have waited for a processor.
-  // Called only if the step's thread has used no CPU time since the last call.
+  // Returns whether the step hangs. `step` is the number of the running step, or 0. `cpu_us` is the total
+  // CPU time of the step's thread. waited_us() returns the total time for which the threads of the process
+  // have waited for a processor. It is called only if the step's thread has used no CPU time since the last
+  // call.
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t (*waited_us)());
 
  private:

@@ -414,8 +414,8 @@ void ImageEncoder::advance_layer(int rows) {
   if (done_.rows == n) done_ = {.layers = done_.layers + 1};
 }
 
-// Returns the number of rows from `row` on that the next call computes. It computes complete squares of
-// patches within `rows` rows, but at least one square.
+// Returns the number of rows, from `row` on, that one call computes. A call computes complete squares (a
+// square has the patches of one token): at most `rows` rows, but at least one square.
 std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
   const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
   return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
