@@ -78,7 +78,7 @@ struct ModelOptions {
   // converts a generating model to a pooling model: auto, none, embed or classify
   std::string convert = "auto";
   bool prompt_embeds = false;
-  std::string pooling_type;    // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
+  std::string pooling_type;  // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
 };
 
 struct DeviceOptions {

@@ -160,9 +160,7 @@ TEST(KvEventBatch, NamesStandForTheDigest) {
     batch.add(event, tokens, names);
     return batch.finish(0, 0);
   };
-  const auto text = [](const std::string& value) {
-    return static_cast<char>(0xa0 + value.size()) + value;
-  };
+  const auto text = [](const std::string& value) { return static_cast<char>(0xa0 + value.size()) + value; };
   const std::string nil = "\xc0", one = "\x91", two = "\x92",
                     digest =
                         "\xd9\x20"

@@ -23,7 +23,7 @@ namespace octavo {
 // vLLM.
 struct KvContentNames {
   std::string adapter;
-  std::string salt;     // cache_salt; empty: no salt
+  std::string salt;  // cache_salt; empty: no salt
 };
 
 class KvEventBatch {

@@ -43,7 +43,7 @@ class BlockObserver {
  public:
   virtual void allocated(BlockId) {}
   virtual void acquired(BlockId) {}
-  virtual void released(BlockId) {}  // the block has no users any more
+  virtual void released(BlockId) {}                                   // the block has no users any more
   virtual void remembered(BlockId, const BlockContent&, PrefixId) {}  // see BlockPool::remember
   virtual void evicted(BlockId) {}                                    // the content of the block is removed
   virtual void cleared() {}

@@ -13,7 +13,7 @@ namespace octavo {
 struct BlockHistory {
   std::span<const std::int32_t> tokens;
   std::span<const Hash128> keys;
-  Hash128 extra;                  // see BlockContent::extra
+  Hash128 extra;  // see BlockContent::extra
   // extras[i] replaces `extra` for block i. It may have fewer elements than `keys`.
   std::span<const Hash128> extras = {};
 

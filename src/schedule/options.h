@@ -49,7 +49,7 @@ struct SchedulerOptions {
   Policy policy = Policy::fcfs;
   int max_model_len = 0;     // maximum number of prompt and output tokens of a sequence; required
   int max_sequences = 4096;
-  double watermark = 0;      // fraction of the blocks that must stay free when a sequence is admitted
+  double watermark = 0;  // fraction of the blocks that must stay free when a sequence is admitted
   // A sequence that was preempted this many times is admitted only if there are blocks for all its tokens.
   int max_preemptions = 3;
 };

@@ -299,7 +299,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
                   slot);
   if (match_.state_slot != kNoState) {
     cache_.saved_states->touch(match_.state_slot);
-    cache_.saved_states->pin(match_.state_slot);  // until the step is computed
+    cache_.saved_states->pin(match_.state_slot);  // unpinned when the step is collected
   }
   compute(slot, to_checkpoint(s, count), plan);
   plan.sequences.back().state_from = match_.state_slot;

@@ -33,7 +33,7 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;              // blocks that have users, or that a step in flight may still access
+  int blocks_used = 0;  // blocks that have users, or that a step in flight may still access
   int blocks_cached = 0;
   int blocks_free = 0;
   std::int64_t sequence_bytes = 0;  // memory of all sequences: tokens, keys and block tables

@@ -84,7 +84,7 @@ struct Sequence {
   int sampling = 0;
   std::uint64_t last_step = 0;  // last step that included the sequence
   int promised = 0;             // length in tokens for which blocks are reserved
-  int match_blocks = 0;  // number of cached blocks at the last look-up, under Policy::longest_prefix
+  int match_blocks = 0;         // number of cached blocks at the last look-up, under Policy::longest_prefix
   SequenceCounts counts;
 
   std::vector<TokenId> tokens;

@@ -15,7 +15,7 @@ struct PlannedSequence {
   SequenceId sequence{};
   std::uint64_t tag = 0;  // see SequenceSpec::tag
   int first = 0;
-  int count = 0;          // number of tokens, at positions first .. first + count - 1
+  int count = 0;  // number of tokens, at positions first .. first + count - 1
   // If last_pending is set, the id of the last token is missing, because a step in flight is still sampling
   // that token. The executor takes the id from that step.
   std::span<const TokenId> tokens;

@@ -104,7 +104,7 @@ class DraftPolicy {
   bool chosen_ = false;  // whether the next exploratory draft is assigned to a sequence
   bool worth_ = false;   // whether draft tokens save time for at least one sequence
   int drafting_ = 0;
-  int wanted_ = 0;       // total number of requested draft tokens
+  int wanted_ = 0;  // total number of requested draft tokens
 };
 
 }  // namespace octavo

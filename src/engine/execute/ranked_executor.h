@@ -86,9 +86,9 @@ class RankedExecutor final : public Executor,
   std::unique_ptr<LocalExecutor> own_;
   std::optional<RankedKvMemory> memory_;
   std::vector<std::byte> message_;
-  std::deque<Batch> waiting_;   // batches that are in earlier stages, oldest first
+  std::deque<Batch> waiting_;  // batches that are in earlier stages, oldest first
   std::atomic<int> steps_ = 0;
-  std::jthread looking_;        // checks the ranks; destroyed before ranks_
+  std::jthread looking_;  // checks the ranks; destroyed before ranks_
 };
 
 // Main loop of a rank other than 0: runs the commands of rank 0 until the end or a failure. Returns the

@@ -7,7 +7,7 @@ namespace octavo {
 namespace {
 
 constexpr std::size_t kNamesMax = 4096;
-constexpr std::size_t kChangesAtOnce = 8;  // matrices that are copied between two steps
+constexpr std::size_t kChangesAtOnce = 8;  // maximum number of matrices that are copied between two steps
 
 }  // namespace
 

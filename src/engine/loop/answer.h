@@ -103,7 +103,7 @@ struct Answer {
   FinishRule finish;
   // Grammar state of the tokens after grammar_after. null: no grammar.
   std::shared_ptr<GuidedText> guided;
-  bool grammar_waits = false;   // true until grammar_after has been sampled
+  bool grammar_waits = false;  // true until grammar_after has been sampled
   bool mask_under_way = false;
   Acceptance acceptance;
   int adapter = -1;  // slot of the LoRA adapter; -1: no adapter, or not loaded yet

@@ -156,7 +156,7 @@ void Engine::thread_main() {
     for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
     advance_media();
-    if (transfers_) advance_transfers();  // after all calls that may start a request
+    if (transfers_) advance_transfers();  // must come after all calls that may start a request
     if (!mail.frozen && ran) {
       watch_.begin_step();
       const std::int64_t began_us = now_us();

@@ -43,7 +43,7 @@ struct EngineParts {
   KvEventOptions kv_events{};
   // fraction of the blocks that KvResidencyStats measures; 0: no measurement
   double kv_residency_sample = 0;
-  WorkFigures work_figures{};         // work of the model; 0: unknown, so cost is divided by tokens
+  WorkFigures work_figures{};  // work of the model; 0: unknown, so cost is divided by tokens
   bool report_work = false;
   KvTransferOptions kv_transfer{};
   std::unique_ptr<KeptCache> kept{};  // blocks that outlive the process; the executor owns the memory

@@ -151,7 +151,7 @@ std::vector<std::int32_t> ImageEncoder::order_patches() {
 
 Result<> ImageEncoder::prepare(int rows, int columns) {
   if (rows == grid_.rows && columns == grid_.columns) return {};
-  backend_.stream->synchronize();  // the device may still read the data of the last image
+  backend_.stream->synchronize();  // waits, because the device may still read the data of the last image
   grid_.rows = rows;
   grid_.columns = columns;
   const std::vector<std::int32_t> sizes = order_patches();
@@ -346,7 +346,7 @@ Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) 
 void ImageEncoder::start(const Square& picture, int frames) {
   const auto patches = std::ssize(grid_.patch_rows), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
-  stream.synchronize();  // the device may still read the patches of the last image
+  stream.synchronize();  // waits, because the device may still read the patches of the last image
   fill_patches(picture, frames);
   const View input = memory_.patches.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
