@@ -60,7 +60,7 @@ class SequenceSampling {
   std::vector<std::pair<TokenId, float>> bias_;
   std::vector<std::span<const TokenId>> bad_words_;  // views into params_
   std::vector<TokenId> not_first_;                   // begin_suppress_tokens
-  std::vector<TokenId> ends_;                        // eos and stop tokens, which are banned until min_tokens
+  std::vector<TokenId> ends_;                        // eos and stop tokens, banned until min_tokens
 };
 
 }  // namespace octavo

@@ -30,7 +30,7 @@ struct SequenceSpec {
   std::span<const TokenId> output{};
   int max_total_tokens = 0;   // maximum number of prompt and output tokens in total
   std::int64_t priority = 0;  // used by Policy::priority; lower values are scheduled first
-  Hash128 identity = {};      // only sequences with equal identities share cached prefixes, see CacheIdentity
+  Hash128 identity = {};      // sequences share prefixes only if their identities are equal (CacheIdentity)
   bool read_prefix_cache = true;  // false: every prompt position is computed (for prompt logprobs)
   std::uint64_t tag = 0;          // chosen by the caller; plans return the value
   // start of the second text of a pair; plans return the value

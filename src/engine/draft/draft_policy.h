@@ -49,7 +49,7 @@ struct DraftPolicyOptions {
   // number of tokens takes about as long as a step with one token. 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // limits that replace free_tokens
-  bool by_acceptance = false;                           // whether to choose by acceptance rate and step times
+  bool by_acceptance = false;                           // choose by acceptance rate and step times
   StepTimes times = {};
   int lead = 0;  // number of steps for which the proposer must read a text before it can propose tokens
 };

@@ -145,7 +145,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::atomic<Stream::Mark> steps_begun_ = 0;
 
   std::unique_ptr<Decoder> decoder_;
-  std::optional<ExpertExchange> experts_;     // nullopt: the engine does not share experts with other engines
+  std::optional<ExpertExchange> experts_;     // nullopt: no experts shared with other engines
   std::unique_ptr<ExpertBalancer> balancer_;  // null: experts do not move
   DecodeRecordings recordings_;
   std::optional<std::int64_t> recording_bytes_;  // bytes of one CUDA graph, measured by rehearse()
