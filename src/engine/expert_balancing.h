@@ -1,4 +1,4 @@
-// --enable-eplb, --eplb-config: options for balancing experts among ranks at run time, as in vLLM.
+// Reads vLLM's options --enable-eplb and --eplb-config, which balance experts among ranks at run time.
 #pragma once
 
 #include <string_view>
@@ -11,16 +11,16 @@ struct ExpertBalancing {
   bool enabled = false;
   int window_size = 1000;  // number of recent steps whose tokens are counted
   int step_interval = 3000;
-  int redundant_experts = 0;  // number of redundant experts per layer, over all ranks
+  int redundant_experts = 0;  // per layer, on all ranks together
   bool log_balancedness = false;
-  // true: between two steps, the experts of one layer move; false: those of all layers move.
+  // true: the experts of one layer move between two steps. false: the experts of all layers move at once.
   bool use_async = true;
 
   bool operator==(const ExpertBalancing&) const = default;
 };
 
-// Reads the JSON object of --eplb-config; `enabled` stays unchanged. Returns invalid, with the field and its
-// limit.
+// Reads the JSON object of --eplb-config. `enabled` does not change. Returns invalid_argument, with the
+// field and its limit, if a value is wrong.
 Result<> read_eplb_config(std::string_view json, ExpertBalancing& options);
 
 }  // namespace octavo

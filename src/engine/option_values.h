@@ -1,4 +1,4 @@
-// Converts text options of the engine to values for loading. Errors name the field.
+// Converts text options of an engine to the types that loading needs. Errors name the field.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 namespace octavo {
 
 Result<ModelDType> model_dtype(const std::string& text);
-// Reads runner, convert, pooling_type and hf_overrides.
+// Converts runner, convert, pooling_type and hf_overrides.
 Result<Reading> reading_of(const EngineOptions& options);
-// Returns nullopt for "auto": the data type of the activations.
+// Returns nullopt for "auto", which means the data type of the activations.
 Result<std::optional<DType>> kv_cache_dtype(const std::string& text);
-// Returns the quantisation of plain matrices. If the text is one of vLLM's methods, the checkpoint must use
-// this method. The suffix "_marlin" is ignored, because it only names a kernel.
+// Returns the quantisation of unquantised matrices. If the text is one of vLLM's methods, the checkpoint
+// must use that method. The suffix "_marlin" is ignored, because it names only a kernel.
 Result<Encoding> quantization(const std::string& text, const std::string& model_dir);
 
 }  // namespace octavo

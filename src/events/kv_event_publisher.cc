@@ -15,16 +15,16 @@ namespace {
 
 constexpr std::size_t kEventsMax = 1024;
 constexpr std::size_t kNamesMax = 65'536;
-constexpr std::uint64_t kEnd = ~std::uint64_t{0};  // -1: the sequence number at the end of a replay
+constexpr std::uint64_t kEnd = ~std::uint64_t{0};  // A replay ends with the sequence number -1.
 constexpr std::chrono::milliseconds kStopCheck{100};
 
 std::array<std::uint8_t, 8> big_endian(std::uint64_t number) {
   return std::bit_cast<std::array<std::uint8_t, 8>>(__builtin_bswap64(number));
 }
 
-// Returns whether the client expects the topic before each number, as every socket type except REQ does.
+// Returns whether the reply needs the topic before each number. All socket types except REQ get the topic.
 bool takes_topic(zmq::message_t& request) {
-  const char* socket_type = zmq_msg_gets(request.handle(), "Socket-Type");  // null: unknown
+  const char* socket_type = zmq_msg_gets(request.handle(), "Socket-Type");
   return socket_type == nullptr || std::string_view(socket_type) != "REQ";
 }
 
@@ -108,7 +108,7 @@ void KvEventPublisher::publish() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     std::string batch = batch_.finish(std::chrono::duration<double>(now).count(), rank_);
     const auto bytes = big_endian(number);
-    // A slow subscriber loses messages, and notices this by their numbers.
+    // A subscriber that is too slow loses messages. It detects the loss by a gap in the sequence numbers.
     zmq::socket_t& socket = sockets_->publish;
     socket.send(zmq::buffer(options_.topic), zmq::send_flags::sndmore);
     socket.send(zmq::buffer(bytes), zmq::send_flags::sndmore);
@@ -136,14 +136,13 @@ void KvEventPublisher::answer_replays() {
     if (zmq::poll(&item, 1, kStopCheck) == 0) continue;
     zmq::message_t client, request;
     (void)socket.recv(client);
-    // Drops the remaining parts of the message.
     for (bool more = client.more(); more; more = request.more()) (void)socket.recv(request);
     if (request.size() != sizeof(std::uint64_t)) continue;
     std::uint64_t first;
     std::memcpy(&first, request.data(), sizeof first);
     first = __builtin_bswap64(first);
     const bool with_topic = takes_topic(request);
-    // Reads one batch at a time, so that publishing never waits for a client.
+    // Copies one batch at a time under the lock, so that publishing does not wait for a slow client.
     for (std::uint64_t next = first;;) {
       Kept found{kEnd, {}};
       {

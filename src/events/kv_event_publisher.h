@@ -1,13 +1,15 @@
-// Publishes the events of the prefix cache over ZeroMQ, like vLLM's ZmqEventPublisher.
+// Publishes the events of the prefix cache over ZeroMQ, like vLLM's ZmqEventPublisher. Two sockets speak
+// this protocol:
 //
 //   PUB     [topic, sequence number, batch]      numbers start at 0; 8 bytes, big-endian
 //   ROUTER  a client sends ["", first number] and gets ["", topic, number, batch] for each kept batch,
 //           then ["", "", -1, ""].
 //
-// A client with a REQ socket gets these messages without the topic, as in vLLM before 0.26, whose clients
-// used REQ. Later clients of vLLM and llm-d use DEALER.
+// A client with a REQ socket gets these messages without the topic, because vLLM's clients before 0.26 used
+// REQ. Later clients of vLLM and llm-d use DEALER.
 //
-// A batch has the events of one engine step, or of several steps if they are faster than the publisher.
+// A batch usually contains the events of one engine step. It contains several steps if the publisher is
+// slower than the engine.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +30,21 @@ namespace octavo {
 
 class KvEventPublisher {
  public:
-  // Binds the endpoints and starts. rank: index of the engine, see rank_endpoint(). Errors: an endpoint
-  // cannot be bound.
+  // Binds the endpoints and starts the threads. `rank` is the data-parallel index of the engine and is
+  // added to the ports, see rank_endpoint(). Returns an error if an endpoint cannot be bound.
   static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
                                                          int rank);
-  // Publishes the remaining events of the log.
+  // Publishes all events that are still in the log before it returns.
   ~KvEventPublisher();
 
-  // Returns the log, for one writer. Events are published after flush().
+  // Only one thread may write to the log. Events are published after KvEventLog::flush().
   KvEventLog& log() { return log_; }
 
-  // Sets the names that events report for contents with this `extra`. Stores the latest 65,536 names; without
-  // a name, events report the digest. Thread-safe.
+  // Sets the names that events report for blocks with this `extra` hash. The publisher remembers the latest
+  // 65,536 hashes. For a hash without names, events report the hash itself. Thread-safe.
   void name(const Hash128& extra, KvContentNames names);
 
-  // Returns the bound endpoint, with the actual port; replay_endpoint() is "" without replay.
+  // Returns the endpoint with the port that was actually bound.
   const std::string& endpoint() const { return endpoint_; }
   bool bound() const { return bound_; }  // false: the publisher connects to endpoint()
   const std::string& replay_endpoint() const { return replay_endpoint_; }
@@ -66,11 +68,11 @@ class KvEventPublisher {
   std::unique_ptr<Sockets> sockets_;
   std::string endpoint_, replay_endpoint_;
   bool bound_ = true;
-  std::mutex mutex_;        // guards kept_
-  std::deque<Kept> kept_;   // the last buffer_steps batches
-  std::mutex names_mutex_;  // guards the two members below
+  std::mutex mutex_;
+  std::deque<Kept> kept_;
+  std::mutex names_mutex_;  // guards names_ and named_
   std::map<Hash128, KvContentNames> names_;
-  std::deque<Hash128> named_;  // oldest first
+  std::deque<Hash128> named_;  // keys of names_, oldest first
   std::thread publishing_, answering_;
 };
 

@@ -35,7 +35,6 @@ std::vector<std::string> frames(zmq::socket_t& socket) {
   return parts;
 }
 
-// Receives one message of a replay on a DEALER socket.
 Message receive(zmq::socket_t& socket) {
   const std::vector<std::string> parts = frames(socket);
   EXPECT_EQ(parts.size(), 4U);
@@ -99,7 +98,7 @@ TEST_F(Publishing, ABatchIsVllmsMessage) {
   EXPECT_EQ(mp_decode_uint(&at), key);
 }
 
-// Requests all batches from `first` on. Returns the numbers of the received batches.
+// Requests a replay of all batches from `first` on. Returns the numbers of the received batches.
 std::vector<std::uint64_t> replay(zmq::socket_t& client, std::uint8_t first) {
   const std::array<std::uint8_t, 8> from = {0, 0, 0, 0, 0, 0, 0, first};
   client.send(zmq::str_buffer(""), zmq::send_flags::sndmore);
@@ -118,17 +117,16 @@ TEST_F(Publishing, PastBatchesCanBeAskedFor) {
   for (std::uint64_t key = 1; key <= 5; ++key) {
     write(key, 0, {1, 2});
     while (
-        // Makes each write a separate batch.
+        // Each write becomes a separate batch.
         replay(client, static_cast<std::uint8_t>(key - 1)).empty()) {
     }
   }
   EXPECT_EQ(replay(client, 3), (std::vector<std::uint64_t>{3, 4}));
-  // Only the last buffer_steps batches are kept.
   EXPECT_EQ(replay(client, 0), (std::vector<std::uint64_t>{2, 3, 4}));
   EXPECT_EQ(replay(client, 5), std::vector<std::uint64_t>{});
 }
 
-// Clients of vLLM before 0.26 use REQ sockets: a request gets one reply, without the topic.
+// Clients of vLLM before 0.26 use REQ sockets. A request then gets a single reply, without the topic.
 TEST_F(Publishing, AReqClientGetsTheFramingBeforeVllm026) {
   write(1, 0, {1, 2});
   zmq::socket_t newer(context, zmq::socket_type::dealer);
@@ -162,9 +160,7 @@ TEST(KvEventBatch, NamesStandForTheDigest) {
     batch.add(event, tokens, names);
     return batch.finish(0, 0);
   };
-  const auto text = [](const std::string& value) {
-    return static_cast<char>(0xa0 + value.size()) + value;  // a msgpack string of up to 31 bytes
-  };
+  const auto text = [](const std::string& value) { return static_cast<char>(0xa0 + value.size()) + value; };
   const std::string nil = "\xc0", one = "\x91", two = "\x92",
                     digest =
                         "\xd9\x20"

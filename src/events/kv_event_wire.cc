@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's names, by KvMedium. "GPU" is the memory of the engine's device, whatever its type.
+// vLLM's names, indexed by KvMedium. "GPU" is the device memory, whatever the type of the device.
 constexpr std::array<std::string_view, 3> kMediumNames{"GPU", "CPU", "STORAGE"};
 constexpr std::string_view name_of(KvMedium medium) { return kMediumNames[static_cast<std::size_t>(medium)]; }
 
@@ -74,7 +74,7 @@ void KvEventBatch::stored(const KvEvent& event, std::span<const std::int32_t> to
   text(name_of(event.medium));
   text("lora_name");
   names && !names->adapter.empty() ? text(names->adapter) : nil();
-  text("extra_keys");  // one list per block
+  text("extra_keys");  // A list with one element for each block. Each event has one block.
   array(1);
   extra_keys(event, names);
   text("group_idx");

@@ -1,4 +1,5 @@
-// Writes KV cache events in vLLM's format: msgpack of KVEventBatch (vllm/distributed/kv_events.py).
+// Encodes KV cache events in vLLM's wire format, the msgpack of KVEventBatch
+// (vllm/distributed/kv_events.py):
 //
 //   [seconds since 1970, [event, ...], rank]
 //   {"type": "BlockStored", "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id",
@@ -6,7 +7,7 @@
 //   {"type": "BlockRemoved", "block_hashes", "medium", "group_idx"}
 //   {"type": "AllBlocksCleared"}
 //
-// A hash is the low 64 bits of a content's key.
+// A block hash is the low 64 bits of BlockContent::key.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +19,24 @@
 
 namespace octavo {
 
-// Names in the request on which a content depends, besides the tokens. Reported as in vLLM.
+// Inputs of a request, besides its tokens, that determine the KV of its blocks. Events report them as in
+// vLLM.
 struct KvContentNames {
-  std::string adapter;  // "": no adapter
-  std::string salt;     // cache_salt; "": no salt
+  std::string adapter;
+  std::string salt;  // cache_salt; empty: no salt
 };
 
 class KvEventBatch {
  public:
-  // windows: sliding window of each cache group, in tokens; 0: full attention.
+  // `windows` has the sliding window of each cache group in tokens; 0 means full attention.
   KvEventBatch(int block_size, std::vector<int> windows)
       : block_size_(block_size), windows_(std::move(windows)) {}
 
-  // names: names for the event's `extra`; null: writes the digest.
+  // `names` are the names for event.extra. If it is null, the event reports the hash itself.
   void add(const KvEvent& event, std::span<const std::int32_t> tokens, const KvContentNames* names = nullptr);
   bool empty() const { return count_ == 0; }
 
-  // Returns the batch, and clears it.
+  // Returns the encoded batch, and starts an empty batch.
   std::string finish(double seconds, int rank);
 
  private:

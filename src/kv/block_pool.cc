@@ -32,7 +32,8 @@ std::span<std::int32_t> BlockPool::tokens(BlockId block) {
   return std::span(tokens_).subspan(at(block) * at(block_size_), at(block_size_));
 }
 
-// Inserts `block` into the ring of free blocks directly after `place`, as its newer neighbour.
+// The free blocks form a ring, sorted by the time of their release. Inserts `block` into the ring as the
+// next newer block after `place`.
 void BlockPool::link_after(BlockId place, BlockId block) {
   const BlockId next = blocks_[at(place)].newer;
   blocks_[at(block)].older = place;
@@ -150,14 +151,14 @@ void BlockPool::restore(BlockId block, const BlockContent& content, PrefixId pre
 }
 
 void BlockPool::reset() {
-  KvEventLog* const log = std::exchange(log_, nullptr);  // one `cleared` event replaces all other events
+  // one `cleared` event replaces the events of single blocks
+  KvEventLog* const log = std::exchange(log_, nullptr);
   for (BlockId block = 0; block < total_; ++block) forget(block);
   log_ = log;
   if (log_) log_->write({.kind = KvEvent::Kind::cleared});
   for (BlockObserver* observer : observers_) observer->cleared();
 }
 
-// Returns true if another block of the group has the same key.
 bool BlockPool::has_twin(BlockId block) const {
   const Block& b = blocks_[at(block)];
   for (BlockId other = buckets_[bucket(b.group, b.key)]; other != kNoBlock;
@@ -171,7 +172,7 @@ void BlockPool::tell_stored(BlockId block) {
   log_->write({KvEvent::Kind::stored, b.group, b.key, b.parent_key, b.extra}, tokens(block));
 }
 
-// Logs each content once, parents before children, because ids ascend in this order.
+// Logs each content once. Prefix ids ascend from parents to children, so parents are logged first.
 void BlockPool::tell_all() {
   if (!log_ || !log_->losing() || !log_->has_room(at(total_) + 1)) return;
   std::vector<std::tuple<PrefixId, int, BlockId>> contents;

@@ -11,7 +11,7 @@ namespace {
 constexpr int kBlocks = 100'000;
 constexpr int kSize = 16;
 
-// The pool is full of cached sequences with `blocks` blocks each. Each iteration looks up all sequences.
+// The pool contains only cached sequences of `blocks` blocks each. An iteration looks up every sequence.
 void find_100k_cached_blocks(benchmark::State& state) {
   const auto blocks = static_cast<int>(state.range(0));
   KvCache cache(kBlocks, kSize, {CacheGroup{}});

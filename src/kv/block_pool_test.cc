@@ -134,15 +134,15 @@ TEST(BlockPoolDeathTest, RefusesADoubleRelease) {
   EXPECT_DEATH(pool.release(block), "it has no users");
 }
 
-// Compares the pool with a simple model: random allocations, releases, hits and contents.
+// Compares the pool with a simple model, under random operations.
 TEST(BlockPool, AgreesWithASimpleModel) {
   constexpr int kBlocks = 12;
   struct Model {
     int users = 0;
-    int name = -1;  // the block's tokens are {name, name}
+    int name = -1;  // the tokens of the block are {name, name}
   };
   std::vector<Model> model(kBlocks);
-  std::deque<BlockId> lru;  // free blocks with content, the oldest first
+  std::deque<BlockId> lru;  // free blocks with content, oldest first
   BlockPool pool(kBlocks, 2, 1);
   std::uint64_t draw = 0;
   const auto choose = [&](int below) {

@@ -10,7 +10,7 @@ namespace octavo {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x5356434f4b564243;
-constexpr std::uint32_t kVersion = 1;  // raise it when Header or Fields change
+constexpr std::uint32_t kVersion = 1;  // increase it when Header or Fields change
 constexpr std::uint32_t kEmpty = 0, kComplete = 0x4b455054;
 
 }  // namespace
@@ -23,7 +23,7 @@ struct BlockRecords::Header {
   std::uint32_t record_bytes;
   Hash128 identity;
   std::uint64_t seed;
-  std::uint64_t checksum;  // of the fields above
+  std::uint64_t checksum;  // checksum of the fields above
   std::int64_t kept;
   std::int64_t discarded;
 
@@ -31,10 +31,10 @@ struct BlockRecords::Header {
 };
 
 struct BlockRecords::Fields {
-  std::uint32_t state;  // kEmpty, kComplete; every other value: broken
+  std::uint32_t state;  // kEmpty or kComplete; a record with any other value is broken
   std::int32_t group;
-  std::uint64_t released;  // not covered by the checksum, because it changes
-  std::uint64_t checksum;  // of the fields below, the group and the tokens
+  std::uint64_t released;  // not included in the checksum, because it changes often
+  std::uint64_t checksum;  // checksum of `group`, the tokens and the fields below
   std::uint64_t data_checksum;
   Hash128 key, extra, parent_key;
   PrefixId prefix;
@@ -67,7 +67,7 @@ std::span<std::int32_t> BlockRecords::tokens(BlockId block) const {
   return {reinterpret_cast<std::int32_t*>(first), static_cast<std::size_t>(shape_.block_size)};
 }
 
-// The block's number is the seed, so that a record at the index of another block is broken.
+// The block number is the seed, so the checksum is wrong if a record is at the index of another block.
 std::uint64_t BlockRecords::checksum(BlockId block) const {
   const Fields& f = fields(block);
   const auto* const first = reinterpret_cast<const std::byte*>(&f.data_checksum);
@@ -150,7 +150,7 @@ void BlockRecords::write(BlockId block, const BlockContent& content, PrefixId pr
 
 void BlockRecords::set_released(BlockId block, std::uint64_t released) { fields(block).released = released; }
 
-// The fence keeps later writes of the block's data and fields after this one.
+// The fence ensures that the state is cleared before the fields and the data of the block are overwritten.
 void BlockRecords::erase(BlockId block) {
   std::atomic_ref(fields(block).state).store(kEmpty, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -1,13 +1,13 @@
-// Records of the contents of blocks, in memory that outlives the process (a memfd of its parent). After the
-// process was killed at any moment, the next one reads which blocks had complete contents.
+// Records which blocks have which content, in memory that outlives the process (a memfd that the parent
+// process owns). If the engine process is killed, the next engine process reads the records and reuses the
+// KV cache.
 //
-// A record has a state word. It is set after all other fields are written, and cleared before they change.
-// So a record that was being written at the end of the process is not trusted. A checksum covers the fields
-// and the checksum of the block's data: it finds damaged memory.
+// The process may be killed while it writes a record. So each record has a state word, which is cleared
+// before other fields change and set after they are written. A record without the state word is not used. A
+// checksum covers the fields and the checksum of the block's data, so damaged memory is detected.
 //
-// With a block size of 0, the records are those of saved states of recurrent layers, and a block is a slot.
-//
-// Records belong to one format version, one shape and one identity; with others, all are empty.
+// If block_size is 0, the records describe saved states of recurrent layers, and a block number means a
+// slot.
 #pragma once
 
 #include <atomic>
@@ -23,40 +23,46 @@ namespace octavo {
 struct BlockRecordsShape {
   int num_blocks = 0;
   int block_size = 0;     // tokens per block
-  Hash128 identity = {};  // hash of everything that determines the content of a block with given tokens
+  Hash128 identity = {};  // hash of everything, except the tokens, that determines the content of a block
 };
 
 class BlockRecords {
  public:
   struct Record {
-    BlockContent content;  // tokens: in the memory of the records
+    BlockContent content;  // content.tokens points into the memory of the records
     PrefixId prefix = kEmptyPrefix;
     std::uint64_t data_checksum = 0;
-    std::uint64_t released = 0;  // number of the release that freed the block; kInUse: it has users
+    // sequence number of the release that freed the block; kInUse: the block has users
+    std::uint64_t released = 0;
   };
   enum class State : std::uint8_t { empty, broken, complete };
   static constexpr std::uint64_t kInUse = ~std::uint64_t{0};
 
-  static std::size_t bytes(const BlockRecordsShape& shape);  // without blocks: the size of the header
+  // If num_blocks is 0, returns the size of the header.
+  static std::size_t bytes(const BlockRecordsShape& shape);
 
-  // Returns the number of blocks in a header that has this block size and identity.
+  // Returns the number of blocks in the header, or nullopt if the header has another block size or
+  // identity.
   static std::optional<int> blocks_of(std::span<const std::byte> header, BlockRecordsShape shape);
 
-  // memory: bytes(shape) bytes, zero or written by an earlier process, aligned to 8 bytes.
+  // `memory` has bytes(shape) bytes, is aligned to 8 bytes, and is zero or was written by an earlier
+  // process.
   BlockRecords(std::span<std::byte> memory, BlockRecordsShape shape);
 
-  // Returns true if the memory has records of this version, shape and identity.
+  // Returns whether the memory contains records of this format version, shape and identity.
   bool continues() const;
-  // Empties all records and writes the header. seed: a number for later processes, see seed().
+  // Empties all records and writes the header. `seed` is stored for later processes, which read it with
+  // seed().
   void begin(std::uint64_t seed);
   std::uint64_t seed() const;
 
-  // Counters of later processes; they live as long as the memory.
+  // Numbers of contents that later processes have kept and discarded. They are stored in the memory of the
+  // records.
   std::int64_t& kept() const;
   std::int64_t& discarded() const;
 
-  State state(BlockId block) const;  // broken: the record is incomplete or damaged
-  Record read(BlockId block) const;  // the state must be `complete`
+  State state(BlockId block) const;  // The result is `broken` if the record is incomplete or damaged.
+  Record read(BlockId block) const;  // The state must be `complete`.
   void write(BlockId block, const BlockContent& content, PrefixId prefix, std::uint64_t data_checksum);
   void set_released(BlockId block, std::uint64_t released);
   void erase(BlockId block);
@@ -74,7 +80,7 @@ class BlockRecords {
 
   std::span<std::byte> memory_;
   BlockRecordsShape shape_;
-  std::size_t stride_;  // bytes of a record
+  std::size_t stride_;
 };
 
 }  // namespace octavo

@@ -15,7 +15,7 @@ using Tokens = std::array<std::int32_t, 4>;
 
 constexpr BlockRecordsShape kShape{.num_blocks = 8, .block_size = 4, .identity = {7, 9}};
 
-// Memory of records. `opened` is what a later process sees of it.
+// Memory of the records. `opened` is a later process's view of this memory.
 struct Memory {
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(BlockRecords::bytes(kShape) / 8);
 
@@ -90,8 +90,8 @@ TEST(BlockRecords, OtherShapesAndIdentitiesDoNotContinue) {
   EXPECT_FALSE(with([](auto& s) { s.identity.high = 8; }));
 }
 
-// No byte of header and records can change without notice, except those of counters and of `released`, which
-// decide nothing about contents.
+// The checksums detect every changed byte of header and records, except in counters and in `released`,
+// which do not affect contents.
 TEST(BlockRecords, EveryFlippedBitIsFound) {
   Memory memory;
   BlockRecords records = memory.opened();
@@ -111,7 +111,7 @@ TEST(BlockRecords, EveryFlippedBitIsFound) {
   EXPECT_EQ(unnoticed.size(), 8 * (sizeof(std::int64_t) * 2 + sizeof(std::uint64_t)));
 }
 
-// A process that is killed while it writes a record leaves the first part of the write.
+// A process that is killed while it writes a record may have written only the first part.
 TEST(BlockRecords, AnInterruptedWriteIsNotTrusted) {
   Memory before, after;
   for (Memory* memory : {&before, &after}) {
@@ -135,7 +135,7 @@ TEST(BlockRecords, AnInterruptedWriteIsNotTrusted) {
     for (const std::size_t at : differ)
       if (at >= state + 4 && random() % 2 == 0) torn.bytes()[at] = after.bytes()[at], ++written;
     EXPECT_EQ(torn.opened().state(2), State::empty);
-    // Even with the state word, a record with missing fields is broken.
+    // A record with missing fields is broken even if the state word is set.
     std::memcpy(&torn.bytes()[state], &after.bytes()[state], 4);
     if (written < differ.size() - 4) {
       EXPECT_EQ(torn.opened().state(2), State::broken);

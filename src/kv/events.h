@@ -1,8 +1,9 @@
-// Log of the contents that the prefix cache stores and removes.
+// Logs which contents the prefix cache stores and removes. The event publisher and remote routers read the
+// log.
 //
-// It is a ring buffer with one writer, the engine's thread, and one reader. The constructor allocates all
-// memory, and the writer never waits. If the reader is slow and the ring is full, events are lost. When the
-// ring has room again, the pool logs all its contents (BlockPool::tell_all).
+// The log is a ring buffer with one writer (the engine thread) and one reader. The constructor allocates
+// all memory, and the writer never waits. If the reader is so slow that the ring is full, new events are
+// lost. When the ring has space again, the pool logs all contents again (BlockPool::tell_all).
 #pragma once
 
 #include <algorithm>
@@ -15,62 +16,62 @@
 
 namespace octavo {
 
-// Where a content is stored: in the pool's blocks, or in a tier below them.
+// Where a content is stored: in the blocks of the pool, or in a slower cache tier.
 enum class KvMedium : std::uint8_t { device, host, storage };
 
 struct KvEvent {
   enum class Kind : std::uint8_t {
-    stored,   // the content can be found from now on
-    removed,  // the content can no longer be found
-    cleared,  // all contents were removed, in every medium
+    stored,
+    removed,
+    cleared,  // all contents of all media were removed
   };
   Kind kind = Kind::cleared;
-  int group = 0;            // cache group of the content
-  Hash128 key = {};         // key of the content, see BlockContent
+  int group = 0;
+  Hash128 key = {};
   Hash128 parent_key = {};  // key of the previous block; zero for the first block
   Hash128 extra = {};
-  KvMedium medium = KvMedium::device;  // medium that stores the content, or has stored it
+  KvMedium medium = KvMedium::device;  // medium that stores the content or has removed it
 };
 
 class KvEventLog {
  public:
-  // The ring can hold all contents of a pool of num_blocks at least twice.
+  // The ring can hold at least two events for each block of the pool.
   KvEventLog(int num_blocks, int block_size)
       : block_size_(static_cast<std::size_t>(block_size)),
         events_(static_cast<std::size_t>(std::max(2 * num_blocks + 2, 16384))),
         tokens_(events_.size() * block_size_) {}
 
-  // --- Functions of the writer ---
+  // --- Called by the writer ---
 
-  // Returns false if the ring is full. This event and all later ones are then lost, until resume() is called.
+  // Returns false if the ring is full. The event and all later events are then lost until resume() is
+  // called.
   bool write(const KvEvent& event, std::span<const std::int32_t> tokens = {});
 
   bool losing() const { return losing_; }
-  // Returns true if the ring has room for this number of events, which replace the lost ones.
+  // Returns whether `events` more events fit into the ring.
   bool has_room(std::size_t events) const { return events_.size() - (written_ - read_.load()) >= events; }
   void resume() { losing_ = false; }
-  // Returns the number of `cleared` events so far. Such an event makes all earlier events obsolete.
+  // Returns the number of `cleared` events so far. A `cleared` event makes all earlier events obsolete.
   std::uint64_t clears() const { return clears_; }
 
-  // Makes the events since the last call visible to the reader. It is called once per step.
+  // Makes all written events visible to the reader. Called once per step.
   void flush() {
     if (visible_.load(std::memory_order_relaxed) == written_) return;
     visible_.store(written_, std::memory_order_release);
     wake();
   }
-  // Called after the last flush(). wait() then returns false when all events are read.
+  // Must be called after the last flush(). wait() then returns false once all events are read.
   void close() {
     closed_.store(true);
     wake();
   }
 
-  // --- Functions of the reader ---
+  // --- Called by the reader ---
 
-  // Waits for events. Returns false when the log is closed and all events are read.
   bool wait();
 
-  // Takes at most `most` visible events, in order, and calls visit(const KvEvent&, std::span<const int32>
-  // tokens). For a stored content, `tokens` has block_size elements.
+  // Removes at most `most` visible events in order, and calls visit(const KvEvent&, std::span<const int32>
+  // tokens) for each. `tokens` has block_size elements; they are valid only for a stored content.
   template <class Visit>
   void take(std::size_t most, Visit&& visit) {
     std::uint64_t at = read_.load(std::memory_order_relaxed);
@@ -91,7 +92,7 @@ class KvEventLog {
   std::size_t block_size_;
   std::vector<KvEvent> events_;
   std::vector<std::int32_t> tokens_;  // [events, block_size]
-  std::uint64_t written_ = 0;         // number of events, including those that are not visible yet
+  std::uint64_t written_ = 0;         // number of events that were written, visible or not
   bool losing_ = false;
   std::uint64_t clears_ = 0;
   std::atomic<std::uint64_t> visible_ = 0;

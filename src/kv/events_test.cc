@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kSize = 2;  // tokens per block
 
-// The contents that a reader of the log knows.
 struct Mirror {
   std::set<std::uint64_t> keys;
 
@@ -89,7 +88,7 @@ TEST(KvEvents, AReaderThatIsLateLearnsEverythingAnew) {
   Chains chains(32, log);
   for (int chain = 0; !log.losing(); ++chain) chains.compute(chain % 60, 12);
   chains.pool.tell_all();
-  EXPECT_TRUE(log.losing());  // there is still no room
+  EXPECT_TRUE(log.losing());
   chains.compute(3, 12);
   log.flush();
   Mirror mirror;

@@ -1,4 +1,5 @@
-// One pool of blocks, the cache groups that use it, and the recurrent states of cached prefixes.
+// The KV cache of an engine: the pool of blocks, the cache groups that use the pool, and the saved states
+// of recurrent layers.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +12,12 @@
 
 namespace octavo {
 
-// Layers with the same attention window. They share one block table per sequence.
+// A set of layers with the same attention window. They use the same block table of a sequence.
 struct CacheGroup {
-  int window = 0;  // number of tokens to which a position attends, including itself; 0: all
+  int window = 0;  // number of tokens to which a position attends, including itself; 0: no limit
 };
 
-// Returns the index of the first block that the group still needs after the positions before `position` are
-// computed.
+// Returns the index of the first block to which positions from `position` on attend.
 constexpr int first_needed_block(int window, int block_size, int position) {
   return window == 0 || position < window ? 0 : (position - window + 1) / block_size;
 }
@@ -35,15 +35,15 @@ struct KvCache {
     return first_needed_block(group(g).window, pool.block_size(), position);
   }
 
-  // Returns the maximum number of blocks in group g that a sequence has at the same time. tokens: maximum
-  // length of the sequence. ahead: maximum number of its tokens that are planned but not computed yet.
+  // Returns the maximum number of blocks in group g that one sequence has at the same time. `tokens` is the
+  // maximum length of the sequence. `ahead` is the maximum number of its tokens that are planned but not
+  // computed yet.
   int peak_blocks(int g, int tokens, int ahead) const {
     const int window = group(g).window;
     const int all = blocks_for(tokens);
     return window == 0 || window + ahead >= tokens ? all : std::min(all, blocks_for(window + ahead) + 1);
   }
 
-  // Returns the sum of peak_blocks() over all groups.
   int peak_blocks(int tokens, int ahead) const {
     int sum = 0;
     for (int g = 0; g < group_count(); ++g) sum += peak_blocks(g, tokens, ahead);
@@ -52,7 +52,8 @@ struct KvCache {
 
   std::vector<CacheGroup> groups;
   BlockPool pool;
-  std::optional<SavedStates> saved_states = {};  // nullopt: prefixes need no state
+  // nullopt: the model has no recurrent layers, or their states are not saved
+  std::optional<SavedStates> saved_states = {};
 };
 
 }  // namespace octavo

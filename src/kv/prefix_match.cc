@@ -15,8 +15,8 @@ BlockContent content_of(const KvCache& cache, const BlockHistory& history, int g
           history.tokens.subspan(index * size, size)};
 }
 
-// Full attention: walks forward, because each found block identifies the prefix before the next one. Returns
-// the number of cached blocks.
+// For a group with full attention: walks forward, because each found block identifies the prefix before the
+// next block. Returns the number of cached blocks.
 int walk_forward(const KvCache& cache, const BlockHistory& history, int group, int limit,
                  PrefixMatch& match) {
   auto& table = match.tables[static_cast<std::size_t>(group)];
@@ -33,9 +33,10 @@ int walk_forward(const KvCache& cache, const BlockHistory& history, int group, i
   return limit;
 }
 
-// Sliding window: walks backward from block `end` over the window of the next position, because each block
-// identifies the prefix before it. Returns the index of the first missing block, or -1. tip: content up to
-// `end`; if unknown, the first block sets it.
+// For a group with a sliding window: walks backward from block `end` through the blocks to which the next
+// position attends, because each block identifies the prefix before it. Returns the index of the first
+// missing block, or -1. `tip` is the content up to `end`. If `tip` is unknown, the first found block sets
+// it.
 int walk_backward(const KvCache& cache, const BlockHistory& history, int group, int end, PrefixId& tip,
                   PrefixMatch& match) {
   auto& table = match.tables[static_cast<std::size_t>(group)];
@@ -53,7 +54,7 @@ int walk_backward(const KvCache& cache, const BlockHistory& history, int group, 
   return -1;
 }
 
-// Returns the largest prefix length, at most `end`, for which a saved state may exist.
+// Returns the largest prefix length in blocks, at most `end`, for which a saved state may exist.
 int end_with_state(const SavedStates& states, std::span<const PrefixId> chain, int end) {
   const auto lacks_state = [&](PrefixId prefix) {
     return prefix != kAnyPrefix && states.find(prefix) == kNoState;
@@ -62,7 +63,7 @@ int end_with_state(const SavedStates& states, std::span<const PrefixId> chain, i
   return end;
 }
 
-// Removes found blocks that are outside of the prefix or its windows, and counts the rest.
+// Removes the found blocks to which no later position attends, and counts the other ones.
 void settle(const KvCache& cache, PrefixMatch& match) {
   match.unreferenced = match.lent = 0;
   for (int g = 0; g < cache.group_count(); ++g) {
@@ -92,8 +93,8 @@ void find_prefix(const KvCache& cache, const BlockHistory& history, PrefixMatch&
   for (int g = 0; g < cache.group_count(); ++g)
     if (cache.group(g).window == 0) end = walk_forward(cache, history, g, end, match);
 
-  // A block that is missing in the window of one group ends the prefix of all groups there. So does a missing
-  // state.
+  // All groups have the same prefix. A block that is missing in the window of one group shortens the prefix
+  // to that block. A missing state shortens it, too.
   match.state_slot = kNoState;
   match.stateless_blocks = 0;
   match.tip = kEmptyPrefix;

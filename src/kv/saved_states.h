@@ -1,8 +1,9 @@
-// Slots of the saved states of recurrent layers. The number of slots is fixed; find() looks them up by the
-// content of their prefix. A state belongs to exactly one length, so a cached prefix is usable only at
-// lengths for which a state was saved, as in vLLM's aligned Mamba cache.
+// Slots for the saved states of recurrent layers. find() looks up a state by the content of the prefix. A
+// state is valid for exactly one prefix length, so a cached prefix is usable only at lengths at which a
+// state was saved, as in vLLM's aligned Mamba cache.
 //
-// The constructor allocates all memory. find() is O(1). take() scans all slots; it runs once per saved state.
+// The constructor allocates all memory. find() is O(1). take() scans all slots, but it runs only once per
+// saved state.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@
 
 namespace octavo {
 
-// Receives changes to saved states.
+// Is notified when saved states change. Calls come from the thread that uses SavedStates.
 class StateObserver {
  public:
-  virtual void state_kept(int slot, PrefixId prefix) = 0;  // see SavedStates::keep
+  virtual void state_kept(int slot, PrefixId prefix) = 0;
   virtual void state_used(int slot) = 0;
-  virtual void state_removed(int slot) = 0;  // before the slot is written again
+  virtual void state_removed(int slot) = 0;  // called before the slot is written again
 
  protected:
   ~StateObserver() = default;
@@ -26,42 +27,38 @@ class StateObserver {
 
 class SavedStates {
  public:
-  // Slots [first, first + count).
+  // The slots are first .. first + count - 1.
   SavedStates(int first, int count);
 
-  // Notifies the observer from now on; it must outlive this object.
+  // The observer must outlive this object.
   void observe(StateObserver& observer) { observer_ = &observer; }
-  // Gives an empty slot the state that it had in an earlier process, as the most recently used one.
+  // After a restart: sets the prefix of the state that an empty slot had in the earlier process, and marks
+  // the state as the most recently used one.
   void restore(int slot, PrefixId prefix);
 
   int count() const { return static_cast<int>(states_.size()); }
-  int writing() const {
-    return writing_;
-  }  // returns the number of slots between take() and keep() or
-     // give_back()
+  int writing() const { return writing_; }  // number of slots between take() and keep() or give_back()
 
-  // Returns the slot of the state at the end of this prefix, or kNoState.
   int find(PrefixId prefix) const;
 
-  // Marks the state as recently used.
   void touch(int slot);
 
-  // Adds a reader: the state stays in its slot until unpin() has been called once for each pin().
+  // Adds a reader of the state. The slot is not reused until unpin() was called once for each pin().
   void pin(int slot) { ++at(slot).pins; }
   void unpin(int slot);
 
-  // Returns a slot to write: an empty slot or, if all have states, the least recently used one, whose state
-  // is lost. Returns kNoState if all slots are being written or read.
+  // Returns a slot to write: an empty slot or, if all slots have states, the least recently used one, whose
+  // state is lost. Returns kNoState if all slots are being written or read.
   int take();
 
-  // Called when the slot is written: find() then returns its state. Another state of the same prefix is
-  // removed.
+  // Called when the slot is written. find() then returns the slot. If another slot has a state of the same
+  // prefix, that state is removed.
   void keep(int slot, PrefixId prefix);
-  // Frees a taken slot without a state.
+  // Frees a slot that take() returned, without a state.
   void give_back(int slot);
 
-  // Removes all states except those being written. States with readers stay in their slots, but find() no
-  // longer returns them.
+  // Removes all states except those being written. A state with readers stays in its slot until the last
+  // unpin(), but find() does not return it.
   void reset();
 
  private:
@@ -83,7 +80,7 @@ class SavedStates {
   int writing_ = 0;
   std::uint64_t now_ = 0;
   std::vector<State> states_;
-  std::vector<int> buckets_;  // first slot of each bucket; size is a power of two
+  std::vector<int> buckets_;  // first slot of each hash bucket; the size is a power of two
   StateObserver* observer_ = nullptr;
 };
 

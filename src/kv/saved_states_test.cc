@@ -14,7 +14,7 @@ int save(SavedStates& states, PrefixId prefix) {
 TEST(SavedStates, AreFoundByTheirPrefix) {
   SavedStates states(10, 3);
   EXPECT_EQ(states.find(1), kNoState);
-  const int one = save(states, 1), nine = save(states, 9);  // both are in the same bucket
+  const int one = save(states, 1), nine = save(states, 9);  // both states are in the same hash bucket
   EXPECT_NE(one, nine);
   EXPECT_EQ(states.find(1), one);
   EXPECT_EQ(states.find(9), nine);

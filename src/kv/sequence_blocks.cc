@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Returns the number of blocks that group g must still allocate. length: entries in its table; held: blocks
-// that it has.
+// Returns the number of blocks that group g must still allocate until the sequence has `end` tokens.
+// `length` is the number of entries in the table, and `held` is the number of entries that have a block.
 int group_growth(const KvCache& cache, int g, int length, int held, int end, int ahead) {
   return std::max(0, std::min(cache.blocks_for(end) - length, cache.peak_blocks(g, end, ahead) - held));
 }
@@ -108,7 +108,7 @@ bool SequenceBlocks::reserve_prefix(int end) {
 }
 
 void SequenceBlocks::publish(int computed, const BlockHistory& history) {
-  constexpr std::size_t kAhead = 8;  // number of blocks of a long prompt to prefetch
+  constexpr std::size_t kAhead = 8;
   const int size = cache_->pool.block_size();
   const auto full = static_cast<std::size_t>(computed / size);
   for (; published_ < computed / size; ++published_) {
@@ -121,8 +121,8 @@ void SequenceBlocks::publish(int computed, const BlockHistory& history) {
         tip_,
         history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size)),
         i > 0 ? history.keys[i - 1] : Hash128{}};
-    // Another sequence may have computed the same content. Its id is then used, so that all groups share the
-    // id.
+    // If another sequence has computed the same content, uses the prefix id of that content, so that equal
+    // contents have one id in all groups.
     BlockId twin = kNoBlock;
     for (content.group = 0; content.group < cache_->group_count() && twin == kNoBlock; ++content.group)
       twin = cache_->pool.find(content);

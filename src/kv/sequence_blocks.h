@@ -1,4 +1,4 @@
-// The blocks of one sequence: for each cache group, a table from position to block.
+// The blocks of one sequence. For each cache group, a table maps positions to blocks.
 #pragma once
 
 #include <span>
@@ -13,60 +13,59 @@ class SequenceBlocks {
  public:
   SequenceBlocks() = default;
 
-  // Allocates the tables for max_tokens tokens; later calls allocate no memory. The cache must outlive this
+  // Allocates tables for max_tokens tokens, so later calls allocate no memory. The cache must outlive this
   // object.
   SequenceBlocks(KvCache& cache, int max_tokens);
 
-  // Returns the table of a group: position p is in block table(group)[p / block_size]; kNoBlock: later
-  // positions do not attend to the block.
+  // Returns the block table of a group. Position p is in block table(group)[p / block_size]. The entry is
+  // kNoBlock if no later position attends to the block.
   std::span<const BlockId> table(int group) const { return groups_[static_cast<std::size_t>(group)].table; }
 
-  // Returns the number of blocks in the tables, over all groups.
+  // Returns the number of blocks that the sequence has in all groups.
   int held() const;
-  std::size_t bytes() const;  // returns the size of the tables in bytes
+  std::size_t bytes() const;  // memory of the tables
 
-  // Starts an empty sequence with a prefix that find_prefix has just found.
+  // Adds the blocks of a cached prefix to an empty sequence. `match` must still be valid.
   void adopt(const PrefixMatch& match);
 
-  // Returns the number of blocks to allocate for the positions up to `end`, over all groups.
   int missing(int end) const;
 
   // Returns the maximum number of blocks that must still be allocated until the sequence has `end` tokens.
-  // ahead: see KvCache::peak_blocks.
+  // For `ahead`, see KvCache::peak_blocks.
   int growth(int end, int ahead) const;
 
-  // Returns growth() of an empty sequence that starts with the match.
+  // Returns the value that growth() has after adopt(match) on an empty sequence.
   static int growth_after(const KvCache& cache, const PrefixMatch& match, int end, int ahead);
 
-  // Allocates the missing blocks. If there are too few free blocks, it changes nothing and returns false.
+  // Allocates the missing blocks for positions up to `end`. If there are too few free blocks, changes
+  // nothing and returns false.
   bool reserve(int end);
 
-  // For a prefix that is loaded from another engine or tier: allocates the blocks to which positions from
-  // `end` on attend, and frees window blocks before them. If there are too few free blocks, it changes
-  // nothing and returns false.
+  // Prepares a prefix that another engine or cache tier will load. Allocates the blocks to which positions
+  // from `end` on attend, and frees earlier blocks of sliding-window groups. If there are too few free
+  // blocks, changes nothing and returns false.
   bool reserve_prefix(int end);
-  // Returns the number of blocks that reserve_prefix() allocates after adopt(match).
   static int missing_of_prefix(const KvCache& cache, const PrefixMatch& match, int end);
 
-  // Publishes the full blocks among the first `computed` positions, so that other sequences find them.
+  // Makes the full blocks of the first `computed` positions available to other sequences.
   void publish(int computed, const BlockHistory& history);
-  int published() const { return published_; }  // number of published blocks
+  int published() const { return published_; }
   PrefixId tip() const { return tip_; }         // content of the published blocks
 
-  // Releases the blocks to which positions from `computed` on do not attend.
+  // Releases the blocks to which no position from `computed` on attends.
   void leave_window(int computed);
 
-  // Appends all blocks to `out`, which takes over the references. The blocks of the last positions come
-  // first, so that a prefix is evicted after the blocks that follow it.
+  // Moves all blocks to `out`, with their references. Blocks of later positions come first, so that they
+  // are evicted before the prefix that they need.
   void give_up(std::vector<BlockId>& out);
 
  private:
   struct Group {
     std::vector<BlockId> table;
-    int passed = 0;  // number of leading blocks that the window has passed
+    int passed = 0;  // number of leading blocks to which no later position attends
   };
 
-  void pass(Group& group, int first);  // releases the group's blocks before `first`
+  void pass(Group& group, int first);  // releases the blocks before index `first`
 
   KvCache* cache_ = nullptr;
   std::vector<Group> groups_;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSize = 4;  // tokens per block
 
-// Tokens 0, 1, 2 .. and a key for each full block.
+// A sequence with the tokens 0, 1, 2, .. and a key for each full block.
 struct History {
   explicit History(int length, std::uint64_t key = 100) {
     tokens.resize(static_cast<std::size_t>(length));
@@ -140,13 +140,13 @@ TEST(SequenceBlocks, AgreesOnOnePrefixAmongGroups) {
   SequenceBlocks sequence = compute(cache, history, 40);
   EXPECT_EQ(cached_blocks(cache, history), 10);
   sequence.leave_window(40);
-  // Evicts block 9 of the window group. Its blocks 0 .. 8 are evicted before, so only its other free blocks
-  // can match.
+  // Evicts block 9 of the window group. Blocks 0 .. 8 of the group are evicted earlier, so only later
+  // blocks can match.
   std::vector<BlockId> blocks;
   sequence.give_up(blocks);
   for (const BlockId b : blocks) cache.pool.release(b);
   while (cache.pool.free() > cache.pool.cached()) cache.pool.allocate(0);
-  // takes the window blocks that were freed first: 0 .. 8
+  // these are the window blocks that were freed first: 0 .. 8
   for (int i = 0; i < 9; ++i) cache.pool.allocate(0);
   EXPECT_EQ(cached_blocks(cache, history), 10) << "block 9 of the window group is all that position 40 sees";
   cache.pool.allocate(0);

@@ -1,4 +1,4 @@
-// Slot numbers for the recurrent states of running sequences.
+// Allocates slots for the recurrent states of running sequences.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class StatePool {
 
   int free() const { return static_cast<int>(free_.size()); }
 
-  // Returns a free slot, which must exist. A step in flight may still compute another sequence's state in it.
-  // This causes no error, because steps run in order and a new sequence starts from zeros.
+  // Returns a free slot, which must exist. A step in flight may still write the state of an ended sequence
+  // into the slot. That causes no error, because steps run in order and a new sequence starts from zeros.
   int take() {
     CHECK(!free_.empty(), "all states are taken");
     const int slot = free_.back();

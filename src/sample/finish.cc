@@ -35,8 +35,8 @@ std::optional<Finish> FinishRule::after(std::span<const TokenId> output) {
   return {};
 }
 
-// A pattern of p tokens repeats `count` times at the end if each of the last p * (count - 1) tokens equals
-// the token p positions before.
+// The output ends with `count` repetitions of a pattern of p tokens if each of the last p * (count - 1)
+// tokens equals the token p positions earlier.
 bool FinishRule::repeats(std::span<const TokenId> output) {
   const auto more = static_cast<std::size_t>(request_.sampling.repetition_detection.min_count - 1);
   bool found = false;

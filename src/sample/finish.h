@@ -1,4 +1,5 @@
-// Decides from the tokens of a sequence whether it ends. (text/ finds stop strings in the text.)
+// Decides from the output tokens of a sequence whether generation stops. (src/text finds stop strings in
+// the text.)
 #pragma once
 
 #include <optional>
@@ -11,24 +12,24 @@ namespace octavo {
 
 struct Finish {
   FinishReason reason = FinishReason::stop;
-  std::optional<TokenId> stop_token;  // the entry of stop_token_ids that ended the sequence
+  std::optional<TokenId> stop_token;  // entry of stop_token_ids that matched
   bool operator==(const Finish&) const = default;
 };
 
-// Checks whether a sequence ends, in vLLM's order. Before min_tokens, only the end of the context ends a
-// sequence. After min_tokens, it also ends at an end-of-text token (unless ignore_eos), a stop token, the
-// maximum length, or a repetition.
+// Checks the stop conditions in vLLM's order. Before min_tokens, generation stops only if the context is
+// full. After min_tokens, it also stops at an end-of-text token (unless ignore_eos is set), at a stop
+// token, at the maximum length, or at a repetition.
 class FinishRule {
  public:
-  // Returns the maximum number of output tokens: max_tokens, or the context left after the prompt if that is
-  // smaller.
+  // Returns the maximum number of output tokens: the smaller one of max_tokens and the context that the
+  // prompt leaves.
   static int output_tokens_max(const Request& request, int context_tokens);
 
   // `request` must outlive this object.
   FinishRule(const Request& request, int context_tokens);
 
-  // Called once after each token. output: all output tokens, the new token last. Time: O(1), or
-  // O(max_pattern_size) with repetition_detection.
+  // Must be called once after each token. `output` contains all output tokens. Takes O(1), or
+  // O(max_pattern_size) if repetition_detection is set.
   std::optional<Finish> after(std::span<const TokenId> output);
 
  private:
@@ -37,8 +38,8 @@ class FinishRule {
   const Request& request_;
   std::size_t output_max_;
   std::size_t min_period_;
-  // For each period from min_period_ on: number of last tokens that equal the token one period before. A
-  // number is not counted beyond the value that ends the sequence.
+  // runs_[i] belongs to the period p = min_period_ + i. It is the number of tokens at the end of the output
+  // that equal the token p positions earlier. Counting stops at the value that ends the sequence.
   std::vector<std::size_t> runs_;
 };
 

@@ -19,7 +19,6 @@ Request request_with(auto change) {
   return request;
 }
 
-// The number of tokens before the first finish, and this finish.
 std::pair<std::size_t, std::optional<Finish>> run(const Request& request, const Tokens& tokens,
                                                   int context = kContext) {
   FinishRule rule(request, context);
@@ -56,7 +55,7 @@ TEST(FinishRule, LengthIsMaxTokensOrTheRestOfTheContext) {
   EXPECT_EQ(run(request_with([](auto& p) { p.max_tokens = 1; }), {50}).second->reason, FinishReason::stop);
 }
 
-// The definition: a pattern repeats min_count times at the end.
+// Reference implementation: a pattern repeats min_count times at the end of the output.
 bool repeats(const Tokens& tokens, const RepetitionDetection& d) {
   for (int period = std::max(d.min_pattern_size, 1); period <= d.max_pattern_size; ++period) {
     const auto p = static_cast<std::size_t>(period), span = p * static_cast<std::size_t>(d.min_count);

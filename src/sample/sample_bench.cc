@@ -1,5 +1,4 @@
-// Measures the time per step and per row, by number of rows, vocabulary and requested features; and the
-// time of packing alone.
+// Measures the time of a sampling step for several numbers of rows, vocabulary sizes and sampling features.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -36,7 +35,7 @@ void sample(benchmark::State& state) {
   std::vector<float> logits(rows * static_cast<std::size_t>(vocab));
   for (float& x : logits) x = normal(rng);
   for (std::size_t r = 0; r < rows; ++r)
-    // one likely token per row, as real models usually have
+    // Models usually give one token most of the probability.
     logits[r * static_cast<std::size_t>(vocab) + rng() % 1000] = 18;
   std::vector<TokenId> prompt(1000);
   for (TokenId& id : prompt) id = static_cast<TokenId>(rng() % static_cast<unsigned>(vocab));
@@ -64,8 +63,8 @@ BENCHMARK(sample)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
-// With a vocabulary of two tokens, the time is that of packing, one call of the thread pool, and reading
-// the result.
+// With a vocabulary of two tokens, the step consists almost only of packing the rows, one call of the
+// thread pool, and reading the result.
 void pack_256_rows(benchmark::State& state) {
   constexpr std::size_t kRows = 256;
   SamplingParams params;

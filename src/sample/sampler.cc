@@ -11,17 +11,17 @@ namespace {
 
 constexpr float kBan = -std::numeric_limits<float>::infinity();
 
-// Logprobs that a row reports. top_count -1: no logprobs.
+// Logprobs that the request wants for one row. top_count is -1 if it wants no logprobs.
 struct Report {
   int top_count = -1;
-  std::span<const TokenId> ids;  // tokens to report instead of the most likely ones
+  std::span<const TokenId> ids;  // the request's logprob_token_ids, which replace the most likely tokens
 
   std::size_t columns() const {
     return ids.empty() ? static_cast<std::size_t>(std::max(top_count, 0)) : ids.size();
   }
 };
 
-// Returns false if memory does not suffice.
+// Returns false if the allocation fails.
 bool make_list(SampledToken& result, std::size_t entries) {
   try {
     result.logprobs.emplace().top.resize(entries);
@@ -42,7 +42,6 @@ Report report_of(const SampleRow& row, std::size_t vocab) {
   return {*asked == -1 ? most : std::min(*asked, most), {}};
 }
 
-// Maximum number of entries in the row's list of tokens with penalties.
 std::size_t history_max(const SampleRow& row) {
   if (row.forced >= 0 || !row.sequence->penalises()) return 0;
   return row.sequence->history().ids().size() + row.drafts.size();
@@ -51,18 +50,17 @@ bool masked(const SampleRow& row) {
   return row.forced < 0 && !(row.sequence->allowed().empty() && row.mask.empty());
 }
 
-// Maximum number of entries in the row's list of biases and bans.
 std::size_t biases_max(const SampleRow& row) {
   return row.forced < 0 ? row.sequence->bias().size() + row.sequence->bans_max() : 0;
 }
 
-// Writes a copy of the history in which draft tokens count as output. Returns its number of entries.
+// Copies the history and counts the draft tokens as output. Returns the number of entries.
 std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> drafts, int vocab_size,
                        std::span<std::int32_t> ids, std::span<std::int32_t> counts) {
   const std::size_t known = history.ids().size();
   std::size_t count = known;
   for (const TokenId id : drafts) {
-    if (id < 0 || id >= vocab_size) continue;  // ids that are never sampled
+    if (id < 0 || id >= vocab_size) continue;  // Such an id is never sampled, so it needs no penalty.
     std::size_t at = history.find(id).value_or(count);
     if (at == count)
       at = static_cast<std::size_t>(std::ranges::find(ids.first(count).subspan(known), id) - ids.begin());
@@ -75,7 +73,8 @@ std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> dra
   return count;
 }
 
-// Merges biases and bans by id; a ban has priority over a bias of the same id. Returns the number of entries.
+// Merges two lists that are sorted by id. If an id is banned and has a bias, the ban wins. Returns the
+// number of entries.
 std::size_t merge(std::span<const std::pair<TokenId, float>> bias, std::span<const TokenId> bans,
                   std::span<std::int32_t> ids, std::span<float> values) {
   std::size_t count = 0;

@@ -1,5 +1,5 @@
-// Samples one token for each row of a step's logits: packs the sequences' parameters into the arguments of
-// the sample operator, runs it, and reads the result.
+// Samples one token for each row of a step's logits. The sampler packs the sampling parameters of all
+// sequences into the arguments of the sample operator, runs the operator, and reads the result.
 #pragma once
 
 #include <cstdint>
@@ -16,52 +16,53 @@ namespace octavo {
 
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // Output tokens so far, and the draft tokens between them and this row's token. Penalties and bans take
-  // both into account. Their total number is the position of the draw: a sampled token depends only on the
-  // seed, the position and the tokens before it.
+  // Output tokens so far, followed by the draft tokens before this row's token. Penalties and bans apply to
+  // both. A sampled token depends only on the seed, the position (the number of these tokens) and the
+  // logits.
   std::span<const TokenId> output;
   std::span<const TokenId> drafts = {};
-  // token id to report, or -1 to sample. If >= 0, the row reports the logprob of this token, which is the
-  // next one of the prompt (prompt_logprobs).
+  // -1: sample a token. Otherwise the row does not sample: it reports the logprob of this token id, which
+  // is the next token of the prompt (prompt_logprobs).
   TokenId forced = -1;
-  // Grammar mask, one bit per token id; 1: allowed. Empty: all tokens are allowed.
+  // Grammar mask with one bit per token id; 1: allowed. Empty: all tokens are allowed.
   std::span<const std::int32_t> mask = {};
 };
 
 struct SampledToken {
   TokenId id = -1;  // -1: the logits are broken (NaN or infinite), or no token is allowed
-  std::optional<TokenLogprobs> logprobs;  // nullopt: not requested, or memory did not suffice
+  std::optional<TokenLogprobs> logprobs;  // nullopt: not requested, or out of memory
 };
 
 struct SamplerOptions {
-  bool processed_logprobs = false;  // true: logprobs after all processing; false: logprobs of the model
+  // true: logprobs after penalties and other processing; false: logprobs of the model
+  bool processed_logprobs = false;
 };
 
 // Call reserve() once, then launch() and collect() for each step. Memory for optional parameters (masks,
-// biases, histories, reports) grows to the need of the largest step, and is never freed.
+// biases, histories, reports) grows to the size that the largest step needs, and is never freed.
 class Sampler {
  public:
   Sampler(Backend& backend, const SamplerOptions& options) : backend_(backend), options_(options) {}
 
-  // Reserves device memory for a step of `rows` rows. Error: not enough device memory.
+  // Reserves device memory for steps of at most `rows` rows. Returns an error if there is not enough device
+  // memory.
   Result<> reserve(std::int64_t rows, std::int64_t vocab) {
     return backend_.ops.reserve_sampling(*backend_.device, rows, vocab);
   }
 
-  // logits: f32 [rows, vocab] on the device, overwritten; row i belongs to rows[i]. Enqueues all work on
-  // the backend's stream. Errors: not enough device memory.
+  // Enqueues all work on the backend's stream. `logits` is f32 [rows, vocab] on the device and is
+  // overwritten; row i belongs to rows[i]. Returns an error if there is not enough device memory.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
 
-  // Returns the sampled tokens, i32 [rows] on the device, for later operators on the stream. Valid until the
-  // next launch.
+  // Returns the sampled tokens, i32 [rows] on the device, as input of later operators on the stream. The
+  // view is valid until the next launch().
   View ids() const { return out_.device(outputs_.id); }
 
-  // Waits for the launched step, but not for later work on the stream. Returns one result per row; valid
-  // until the next launch.
+  // Waits for the launched step, but not for later work on the stream. Returns one result per row, valid
+  // until the next launch().
   std::span<SampledToken> collect();
 
  private:
-  // Offset of each array of SampleArgs in the memory of the step.
   struct Inputs {
     Part<DrawRule> rules;
     Part<std::int32_t> history_starts, history_ids, history_counts, bias_starts, bias_ids;
@@ -71,7 +72,7 @@ class Sampler {
   struct Outputs {
     Part<std::int32_t> id, rank, top_ids;
     Part<float> logprob, top_logprobs;
-    std::size_t columns = 0;  // number of columns of the top-k arrays
+    std::size_t columns = 0;  // columns of top_ids and top_logprobs
   };
 
   void lay_out(std::span<const SampleRow> rows, std::size_t vocab);

@@ -1,5 +1,5 @@
-// Tests that a step allocates no memory after the first steps, except for requested logprobs, which belong to
-// the result.
+// Tests that a step allocates no memory after the first steps. Requested logprobs are an exception, because
+// they belong to the result.
 #include <gtest/gtest.h>
 
 #include "base/testing/allocations.h"

@@ -1,4 +1,4 @@
-// Chi-square tests: compares the sampler's draws with the exact distribution, which is computed here.
+// Chi-square tests that compare the sampler's draws with the exact distribution.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ Probabilities softmax(const std::vector<double>& logits) {
   return p;
 }
 
-// Keeps the tokens for which keep(probability, number of tokens before it, probability of these) is true.
-// Tokens are in descending order of probability.
+// Keeps the tokens for which keep(probability, number of more likely tokens, sum of the probabilities of
+// more likely tokens) returns true. Tokens are in descending order of probability.
 Probabilities filtered(const Probabilities& p, const std::function<bool(double, std::size_t, double)>& keep) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -97,7 +97,7 @@ Probabilities exact(const SamplingParams& params, const std::vector<float>& raw)
   return filtered(p, [&](double, std::size_t, double mass) { return mass < params.top_p; });
 }
 
-// Number of draws of each token, over kDraws sequences with different seeds.
+// Returns how often each token was drawn in kDraws sequences with different seeds.
 std::vector<std::size_t> draw_by_seed(const SamplingParams& params, const std::vector<float>& logits) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   Sampler sampler(backend, {});
@@ -122,8 +122,9 @@ std::vector<std::size_t> draw_by_seed(const SamplingParams& params, const std::v
   return counts;
 }
 
-// Pearson's statistic, in standard deviations (Wilson and Hilferty's approximation). Tokens with fewer than
-// five expected draws are counted together. Infinite if a token with probability 0 was drawn.
+// Returns Pearson's statistic in standard deviations (Wilson and Hilferty's approximation). Tokens with
+// fewer than five expected draws are counted together. Returns infinity if a token with probability 0 was
+// drawn.
 double deviation(const std::vector<std::size_t>& counts, const Probabilities& p) {
   const auto draws = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
   double statistic = 0, rest_expected = 0, rest_counted = 0;
@@ -165,8 +166,7 @@ TEST_P(SamplerStatistics, DrawsFollowTheExactDistribution) {
   const auto counts = draw_by_seed(params, logits);
   EXPECT_LT(deviation(counts, p), kTolerance);
 
-  // The test must be sensitive: the same draws must not match a distribution with a slightly higher
-  // temperature.
+  // The test must be sensitive: the draws must not match a distribution with a slightly higher temperature.
   if (std::ranges::count_if(p, [](double x) { return x > 0; }) < 2) return;
   SamplingParams warmer = params;
   warmer.temperature *= 1.15;
@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
               }}),
     [](const auto& named) { return named.param.name; });
 
-// Draws at successive positions of one sequence.
+// The draws are at successive positions of one sequence.
 TEST(SamplerPositions, DrawsFollowTheExactDistribution) {
   SamplingParams params;
   params.seed = 5;

@@ -50,7 +50,7 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   SamplingParams greedy, biased, reporting, listing, prompt;
   greedy.temperature = biased.temperature = reporting.temperature = listing.temperature = 0;
   biased.tokens.logit_bias = {{5, 10.f}, {6, 11.f}};
-  biased.tokens.bad_word_ids = {{6}};  // a ban has priority over a bias
+  biased.tokens.bad_word_ids = {{6}};
   reporting.logprobs.output = 2;
   reporting.penalties.frequency = 2;
   listing.logprobs.token_ids = {0, 39, 0};
@@ -86,8 +86,8 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   EXPECT_EQ(out[4].logprobs->top[0].first, 39);
 }
 
-// A row after draft tokens must sample the same token as a row after the same output, with penalties and
-// bans.
+// With penalties and bans, a row with draft tokens must sample the same token as a row in which the same
+// tokens are output.
 TEST_F(SamplerTest, DraftTokensCountAsOutput) {
   SamplingParams params;
   params.seed = 5;
@@ -137,7 +137,7 @@ TEST_F(SamplerTest, BrokenLogitsAndTotalBansAreNoToken) {
   EXPECT_GE(out[2].id, 0);
 }
 
-// A row gives the same token and log-probabilities alone and in every batch, in any order.
+// A row gives the same token and logprobs in every batch, at every index.
 TEST_F(SamplerTest, NeighboursDoNotMatter) {
   std::mt19937 rng(7);
   std::normal_distribution<float> normal(0, 2);

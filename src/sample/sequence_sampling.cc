@@ -10,7 +10,6 @@
 namespace octavo {
 namespace {
 
-// True if `end` is the end of the text of output and drafts.
 bool ends_with(std::span<const TokenId> output, std::span<const TokenId> drafts,
                std::span<const TokenId> end) {
   const std::size_t in_drafts = std::min(end.size(), drafts.size()), before = end.size() - in_drafts;

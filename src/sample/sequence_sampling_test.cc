@@ -13,7 +13,7 @@ using testing::Pair;
 constexpr int kVocab = 100;
 using Tokens = std::vector<TokenId>;
 
-// The bans are the same wherever the output ends and the draft tokens begin.
+// The bans do not depend on which of the tokens are draft tokens.
 Tokens bans(const SamplingParams& params, const Tokens& text, const Tokens& eos = {}) {
   const SequenceSampling sequence(params, Tokens{1, 2, 3}, eos, 0, kVocab);
   Tokens found{77};

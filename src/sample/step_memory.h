@@ -1,5 +1,5 @@
-// Many small arrays in one block of memory, on the host and on the device, so that one copy per step
-// moves all arrays.
+// Packs the many small arrays of a step into one buffer, so that one copy moves all of them to or from the
+// device.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace octavo {
 
-// An array of `count` items at an offset in a StepMemory.
 template <class T>
 struct Part {
   std::size_t offset = 0;
   std::size_t count = 0;
 };
 
-// Call clear(), add the parts, then fit(). Then write the host side and upload, or download and read the host
-// side. There are two host sides, so that the host can write one while the device still reads the other.
+// Call clear(), add() for each array, then fit(). Then either write the host arrays and upload(), or
+// download() and read the host arrays. There are two host buffers, so the host can write one buffer while
+// the device still reads the other.
 class StepMemory {
  public:
   void clear() { bytes_ = 0; }
@@ -31,8 +31,8 @@ class StepMemory {
     return {offset, count};
   }
 
-  // Allocates memory for all parts; earlier contents are lost. The memory grows by doubling and never
-  // shrinks. Its device address changes only when it grows.
+  // Allocates memory for all arrays and discards their contents. The memory grows by doubling and never
+  // shrinks. The device address changes only when the memory grows.
   Result<> fit(Device& device, Stream& stream) {
     if (bytes_ > staging_.bytes()) {
       const std::size_t bytes = std::max(bytes_, 2 * staging_.bytes());
@@ -47,7 +47,7 @@ class StepMemory {
   std::span<T> host(const Part<T>& part) {
     return {reinterpret_cast<T*>(staging_.data() + part.offset), part.count};
   }
-  // View of a part on the device. The view of structs is u8 [count, sizeof(T)].
+  // Returns the array on the device. An array of structs becomes u8 [count, sizeof(T)].
   template <class T>
   View device(const Part<T>& part) const {
     auto* data = static_cast<std::byte*>(device_.data()) + part.offset;

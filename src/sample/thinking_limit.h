@@ -1,4 +1,5 @@
-// Ends the reasoning of an answer after the number of tokens that the request allows.
+// Limits the number of reasoning tokens of an answer. The engine asks for forced() before it samples a
+// token.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,6 @@ class ThinkingLimit {
     if (budget_) spent_ = budget_->spent;
   }
 
-  // O(1).
   void append(TokenId id) {
     if (!budget_) return;
     if (id == budget_->begin) {
@@ -25,18 +25,18 @@ class ThinkingLimit {
     }
   }
 
-  // Returns the token that begins reasoning; nullopt: no limit.
+  // Returns the token that begins reasoning, or nullopt if the request has no limit.
   std::optional<TokenId> begin() const { return budget_ ? std::optional(budget_->begin) : std::nullopt; }
-  // Returns true if the next token can depend on the length of the reasoning.
+  // Returns whether the model is reasoning, so that the limit can affect the next token.
   bool counts() const { return spent_.has_value(); }
-  // Returns the token that must come next, which ends the reasoning; nullopt: any token.
+  // Returns the token that ends the reasoning if the limit is reached, and otherwise nullopt.
   std::optional<TokenId> forced() const {
     return spent_ && *spent_ >= budget_->tokens ? std::optional(budget_->end) : std::nullopt;
   }
 
  private:
   std::optional<ThinkingBudget> budget_;
-  std::optional<int> spent_ = {};  // number of reasoning tokens so far; nullopt: the text is not reasoning
+  std::optional<int> spent_ = {};  // number of reasoning tokens so far; nullopt: the model is not reasoning
 };
 
 }  // namespace octavo

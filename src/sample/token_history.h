@@ -1,4 +1,5 @@
-// The distinct tokens of a sequence, with their counts in the output, for penalties. O(1) per token.
+// The distinct tokens of a sequence and their counts in the output, from which the sampler computes
+// penalties. Adding a token takes O(1).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@ class TokenHistory {
   void add_prompt(TokenId id) { counts_[find_or_insert(id)] += 0; }
   void add_output(TokenId id) { counts_[find_or_insert(id)] += 1; }
 
-  // Returns the index of the token in ids(); nullopt if ids() does not contain it.
   std::optional<std::size_t> find(TokenId id) const;
 
-  // Distinct tokens in order of first appearance; counts() has the number of each in the output.
+  // The distinct tokens in order of first appearance. counts()[i] is the number of output tokens equal to
+  // ids()[i].
   std::span<const TokenId> ids() const { return ids_; }
   std::span<const std::int32_t> counts() const { return counts_; }
 
@@ -28,7 +29,7 @@ class TokenHistory {
 
   std::vector<TokenId> ids_;
   std::vector<std::int32_t> counts_;
-  std::vector<std::size_t> slots_;  // open addressing, a power of two: index into ids_ plus 1; 0: empty
+  std::vector<std::size_t> slots_;  // hash table with open addressing: index into ids_ plus 1; 0: empty
 };
 
 }  // namespace octavo

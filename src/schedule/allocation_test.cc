@@ -1,4 +1,5 @@
-// Tests that the step loop allocates no memory after a sequence is added, by counting calls of operator new.
+// Tests that the step loop allocates no memory after a sequence is added, by counting calls of operator
+// new.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +14,7 @@ namespace {
 
 class StepLoop : public ::testing::TestWithParam<Policy> {};
 
-// Runs long enough for prefix hits, full blocks, moving windows, preemptions and deferred blocks.
+// The run is long enough for prefix hits, full blocks, moving windows, preemptions and deferred blocks.
 TEST_P(StepLoop, AllocatesNothing) {
   SchedulerOptions o;
   o.block_size = 4;

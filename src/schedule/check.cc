@@ -1,4 +1,4 @@
-// Checks the invariants of the scheduler.
+// CHECKs the invariants of the scheduler, for tests and fuzzers.
 #include <algorithm>
 
 #include "base/check.h"
@@ -9,15 +9,14 @@ namespace octavo {
 void Scheduler::check() const {
   cache_.pool.check();
 
-  // every slot is in exactly one list
   CHECK(unused_.size() + running_.size() + waiting_.size() == sequences_.size());
   CHECK(std::ranges::all_of(unused_, [&](Slot s) { return at(s).state == Sequence::State::unused; }));
   CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state == Sequence::State::waiting; }));
   CHECK(std::ranges::all_of(running_, [&](Slot s) { return at(s).state == Sequence::State::running; }));
   CHECK(std::ranges::is_sorted(running_, [&](Slot a, Slot b) { return before(a, b); }));
 
-  // Each reference to a block belongs to a table, a hold or a deferred block. There are enough free blocks
-  // for all promises.
+  // Each reference to a block belongs to a block table, a prefix hold or a deferred block. The free blocks
+  // suffice for all promises.
   std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
   int promised = 0, lent = 0;
   std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs + options_.draft_states));

@@ -1,4 +1,4 @@
-// Blocks that the scheduler keeps for purposes other than its sequences.
+// Prefix holds: blocks that the scheduler keeps in the cache although no sequence uses them.
 #include <algorithm>
 
 #include "base/check.h"
@@ -10,7 +10,7 @@ PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, i
                             std::span<const Hash128> extras) {
   std::vector<Hash128> keys;
   hasher_.extend(prompt, identity, keys, extras);
-  // Looks up the prompt like that of a sequence, whose last token is never taken from the cache.
+  // Looks up the prompt like the prompt of a sequence, whose last token is never taken from the cache.
   find_prefix(cache_, {prompt, keys, identity, extras}, match_);
   const int wanted = std::max(blocks, match_.blocks);
   CHECK(wanted <= static_cast<int>(keys.size()), "{} blocks of {}", wanted, keys.size());

@@ -59,7 +59,7 @@ TEST(Scheduler, OptionsNameWhatIsWrong) {
   EXPECT_THAT(field([](auto& o) { o.enable_chunked_prefill = false; }), HasSubstr("max_num_batched_tokens"));
 }
 
-// The limit that a loaded model reports is the length of the longest sequence that the scheduler admits.
+// max_model_len of a loaded model is the length of the longest sequence that the scheduler admits.
 TEST(SchedulerOptions, TheLongestSequenceIsTheLongestThatFits) {
   const std::vector<std::vector<CacheGroup>> all_groups = {{{0}}, {{0}, {64}}, {{64}}, {{0}, {100}, {7}}};
   for (const std::vector<CacheGroup>& groups : all_groups)

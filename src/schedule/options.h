@@ -1,4 +1,4 @@
-// Limits of the scheduler. Names and meanings follow vLLM's engine arguments.
+// Options of the scheduler. Names and meanings follow vLLM's engine arguments.
 #pragma once
 
 #include <cstdint>
@@ -10,56 +10,63 @@
 
 namespace octavo {
 
-// Order of the waiting queue, and order of preemption when there are too few free blocks.
+// Order in which waiting sequences are admitted, and in which running sequences are preempted when blocks
+// are missing.
 enum class Policy : std::uint8_t {
   fcfs,
-  priority,        // lower Request::priority first; for equal priorities, earlier arrival first
-  longest_prefix,  // waiting sequences: longest cached prefix first; running sequences: same as fcfs
+  // Sequences with a lower Request::priority come first. Earlier arrivals come first if the priorities are
+  // equal.
+  priority,
+  // Waiting sequences with a longer cached prefix come first. Preemption is the same as with fcfs.
+  longest_prefix,
 };
 
 struct SchedulerOptions {
   int block_size = 16;  // tokens per block
-  int num_blocks = 0;   // number of blocks for all groups together; required
+  int num_blocks = 0;   // total number of blocks of all groups; required
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
   PrefixHashOptions prefix_hash;
-  // Number of saved states of recurrent layers; 0 without recurrent layers or without prefix caching.
+  // Number of saved states of recurrent layers. 0 without recurrent layers or without prefix caching.
   int saved_states = 0;
-  // Number of state slots for the draft tokens of a step, over all sequences. With these slots, rejected
-  // tokens can be undone. 0 without recurrent layers or without draft tokens.
+  // Number of state slots for draft tokens, for all sequences together. A sequence returns to one of these
+  // states when a draft token is rejected. 0 without recurrent layers or without draft tokens.
   int draft_states = 0;
-  int mamba_block_size = 256;  // states are saved at multiples of this number of tokens; a multiple of
-                               // block_size
+  // States are saved at multiples of this number of tokens. It must be a multiple of block_size.
+  int mamba_block_size = 256;
 
   int max_num_batched_tokens = 2048;  // maximum number of tokens in a step
   int max_num_seqs = 256;
   int long_prefill_token_threshold = 0;  // maximum number of tokens of one sequence in a step; 0: no limit
-  bool enable_chunked_prefill = true;    // false: each prompt runs in a single step
-  int max_steps_in_flight = 2;           // maximum number of steps that are planned but not yet collected
-  // false: a sequence waits while its token is being sampled. Each step then computes a part of the running
-  // sequences, so that all steps in flight have about the same number of sequences.
+  bool enable_chunked_prefill = true;    // false: each prompt is computed in a single step
+  int max_steps_in_flight = 2;           // maximum number of steps that are planned but not collected
+  // true: a sequence is planned again while a step in flight still samples its previous token. false: the
+  // sequence waits for that token. Each step then includes only a part of the running sequences, so that
+  // all steps in flight have about the same size.
   bool samples_ahead = true;
-  int max_draft_tokens = 0;  // maximum number of draft tokens of one sequence in a step
+  int max_draft_tokens = 0;
 
   Policy policy = Policy::fcfs;
   int max_model_len = 0;     // maximum number of prompt and output tokens of a sequence; required
-  int max_sequences = 4096;  // maximum number of running and waiting sequences
-  double watermark = 0;      // fraction of the blocks that stays free when a sequence is admitted
-  int max_preemptions = 3;   // after this number of preemptions, a sequence is admitted only if it can finish
+  int max_sequences = 4096;
+  double watermark = 0;  // fraction of the blocks that must stay free when a sequence is admitted
+  // A sequence that was preempted this many times is admitted only if there are blocks for all its tokens.
+  int max_preemptions = 3;
 };
 
-// Checks the options; errors name the option. The pool may be smaller than one sequence of max_model_len:
-// add() rejects each sequence that cannot fit.
+// Returns an error that names the option. The pool may be too small for a sequence of max_model_len tokens:
+// Scheduler::add() rejects each sequence that does not fit.
 Result<> validate(const SchedulerOptions& options);
 
-// Returns the maximum number of tokens of one sequence that are planned but may not be computed yet.
+// Returns the maximum number of tokens of one sequence that are planned but not computed yet.
 int tokens_ahead_max(const SchedulerOptions& options);
 
-// Returns the maximum number of blocks of a sequence with this number of prompt and output tokens.
+// Returns the maximum number of blocks that a sequence with `tokens` prompt and output tokens has at the
+// same time.
 int blocks_of_sequence(const SchedulerOptions& options, int tokens);
 
-// Returns the length of the longest sequence that fits into the pool, at most max_model_len. It is a valid
-// value of max_model_len. Returns 0 if no sequence fits.
+// Returns the maximum length of a sequence that fits into the pool, at most max_model_len. Returns 0 if no
+// sequence fits.
 int longest_sequence(SchedulerOptions options);
 
 }  // namespace octavo

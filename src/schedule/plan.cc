@@ -1,4 +1,4 @@
-// Plans a step of the scheduler.
+// Plans the steps of the scheduler.
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +8,8 @@
 namespace octavo {
 namespace {
 
-// Maximum number of waiting sequences that one plan examines without admitting them. Each examination costs a
-// look-up in the prefix cache.
+// Maximum number of waiting sequences that one plan examines without admitting them. Each examination looks
+// up the prefix cache, which takes time.
 constexpr int kSharersPassedMax = 64;
 constexpr std::size_t kReorderedMax = 128;
 
@@ -44,8 +44,8 @@ void Scheduler::plan(StepPlan& plan) {
         {p.sequence, at(slot(p.sequence)).counts.starts_over, p.first + p.count, p.state_from, p.state_to});
 }
 
-// Returns the number of tokens that the sequence can compute next. It is 0 if the sequence is parked or
-// complete, or if its draft tokens are in flight.
+// Returns the number of tokens that the next step may compute for the sequence. Returns 0 if the sequence
+// is parked or complete, or if its draft tokens are in flight.
 int Scheduler::tokens_wanted(const Sequence& s) const {
   if (s.parked || s.drafts.in_flight || s.length() >= s.spec.max_total_tokens) return 0;
   if (s.sampling > 0 && !options_.samples_ahead) return 0;
@@ -54,13 +54,13 @@ int Scheduler::tokens_wanted(const Sequence& s) const {
   return threshold == 0 ? wanted : std::min(wanted, threshold);
 }
 
-// Returns the number of blocks to reserve for the sequence, so that it never waits for blocks that were
-// promised at admission.
+// Returns the number of free blocks to reserve for the sequence, so that it never waits for blocks that
+// were promised at admission.
 int Scheduler::promise(const Sequence& s) const { return s.blocks.growth(s.promised, ahead_max_); }
 
-// Returns the number of free blocks that are not promised. For each block of a sliding-window group that two
-// sequences use, it subtracts one block: the first sequence that passes such a block takes a new block and
-// frees none.
+// Returns the number of free blocks that are not promised. It subtracts one block for each block of a
+// sliding-window group that two sequences share: when the first sequence moves past the shared block, it
+// allocates a new block, but frees none.
 int Scheduler::spare() const {
   int lent = 0;
   for (int g = 0; g < cache_.group_count(); ++g)
@@ -68,10 +68,9 @@ int Scheduler::spare() const {
   return cache_.pool.free() - promised_ - lent;
 }
 
-// Plans one token for each sequence that needs exactly one token. These sequences come before long prefills
-// of older sequences, so that output continues while a prompt is computed; the budget has a token for each
-// running sequence. If tokens were appended beyond the promise, only the first one gets a block here; the
-// others are computed with the prefills.
+// Plans one token for each sequence that needs exactly one token. These sequences are planned before the
+// long prefills of older sequences, so that decoding continues while a prompt is computed. The budget has a
+// token for each running sequence.
 void Scheduler::plan_decodes(StepPlan& plan) {
   const std::size_t steps = options_.samples_ahead ? 1 : static_cast<std::size_t>(options_.max_steps_in_flight);
   const std::size_t share = (running_.size() + steps - 1) / steps;
@@ -81,7 +80,6 @@ void Scheduler::plan_decodes(StepPlan& plan) {
   }
 }
 
-// Plans the other tokens. Blocks are promised for tokens that were known at admission.
 void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
     const int wanted = tokens_wanted(at(slot));
@@ -92,8 +90,9 @@ void Scheduler::plan_prefills(StepPlan& plan) {
   }
 }
 
-// Allocates blocks for one more token: first promised blocks, then spare blocks, then blocks of later
-// sequences. Returns false if this is not possible in this step.
+// Ensures that there is a block for one more token of the sequence running_[place]. Uses promised blocks
+// first, then spare blocks, and then preempts later sequences. Returns false if this step cannot get a
+// block.
 bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   Sequence& s = at(running_[place]);
   const int beyond_promise = s.blocks.missing(s.planned + 1) - promise(s);
@@ -107,8 +106,8 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   return true;
 }
 
-// Preempts the last running sequence after `place` that may be preempted. Sequences after `place` are not in
-// this plan yet.
+// Preempts the last running sequence after `place` that may be preempted. This plan does not include
+// sequences after `place` yet.
 bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
   while (last > place && at(running_[last]).non_preemptible) --last;
@@ -122,7 +121,6 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   return true;
 }
 
-// Moves the sequence back to the waiting queue and frees its blocks.
 void Scheduler::start_over(Slot slot) {
   Sequence& s = at(slot);
   give_up_memory(s);
@@ -143,23 +141,23 @@ void Scheduler::retract(SequenceId sequence) {
   start_over(slot(sequence));
 }
 
-// Allocates the blocks for positions up to `end`, which must be promised or spare.
+// Allocates the blocks for positions up to `end`. The blocks must be promised or spare.
 void Scheduler::take_blocks(Sequence& s, int end) {
   promised_ -= promise(s);
   CHECK(s.blocks.reserve(end), "{} free blocks for {} tokens", cache_.pool.free(), end);
   promised_ += promise(s);
 }
 
-// Returns the number of tokens, at most `count`, for which promised or spare blocks exist.
+// Returns the number of tokens, at most `count`, for which there are promised or spare blocks.
 int Scheduler::covered(const Sequence& s, int count) const {
   const int available = promise(s) + std::max(spare(), 0);
   while (count > 0 && s.blocks.missing(s.planned + count) > available) --count;
   return count;
 }
 
-// Returns the number of tokens, at most `count`, after which a state should be saved: at the position where
-// the sequence leaves a cached prefix, or at the last multiple of the interval. The next step computes the
-// remaining tokens.
+// Returns the number of tokens, at most `count`, after which a recurrent state should be saved. The state
+// is saved where the sequence leaves a cached prefix, or at the last multiple of mamba_block_size. The next
+// step computes the remaining tokens.
 int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   if (!cache_.saved_states || !options_.enable_chunked_prefill) return count;
   const int end = s.planned + count;
@@ -168,8 +166,8 @@ int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   return last > s.planned ? last - s.planned : count;
 }
 
-// Returns the number of draft tokens, at most `count`, for which state slots exist. If prefixes have saved
-// states, draft tokens may not pass a position at which a state is saved.
+// Returns the number of draft tokens, at most `count`, for which there are state slots. If prefixes have
+// saved states, draft tokens must not extend past a position at which a state is saved.
 int Scheduler::revocable(const Sequence& s, int count) const {
   if (options_.draft_states == 0) return count;
   const int slots = states_.free() - (options_.max_num_seqs - static_cast<int>(running_.size()));
@@ -178,7 +176,7 @@ int Scheduler::revocable(const Sequence& s, int count) const {
                              : count;
 }
 
-// Adds `count` tokens of the sequence to the plan. Their blocks must exist.
+// Adds `count` tokens of the sequence to the plan. Blocks must be promised or spare.
 void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   Sequence& s = at(slot);
   take_blocks(s, s.planned + count);
@@ -208,15 +206,16 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   plan.tokens += count;
 }
 
-// Adds draft tokens within the remaining budget and the spare blocks.
+// Adds draft tokens while the token budget and the spare blocks suffice.
 void Scheduler::plan_drafts(StepPlan& plan) {
   for (PlannedSequence& p : plan.sequences) {
     Sequence& s = at(slot(p.sequence));
     if (!p.samples || s.sampling > 1 || s.drafts.tokens.empty())
-      continue;  // sampling > 1 means that the draft tokens belong to an earlier step
+      continue;  // If sampling > 1, the draft tokens belong to an earlier step.
     const int wanted =
         std::min({static_cast<int>(s.drafts.tokens.size()), budget_, ahead_max_ - (s.planned - s.computed),
-                  s.spec.max_total_tokens - 1 - s.planned});  // -1, because the last token is never computed
+                  // The last token of a sequence is never computed.
+                  s.spec.max_total_tokens - 1 - s.planned});
     const int count = covered(s, revocable(s, wanted));
     if (count <= 0) continue;
     take_blocks(s, s.planned + count);
@@ -246,17 +245,18 @@ void Scheduler::plan_waiting(StepPlan& plan) {
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
         break;
       case Admission::shares:
-        ++place;  // This sequence waits for a running sequence or for resume(), so the next one is examined.
+        // The sequence waits for a running sequence or for resume(), so the next sequence is examined.
+        ++place;
         break;
       case Admission::must_wait:
-        return;  // Later sequences must wait, too, so that this one does not starve.
+        return;  // If later sequences were admitted, this sequence could starve.
     }
   }
 }
 
-// Admits a sequence if all its known tokens (the prompt, and the output before a preemption) can be computed
-// without preempting other sequences. After max_preemptions, there must also be blocks for all tokens that it
-// may generate.
+// Admits a sequence if the blocks suffice for all known tokens (the prompt, and the output before a
+// preemption) without preempting other sequences. After max_preemptions preemptions, the blocks must
+// suffice for all tokens that the sequence may generate.
 Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   Sequence& s = at(slot);
   if (s.parked) return Admission::shares;
@@ -282,8 +282,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.blocks.adopt(match_);
   s.recurrent.slot = states_.take();
   s.computed = s.planned = first;
-  // A third prompt may leave the prefix at the same position as two earlier prompts, but saving a state costs
-  // more than computing a few tokens.
+  // Saving a state costs more than computing a few tokens. So a state is saved at the end of the cached
+  // blocks only if a later prompt with the same prefix would save enough tokens.
   const int branch = match_.stateless_blocks * options_.block_size;
   s.recurrent.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.spec.checkpoint;
   s.promised = promised;
@@ -299,7 +299,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
                   slot);
   if (match_.state_slot != kNoState) {
     cache_.saved_states->touch(match_.state_slot);
-    cache_.saved_states->pin(match_.state_slot);  // pinned until the step is computed
+    cache_.saved_states->pin(match_.state_slot);  // unpinned when the step is collected
   }
   compute(slot, to_checkpoint(s, count), plan);
   plan.sequences.back().state_from = match_.state_slot;
@@ -307,15 +307,15 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   return Admission::admitted;
 }
 
-// Looks up the prefix of the sequence; the result is in match_.
+// Finds the cached prefix of the sequence and stores the result in match_.
 void Scheduler::look_up_prefix(Sequence& s) {
   BlockHistory history = s.history();
   if (!s.spec.read_prefix_cache) history.keys = {};
   find_prefix(cache_, history, match_);
 }
 
-// Sorts the first part of the queue by cached prefix, longest first. Later arrivals are included only when
-// all earlier ones are admitted, so that no sequence is overtaken forever.
+// Sorts the beginning of the waiting queue by the length of the cached prefix, longest first. New arrivals
+// are sorted in only after all earlier ones are admitted, so that no sequence is overtaken forever.
 void Scheduler::order_by_prefix() {
   if (at(waiting_.front()).arrival > reorder_limit_) reorder_limit_ = last_arrival_;
   const std::size_t reordered_max = std::min(kReorderedMax, waiting_.size());
@@ -334,8 +334,8 @@ void Scheduler::order_by_prefix() {
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
 }
 
-// In-batch prefix sharing: returns true if a running sequence is computing the next block of this sequence's
-// prefix. Waiting always ends, because running sequences cannot stall within their prompt.
+// In-batch prefix sharing: returns true if a running sequence is computing the next block of this
+// sequence's prefix. The wait always ends, because a running sequence cannot stall within its prompt.
 bool Scheduler::computed_elsewhere(const Sequence& s) const {
   const int next = match_.blocks;
   if (!s.spec.read_prefix_cache || next >= static_cast<int>(s.keys.size())) return false;

@@ -35,8 +35,8 @@ TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
   }
 }
 
-// The blocks of a preempted sequence in flight become free one step later. Until then, no second sequence is
-// preempted.
+// The blocks of a preempted sequence in flight become free one step later. Until then, no second sequence
+// is preempted.
 TEST(Scheduler, CountsOnBlocksThatAreOnTheirWay) {
   SchedulerOptions o = small_scheduler();
   o.num_blocks = 9;
@@ -86,7 +86,7 @@ TEST(Scheduler, AdmissionLeavesTheWatermarkFree) {
   engine.run_until_idle();
 }
 
-// 64 clients use a pool with 1.2 times the blocks of one client. All of them finish, within the limit on
+// 64 clients use a pool with 1.2 times the blocks of one client. All clients finish within the limit on
 // preemptions.
 TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
   for (const Policy policy : {Policy::fcfs, Policy::priority, Policy::longest_prefix}) {
@@ -94,7 +94,7 @@ TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
     o.policy = policy;
     o.max_num_batched_tokens = 128;
     o.max_num_seqs = 64;
-    o.num_blocks = 60;  // 60 blocks; a sequence of 200 tokens needs 50
+    o.num_blocks = 60;  // a sequence of 200 tokens needs 50 blocks
     ScheduledEngine engine(o);
     std::vector<SequenceId> clients;
     for (int i = 0; i < 64; ++i) clients.push_back(engine.add(count_from(i * 1000, 20), 180, i % 3));

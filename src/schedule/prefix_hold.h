@@ -1,5 +1,6 @@
-// The start of a prompt that stays in the cache without a sequence: until another engine has fetched it, or
-// for a request that waits for it. With recurrent layers, the hold includes the state at its end.
+// Keeps the first blocks of a prompt in the cache although no sequence uses them: until another engine has
+// fetched them, or until the request that will use them starts. With recurrent layers, the hold also keeps
+// the state at the end of the blocks.
 #pragma once
 
 #include <vector>
@@ -10,14 +11,14 @@
 namespace octavo {
 
 struct PrefixHold {
-  std::vector<TokenId> tokens;  // tokens of the held blocks
+  std::vector<TokenId> tokens;
   Hash128 identity;             // see SequenceSpec::identity
   std::vector<Hash128> extras;  // see SequenceSpec::extras
-  std::vector<Hash128> keys;    // keys of the held blocks in this process's cache
+  std::vector<Hash128> keys;    // keys of the held blocks in the cache of this process
   SequenceBlocks blocks;
-  int cached = 0;             // number of blocks, from the first on, that have their content
-  int state_slot = kNoState;  // slot of the state at the end; the slot has no content while blocks are
-                              // missing
+  int cached = 0;  // The first `cached` blocks have their content. The other blocks are still empty.
+  // Slot of the state at the end of the blocks. The slot is empty while blocks are empty.
+  int state_slot = kNoState;
 
   bool is_whole() const { return cached == static_cast<int>(keys.size()); }
   BlockHistory history() const { return {tokens, keys, identity, extras}; }

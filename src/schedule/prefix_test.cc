@@ -36,8 +36,8 @@ TEST(Scheduler, ComputesASharedPrefixOnce) {
   for (int i = 0; i < 8; ++i) answers.push_back(engine.add(prompt, 5));
   const SequenceId other = engine.add(count_from(1000, 4), 1);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{answers[0], 64}}));
-  // The budget is not used up, and an unrelated sequence does not wait for the sequences that wait for the
-  // prefix.
+  // The budget is not used up. A sequence with another prefix does not wait for the sequences that wait for
+  // the shared prefix.
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{answers[0], 36}, {other, 4}}));
   auto third = engine.run();
   EXPECT_EQ(third.size(), 8u);

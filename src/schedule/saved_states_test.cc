@@ -13,7 +13,7 @@ SchedulerOptions with_states() {
   return o;
 }
 
-// A chunk ends where a state can be saved: at its last multiple of mamba_block_size.
+// A chunk ends at its last multiple of mamba_block_size, where a state can be saved.
 TEST(SavedStates, LieAtMultiplesOfTheInterval) {
   ScheduledEngine engine(with_states());
   engine.add(count_from(0, 100), 20);
@@ -34,7 +34,7 @@ TEST(SavedStates, LieAtMultiplesOfTheInterval) {
 
 TEST(SavedStates, APrefixEndsWhereOneIs) {
   ScheduledEngine engine(with_states());
-  engine.add(count_from(0, 60), 1);  // its state is saved after token 48
+  engine.add(count_from(0, 60), 1);  // saves its state after token 48
   EXPECT_EQ(engine.run_until_idle(), 2);
   const SequenceId same = engine.add(count_from(0, 60), 1);
   EXPECT_EQ(engine.plan()[same], 8);  // up to the end of the cached blocks, where a state is saved now
@@ -43,8 +43,8 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   EXPECT_EQ(engine.step.sequences[0].cached_tokens, 48);
   engine.complete(engine.step);
   engine.run_until_idle();
-  // Blocks are cached up to 40, but no state is. So this sequence saves a state where it leaves the cached
-  // prefix, and the next sequence finds the state.
+  // Blocks are cached up to token 40, but no state is. So this sequence saves a state at the end of the
+  // cached blocks, and the next sequence uses that state.
   for (const int first : {0, 40}) {
     std::vector<TokenId> other = count_from(0, 60);
     std::iota(other.begin() + 43, other.end(), 1000 + first);
@@ -61,7 +61,6 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   EXPECT_EQ(engine.step.sequences[0].first, 0);
 }
 
-// There are fewer slots than sequences that can save a state.
 TEST(SavedStates, AreBounded) {
   SchedulerOptions o = with_states();
   o.saved_states = 2;

@@ -25,8 +25,8 @@ SchedulerOptions options_for(int sequences, int length) {
   return o;
 }
 
-// All sequences decode. The benchmark measures the time of the plan; a counter has the rest of the step, in
-// microseconds.
+// All sequences decode. The benchmark measures the time of plan(). A counter reports the time of collect()
+// and commit(), in microseconds.
 void plan_a_decode_step(benchmark::State& state) {
   const auto sequences = static_cast<int>(state.range(0));
   constexpr int kPrompt = 256, kLength = 2048;
@@ -63,7 +63,6 @@ void plan_a_decode_step(benchmark::State& state) {
 }
 BENCHMARK(plan_a_decode_step)->Arg(64)->Arg(1024)->Unit(benchmark::kMicrosecond);
 
-// Measures plan, collect and commit together.
 void whole_decode_step(benchmark::State& state) {
   const auto sequences = static_cast<int>(state.range(0));
   constexpr int kPrompt = 64, kLength = 1 << 15;
@@ -85,7 +84,7 @@ void whole_decode_step(benchmark::State& state) {
 }
 BENCHMARK(whole_decode_step)->Arg(64)->Arg(1024)->Iterations(10'000)->Unit(benchmark::kMicrosecond);
 
-// A thousand sequences wait for admission. Each has a prompt of 100 cached blocks.
+// A thousand sequences wait for admission. Each sequence has a prompt of 100 cached blocks.
 void plan_with_a_queue(benchmark::State& state) {
   SchedulerOptions o = options_for(1024, 2048);
   o.policy = static_cast<Policy>(state.range(0));
@@ -103,7 +102,7 @@ void plan_with_a_queue(benchmark::State& state) {
     scheduler->collect(plan.step);
     for (const PlannedSequence& p : plan.sequences) {
       if (!p.samples || !scheduler->commit(p.sequence, 1)) continue;
-      scheduler->finish(p.sequence);  // so that each step can admit a sequence
+      scheduler->finish(p.sequence);  // A sequence ends, so that each step can admit another one.
       scheduler->add({.prompt = prompt, .max_total_tokens = 1800});
     }
     state.ResumeTiming();

@@ -1,4 +1,4 @@
-// Fuzzer of the scheduler: its input determines the simulation's options and every operation.
+// Fuzzes the scheduler: the fuzzer's input chooses the options and all operations of the simulation.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,7 +8,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace octavo;
   std::span<const std::uint8_t> bytes(data, size);
-  // Each choice takes two bytes of the input. When the input ends, fixed choices end the simulation.
+  // Each choice consumes two bytes of the input. After the end of the input, a fixed seed makes the choices
+  // that end the simulation.
   const Choose rest = random_choices(0);
   const Choose choose = [&](int below) {
     if (bytes.size() < 2) return rest(below);

@@ -1,4 +1,4 @@
-// schedule_soak [operations] [seed]: runs this number of operations of the simulation, and prints statistics.
+// schedule_soak [operations] [seed] runs the simulation for `operations` operations and prints statistics.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -75,7 +75,7 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
   if (max_total_tokens <= prompt || max_total_tokens > limit)
     return invalid("max_tokens", "prompt and answer have {} tokens, but must be from {} to {}",
                    max_total_tokens, prompt + 1, limit);
-  // -1, because the last token is never computed
+  // The last token of a sequence is never computed.
   if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
     return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, but only {} exist",
                    max_total_tokens, blocks, cache_.pool.total());
@@ -91,7 +91,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     return failure(ErrorCode::resource_exhausted, "all {} slots for sequences are in use",
                    options_.max_sequences);
 
-  // Allocates everything before it changes anything, so that a failed allocation changes nothing.
+  // Allocates all memory before it changes the scheduler, so that a failed allocation changes nothing.
   Sequence s;
   s.state = Sequence::State::waiting;
   s.spec = spec;
@@ -125,8 +125,8 @@ bool Scheduler::before(Slot a, Slot b) const {
   return at(a).arrival < at(b).arrival;
 }
 
-// A preempted sequence returns to its old position, because it is older than all waiting ones. With
-// longest_prefix, the plan sorts the queue; here, preempted sequences only need to precede new ones.
+// A preempted sequence is older than all waiting sequences, so it returns to its old position in the queue.
+// Under longest_prefix, the plan sorts the queue, so a preempted sequence only needs to precede new ones.
 void Scheduler::enqueue(Slot slot) {
   const auto place =
       options_.policy == Policy::longest_prefix
@@ -135,7 +135,8 @@ void Scheduler::enqueue(Slot slot) {
   waiting_.insert(place, slot);
 }
 
-// Blocks that a step in flight may still access return to the pool when this step is collected.
+// Steps in flight may still access the blocks. Such blocks return to the pool when the last of these steps
+// is collected.
 void Scheduler::give_up_memory(Sequence& s) {
   if (s.recurrent.slot != kNoState) states_.give_back(std::exchange(s.recurrent.slot, kNoState));
   give_back_draft_states(s);
@@ -155,8 +156,6 @@ void Scheduler::give_back_draft_states(Sequence& s) {
   s.recurrent.drafts.clear();
 }
 
-// Continues with the state after the next token. The slot of the state after all draft tokens stays
-// unchanged.
 void Scheduler::next_draft_state(Sequence& s) {
   s.recurrent.slot = s.recurrent.drafts.front();
   s.recurrent.drafts.erase(s.recurrent.drafts.begin());
@@ -176,7 +175,7 @@ void Scheduler::collect(StepNumber step) {
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
-    // not for a step before the one with the draft tokens
+    // false for a step before the one that computes the draft tokens
     if (!s->recurrent.drafts.empty() && launched.end == s->planned) {
       s->recurrent.drafts.push_back(s->recurrent.slot);
       next_draft_state(*s);
@@ -230,7 +229,7 @@ void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
   Sequence* s = live(sequence);
   CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
         static_cast<std::uint64_t>(sequence));
-  // If the sequence was preempted in the meantime, none of its positions are computed any more.
+  // If the sequence was preempted in the meantime, it has no computed positions.
   if (s->state == Sequence::State::running) {
     CHECK(s->computed == s->planned && s->planned == s->length() - 1, "computed {}, planned {}, length {}",
           s->computed, s->planned, s->length());
@@ -251,7 +250,7 @@ bool Scheduler::finish(SequenceId sequence) {
   give_up_memory(*s);
   totals_.sequence_bytes -= s->bytes();
   const std::uint32_t generation = s->generation;
-  *s = Sequence{};  // also frees its memory
+  *s = Sequence{};  // also frees the memory of the sequence
   s->generation = generation;
   unused_.push_back(slot(sequence));
   return true;

@@ -1,12 +1,13 @@
-// Decides for each step which sequences compute how many tokens, and which blocks they use.
+// Decides for each step which sequences compute how many tokens, and which blocks they use. The engine loop
+// calls it.
 //
-// There are no prefill and decode phases: a sequence has known tokens that are not computed yet, and a step
-// computes some of them. This is continuous batching (Orca, Yu et al., OSDI 2022) with chunked prefill
-// (Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md has the rules, and explains why every
-// sequence finishes.
+// There are no prefill and decode phases. A sequence has known tokens that are not computed yet, and a step
+// computes some of these tokens. This is continuous batching (Orca, Yu et al., OSDI 2022) with chunked
+// prefill (Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md explains the rules, and why
+// every sequence finishes.
 //
-//   plan(step);  launch the step                  // the next plan() may come before:
-//   collect(step.step);                           // the step is computed
+//   plan(step);  launch the step                  // plan() may be called again before collect()
+//   collect(step.step);                           // after the step is computed
 //   commit(sequence, id) or finish(sequence)      // for each planned sequence with `samples`
 //
 // The scheduler uses no clock, thread or I/O, and allocates no memory after add(). Not thread-safe.
@@ -32,93 +33,93 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;              // blocks in use, or kept because a step in flight uses them
-  int blocks_cached = 0;            // free blocks whose content is still cached
-  int blocks_free = 0;              // free blocks without content
-  std::int64_t sequence_bytes = 0;  // bytes of tokens, keys and tables of all sequences
+  int blocks_used = 0;  // blocks that have users, or that a step in flight may still access
+  int blocks_cached = 0;
+  int blocks_free = 0;
+  std::int64_t sequence_bytes = 0;  // memory of all sequences: tokens, keys and block tables
   std::int64_t preemptions = 0;
-  std::int64_t prefix_queries = 0;  // number of tokens that were looked up at first admissions
-  std::int64_t prefix_hits = 0;     // number of these tokens that were found
+  // tokens that were looked up in the prefix cache; a preempted sequence counts once
+  std::int64_t prefix_queries = 0;
+  std::int64_t prefix_hits = 0;  // tokens of prefix_queries that were found
 };
 
 class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Checks whether a sequence can ever be served. Returns invalid_argument, with field and limit, if the
-  // prompt is empty or leaves no room for output, or if the length exceeds max_model_len or the pool. It
-  // depends only on the options, so any thread may call it.
+  // Returns invalid_argument, with field and limit, if the prompt is empty or leaves no space for output,
+  // or if the length exceeds max_model_len or the pool. The result depends only on the options, so any
+  // thread may call it.
   Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
 
-  // Adds a sequence to the waiting queue. Returns an error if the sequence does not fit, or
-  // resource_exhausted if all max_sequences slots are in use.
+  // Adds a sequence to the waiting queue. Returns an error if the sequence does not fit, and
+  // resource_exhausted if there are max_sequences sequences already.
   Result<SequenceId> add(const SequenceSpec& spec);
 
-  // Sets `plan` to the next step. At most max_steps_in_flight non-empty plans may be uncollected.
+  // Writes the next step to `plan`. At most max_steps_in_flight non-empty plans may be uncollected.
   void plan(StepPlan& plan);
 
-  // Reports that the oldest step in flight is computed. The blocks that it wrote can now be shared, and
-  // blocks that were freed in the meantime can be reused. A sequence with broken logits must be finished
-  // before this call, so that its blocks are not shared.
+  // Reports that the oldest step in flight is computed. Other sequences can then share the blocks that the
+  // step wrote, and blocks that were freed in the meantime can be reused. If a sequence has broken logits,
+  // call finish() for it before collect(), so that its blocks are not shared.
   void collect(StepNumber step);
 
-  // Reports the id that a step sampled for a planned sequence with `samples`. Call it once for each such
-  // plan, in order, before the next step is collected. If the sequence has ended, it changes nothing and
-  // returns false.
+  // Reports the token that a step sampled for a planned sequence with `samples`. Call it once for each such
+  // sequence, in the order of the plan, before the next step is collected. Returns false and changes
+  // nothing if the sequence has ended.
   bool commit(SequenceId sequence, TokenId token);
 
-  // Appends a token that was not sampled. No step in flight may sample for the sequence. The next steps
-  // compute the token with the other new tokens, as far as blocks allow.
+  // Appends a token that was not sampled. The next steps compute the token together with the other new
+  // tokens. No step in flight may sample for the sequence.
   void append(SequenceId sequence, TokenId token);
 
-  // Sets the draft tokens after the last known token, at most max_draft_tokens, and replaces earlier ones.
-  // The next step computes them as far as the token budget and the blocks allow (speculative decoding:
-  // Leviathan et al., ICML 2023). commit() clears them. No step in flight may sample for the sequence.
+  // Replaces the draft tokens, which follow the last known token; at most max_draft_tokens (speculative
+  // decoding: Leviathan et al., ICML 2023). The next step computes draft tokens while the token budget and
+  // the blocks suffice. commit() removes the draft tokens. No step in flight may sample for the sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // Called after commit() if the committed token was an accepted draft token. The position of that token is
-  // therefore computed already, and `token` was sampled after it.
+  // Called after commit() if the committed token was an accepted draft token. Its position is then computed
+  // already, and `token` was sampled from the logits of that position.
   void commit_draft(SequenceId sequence, TokenId token);
 
-  // Excludes the sequence from plans until resume(), because the caller is not ready for its next token.
+  // Excludes the sequence from plans until resume(), because the caller cannot provide the next token yet.
   void park(SequenceId sequence) { live(sequence)->parked = true; }
   void resume(SequenceId sequence) { live(sequence)->parked = false; }
-  // Removes the sequence from the newest step in flight, which must not sample for it. Later plans compute it
-  // again from its cached prefix.
+  // Removes the sequence from the newest step in flight, which must not sample for the sequence. Later
+  // plans compute these tokens again, from the cached prefix.
   void retract(SequenceId sequence);
 
-  // Ends a sequence at any time: finished or aborted, in flight or not. The computed prefix stays cached.
-  // Returns false if the sequence has ended already. A sequence that has reached max_total_tokens must be
-  // finished.
+  // Ends a sequence, finished or aborted. Steps in flight may include the sequence. The computed prefix
+  // stays cached. Returns false if the sequence has ended already. The caller must finish a sequence that
+  // has reached max_total_tokens.
   bool finish(SequenceId sequence);
 
   void reset_prefix_cache();
 
-  // Writes the changes of the prefix cache to `log` from now on; see BlockPool.
+  // Logs changes of the prefix cache from now on, see BlockPool::tell.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
-  // Observes the saved states; without such states, does nothing.
   void observe(StateObserver& observer) {
     if (cache_.saved_states) cache_.saved_states->observe(observer);
   }
-  // Restore contents of an earlier process, before the first sequence: BlockPool::restore,
-  // SavedStates::restore.
+  // After a restart: restores contents of the earlier process, see BlockPool::restore and
+  // SavedStates::restore. Call it before the first add().
   void restore(BlockId block, const BlockContent& content, PrefixId prefix) {
     cache_.pool.restore(block, content, prefix);
   }
   void restore_state(int slot, PrefixId prefix) { cache_.saved_states->restore(slot, prefix); }
 
-  // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, it adds empty blocks, and an
-  // empty state if the tokens after the last block need one; the caller fills them before publish(). extras:
-  // see SequenceSpec. Returns null if there are too few free blocks, or if every state is being read or
-  // written. Requires prefix caching.
+  // Holds the cached full blocks of a prompt. If there are fewer than `blocks`, adds empty blocks, and an
+  // empty state if the model needs one. The caller fills the empty blocks and then calls publish(). For
+  // `extras`, see SequenceSpec. Returns null if there are too few free blocks, or if every state slot is
+  // being read or written. Requires prefix caching.
   PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks,
                    std::span<const Hash128> extras = {});
-  // Called when the first `blocks` blocks have their content and, if these are all blocks, the state has,
-  // too. From now on, other sequences find them.
+  // Reports that the first `blocks` blocks have their content, so that other sequences can share them. If
+  // `blocks` is the number of all blocks, the state must have its content, too.
   void publish(PrefixHold& hold, int blocks);
-  // Ends the hold; published blocks stay cached.
+  // Published blocks stay cached.
   void let_go(PrefixHold* hold);
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
@@ -128,37 +129,39 @@ class Scheduler {
   const SchedulerOptions& options() const { return options_; }
   const KvCache& cache() const { return cache_; }
 
-  // CHECKs every invariant of queues, blocks and promises. It takes linear time; for tests and fuzzers.
+  // CHECKs all invariants of queues, blocks and promises. Takes linear time, so only tests and fuzzers call
+  // it.
   void check() const;
 
  private:
   using Slot = std::uint32_t;
 
-  // A sequence in a step in flight. It is valid only while the sequence has neither ended nor been preempted.
+  // A sequence in a step in flight. The entry is ignored if the sequence has ended or was preempted.
   struct Launched {
     SequenceId sequence;
     int starts_over;
-    int end;                   // number of positions that are computed after the step
+    int end;                   // number of computed positions after the step
     int state_from, state_to;  // see PlannedSequence
   };
   struct Flight {
     StepNumber step = 0;
     std::vector<Launched> sequences;
   };
-  // A block of an ended or preempted sequence.
+  // A block of an ended or preempted sequence that a step in flight may still access.
   struct DeferredBlock {
-    StepNumber step;  // number of the last step that may access the block
+    StepNumber step;  // last step that may access the block
     BlockId block;
   };
 
   struct InFlight {
     StepNumber last_step = 0;
-    std::vector<Flight> steps;          // steps in flight, oldest first
+    std::vector<Flight> steps;          // oldest first
     std::vector<Flight> spare;          // unused elements, kept to reuse their memory
     std::vector<DeferredBlock> blocks;  // sorted by step
   };
 
-  // The next block that a running sequence computes, which other sequences may want to share.
+  // The next block that a running sequence computes. Waiting sequences with the same prefix wait for the
+  // block.
   struct Frontier {
     int block;
     Hash128 key;
@@ -170,7 +173,7 @@ class Scheduler {
   Sequence& at(Slot slot) { return sequences_[slot]; }
   const Sequence& at(Slot slot) const { return sequences_[slot]; }
   SequenceId id(Slot slot) const;
-  Sequence* live(SequenceId sequence);  // returns a sequence that the caller changes, or null
+  Sequence* live(SequenceId sequence);  // Returns null if the sequence has ended.
   bool before(Slot a, Slot b) const;
 
   enum class Admission : std::uint8_t { admitted, shares, must_wait };
@@ -214,12 +217,12 @@ class Scheduler {
   std::vector<Slot> waiting_;  // in order of admission
   InFlight in_flight_;
   std::vector<BlockId> given_up_;  // scratch memory
-  PrefixMatch match_;              // scratch memory: match of the last looked-up sequence
+  PrefixMatch match_;              // scratch memory: result of the last look-up
   std::list<PrefixHold> holds_;
-  std::vector<Frontier> frontier_;  // next blocks that the planned step computes
+  std::vector<Frontier> frontier_;  // next blocks that the step being planned computes
 
   std::uint64_t last_arrival_ = 0;
-  std::uint64_t reorder_limit_ = 0;  // longest_prefix: last arrival that may be reordered
+  std::uint64_t reorder_limit_ = 0;  // last arrival that may be reordered, under Policy::longest_prefix
   int budget_ = 0;                   // number of tokens left in the step being planned
   int promised_ = 0;                 // number of blocks that running sequences may still allocate
   SchedulerStats totals_;            // only sequence_bytes and the counters are valid

@@ -44,7 +44,6 @@ TEST(Scheduler, LeavesOutWhoIsParked) {
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{b, 1}}));
   engine.scheduler->resume(a);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}}));
-  // waiting sequences can be finished, too
   const SequenceId c = engine.add(count_from(200, 8), 10), d = engine.add(count_from(300, 8), 10);
   engine.scheduler->park(c);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}, {d, 8}}));
@@ -52,7 +51,7 @@ TEST(Scheduler, LeavesOutWhoIsParked) {
   EXPECT_EQ(engine.run()[c], 8);
 }
 
-// The blocks that were computed and shared stay cached; retract() does not count as a preemption.
+// The computed blocks stay cached. retract() does not count as a preemption.
 TEST(Scheduler, ComputesAgainWhatIsRetracted) {
   ScheduledEngine engine(small_scheduler());
   const SequenceId a = engine.add(count_from(0, 9), 10), b = engine.add(count_from(100, 9), 10);
@@ -68,7 +67,6 @@ TEST(Scheduler, ComputesAgainWhatIsRetracted) {
   ASSERT_TRUE(engine.scheduler->commit(b, 7));
   engine.scheduler->check();
   EXPECT_EQ(engine.scheduler->find(a)->tokens.size(), 11u);
-  // two blocks were full, so they are cached
   EXPECT_EQ(engine.plan(), (std::map<SequenceId, int>{{a, 3}, {b, 1}}));
   engine.complete(engine.step);
   EXPECT_EQ(engine.scheduler->find(a)->counts.preemptions, 0);
@@ -130,14 +128,14 @@ TEST(Scheduler, WholePromptsWaitForRoomInTheBudget) {
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{first, 1}, {second, 150}}));
 }
 
-// Configured as for an executor with several stages.
+// Options as for an executor with several pipeline stages.
 TEST(Scheduler, StepsInFlightShareTheSequencesWhenTheyWaitForTheirTokens) {
   SchedulerOptions o = small_scheduler();
   o.samples_ahead = false;
   ScheduledEngine engine(o);
   std::vector<SequenceId> ids;
   for (int i = 0; i < 3; ++i) ids.push_back(engine.add(count_from(100 * i, 5), 20));
-  engine.run();  // computes the prompts
+  engine.run();
   const auto first = engine.plan();
   const StepPlan launched = engine.step;
   const auto second = engine.plan();

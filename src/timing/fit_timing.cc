@@ -10,16 +10,16 @@
 namespace octavo {
 namespace {
 
-constexpr int kTerms = 5;  // number of terms: fixed, weights, token, cached token, pair
+constexpr int kTerms = 5;  // fixed, weights, token, cached token, pair
 constexpr int kTurnsMax = 50;
 constexpr int kDescents = 2000;
 
 using Coefficients = std::array<double, kTerms>;
 
-// For each of the two maxima in the formula, the term that determines a step's time.
+// The formula of StepTiming has two maxima. Sides says which term of each maximum is the larger one.
 struct Sides {
-  bool by_tokens = false;  // matrix products: arithmetic takes longer than reading the weights
-  bool by_pairs = false;   // attention: arithmetic takes longer than reading the cache
+  bool by_tokens = false;  // true: arithmetic of matrix products; false: reading the weights
+  bool by_pairs = false;   // true: arithmetic of attention; false: reading the cache
   bool operator==(const Sides&) const = default;
 };
 
@@ -33,10 +33,10 @@ StepTiming timing_of(const Coefficients& c) {
   return {.fixed_us = c[0], .weights_us = c[1], .token_us = c[2], .kv_token_us = c[3], .pair_us = c[4]};
 }
 
-// Solves the least squares problem for fixed sides. Each step has the weight 1 / its time.
+// Solves the least squares problem for fixed sides. Each step is weighted by 1 / its time.
 Coefficients fit_linear(std::span<const TimedStep> steps, std::span<const Sides> sides) {
-  std::array<Coefficients, kTerms> products{};  // matrix of the normal equations
-  Coefficients targets{};  // right side of the normal equations; after weighting, every time is 1
+  std::array<Coefficients, kTerms> products{};
+  Coefficients targets{};  // right side of the normal equations. After weighting, every measured time is 1.
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Coefficients terms = terms_of(steps[i].work, sides[i]);
     for (double& term : terms) term /= static_cast<double>(steps[i].microseconds);
@@ -80,7 +80,9 @@ double relative_error(const StepTiming& timing, const TimedStep& step) {
 StepTiming fit_timing(std::span<const TimedStep> steps) {
   StepTiming best;
   double least = std::numeric_limits<double>::infinity();
-  // Start values of the sides: thresholds of the number of tokens, and of pairs per cached token.
+  // Tries several start values. `tokens` is the number of tokens above which arithmetic of matrix products
+  // takes longer, and `ratio` is the number of pairs per cached token above which arithmetic of attention
+  // takes longer.
   for (std::int64_t tokens = 0; tokens <= 4096; tokens = std::max<std::int64_t>(1, tokens * 4)) {
     for (const double ratio : {0.0, 1.5, 16.0, 1e9}) {
       std::vector<Sides> sides;

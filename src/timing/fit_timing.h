@@ -1,4 +1,5 @@
-// Fits the coefficients of a StepTiming to measured steps.
+// Fits the coefficients of a StepTiming to measured steps, so that a simulated engine takes as long as a
+// real one.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,12 @@ struct TimedStep {
   std::int64_t microseconds = 0;
 };
 
-// Returns the non-negative coefficients with the smallest squared relative error; zeros if there are no
-// steps. The formula has two maxima. If the larger side of each maximum is fixed, the time is linear in the
-// coefficients, which are solved by coordinate descent. The new coefficients then determine the sides again.
-// These two steps alternate, from several start values.
+// Returns the non-negative coefficients with the smallest sum of squared relative errors, or zeros if
+// `steps` is empty. The formula has two maxima. If it is known which term of each maximum is larger, the
+// time is linear in the coefficients, and coordinate descent finds them. The new coefficients then say
+// which terms are larger. The function alternates between both, from several start values.
 StepTiming fit_timing(std::span<const TimedStep> steps);
 
-// Value: |predicted - measured| / measured.
 double relative_error(const StepTiming& timing, const TimedStep& step);
 
 }  // namespace octavo

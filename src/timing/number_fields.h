@@ -1,4 +1,4 @@
-// Reads structs of numbers from JSON files. A table lists the fields and their limits.
+// Reads structs of numbers from JSON files. A table lists the struct's fields with their limits.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,16 @@ template <class Struct>
 struct NumberField {
   std::string_view name;
   double Struct::* value;
-  bool required = false;  // true: the field must be above 0
+  bool required = false;  // true: the field must exist and be above 0
   double min = 0;
   double max = std::numeric_limits<double>::max();
 };
 
-// Reads a file that contains one object; at most 64 KiB.
+// Reads a file of at most 64 KiB that contains one JSON object.
 Result<boost::json::object> read_json_object(const std::string& path);
 
-// Fields that the file lacks keep their defaults. Errors name the field and the limit.
+// A field that the file lacks keeps its default. Returns an error that names the field if it is unknown or
+// out of range.
 template <class Struct, std::size_t N>
 Result<Struct> read_number_fields(const std::string& path, const NumberField<Struct> (&fields)[N]) {
   TRY(const boost::json::object object, read_json_object(path));

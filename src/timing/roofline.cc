@@ -5,7 +5,8 @@
 namespace octavo {
 namespace {
 
-// Figures of a dense decoder, from its config.json. Embeddings are looked up, so they need no operations.
+// Computes the figures of a dense decoder from numbers in its config.json. An embedding is a table lookup
+// and counts no operations.
 constexpr ModelFigures dense(double parameters, double embedding, double layers, double query_width,
                              double kv_width) {
   return {.weight_bytes = 2 * parameters,

@@ -1,4 +1,4 @@
-// Computes a model's timing on a device from published figures of both.
+// Estimates the step times of a model on a device from published figures of both.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ModelFigures {
 
 struct DeviceFigures {
   double bytes_per_second = 0;
-  double operations_per_second = 0;  // peak of dense products, in the products' number format
+  double operations_per_second = 0;  // peak of dense matrix products
   double memory_bytes = 0;
   double bandwidth_share = 0.8;  // fraction of the peak bandwidth that kernels reach
   double compute_share = 0.6;
@@ -31,15 +31,16 @@ struct Named {
   std::string_view name;
   Figures figures;
 };
-std::span<const Named<ModelFigures>> known_models();    // returns models with their figures in bf16
-std::span<const Named<DeviceFigures>> known_devices();  // returns single devices with their figures in bf16
+// The figures of all known models and devices are those of bf16. Each device is a single GPU.
+std::span<const Named<ModelFigures>> known_models();
+std::span<const Named<DeviceFigures>> known_devices();
 
-// Timing on `devices` devices with tensor parallelism. The efficiency shares and step_us include
-// communication.
+// Returns the timing on `devices` devices with tensor parallelism. There is no separate term for
+// communication: the two shares and step_us include it.
 StepTiming roofline(const ModelFigures& model, const DeviceFigures& device, int devices);
 
-// Returns the number of tokens whose KV fits into the fraction memory_share of the memory that the weights
-// leave free. Returns an error for the field "model" if no token fits.
+// Returns the number of tokens whose KV fits into memory if weights and KV cache together use the fraction
+// memory_share of the device memory. Returns an error on "model" if no token fits.
 Result<std::int64_t> cache_tokens(const ModelFigures& model, const DeviceFigures& device, int devices,
                                   double memory_share);
 

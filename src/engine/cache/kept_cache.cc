@@ -29,7 +29,7 @@ int whole_group(const std::vector<CacheGroup>& groups) {
 
 }  // namespace
 
-// Offsets in the memory.
+// Offsets and sizes in the memory, in bytes.
 struct KeptCache::Layout {
   std::size_t state_records, blocks, block_bytes, states, state_bytes;
 
@@ -48,7 +48,6 @@ std::uint64_t KeptCache::Recorded::checksum(int index) const {
       .low;
 }
 
-// Returns the indices whose record and data are intact.
 std::vector<int> KeptCache::Recorded::intact(int threads) const {
   std::vector<char> good(static_cast<std::size_t>(count));
   ThreadPool pool(std::max(threads, 1));
@@ -63,7 +62,7 @@ std::vector<int> KeptCache::Recorded::intact(int threads) const {
   return found;
 }
 
-// Empties all other records. Returns how many of them were not empty.
+// Empties all records that are not in `kept`. Returns how many of the emptied records had content.
 std::int64_t KeptCache::Recorded::erase_except(const std::vector<int>& kept) {
   std::vector<char> is_kept(static_cast<std::size_t>(count));
   for (const int i : kept) is_kept[static_cast<std::size_t>(i)] = true;
@@ -142,7 +141,7 @@ std::vector<BlockId> KeptCache::restore(Scheduler& scheduler, int threads) {
   return of_group;
 }
 
-// Adds the contents of the blocks to `reachable`.
+// Returns the restored blocks. Adds the contents of the blocks to `reachable`.
 std::vector<BlockId> KeptCache::restore_blocks(Scheduler& scheduler, int threads,
                                                std::unordered_set<PrefixId>& reachable) {
   struct Restored {
@@ -153,7 +152,8 @@ std::vector<BlockId> KeptCache::restore_blocks(Scheduler& scheduler, int threads
   for (const BlockId block : blocks_.intact(threads))
     restored.push_back({block, blocks_.records.read(block)});
 
-  // A block without the blocks before it cannot be found. Ids ascend from a prefix to its continuations.
+  // A block can be found only if the previous block can be found. Ids ascend along a prefix, so sorting by
+  // id puts the previous block first.
   const int whole = whole_group(scheduler.options().groups);
   std::ranges::sort(restored, {}, [&](const Restored& r) {
     return std::tuple(r.record.prefix, r.record.content.group != whole, r.block);
@@ -165,7 +165,7 @@ std::vector<BlockId> KeptCache::restore_blocks(Scheduler& scheduler, int threads
     return !found;
   });
 
-  // The least recently used block first; of the blocks of one sequence, the last one first.
+  // Restores the least recently used block first. In each sequence, later blocks come first.
   std::ranges::sort(restored, {}, [](const Restored& r) {
     return std::tuple(r.record.released, ~r.record.prefix, r.block);
   });

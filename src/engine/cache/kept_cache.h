@@ -1,9 +1,9 @@
-// KV blocks and saved states in memory that outlives the engine's process (--kv-survives-engine). The
-// server's process owns the memory. When a new engine maps it, the blocks with complete and intact contents
-// are in its prefix cache.
+// Keeps KV blocks and saved states in memory that outlives the engine process (--kv-survives-engine). The
+// server process owns the memory. When a new engine process maps it, the prefix cache starts with all
+// blocks whose contents are complete and intact.
 //
-// The memory contains the records of the blocks and those of the states (kv/block_records.h), then the
-// blocks, then the states. Blocks and states begin at huge pages.
+// The memory contains the records of the blocks, the records of the states (kv/block_records.h), the
+// blocks, and the states. Blocks and states start at a huge page.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace octavo {
 struct KeptShape {
   BlockRecordsShape blocks;
   std::size_t block_bytes = 0;
-  // Slots of recurrent states. Saved states are in the last slots.
+  // Slots of recurrent states. The saved states are in the last slots.
   int state_slots = 0, saved_states = 0;
   std::size_t state_bytes = 0;  // bytes of a slot
 };
@@ -33,22 +33,22 @@ class KeptCache final : public BlockObserver, public StateObserver {
  public:
   struct Opened {
     KeptBlocks blocks;
-    std::unique_ptr<KeptCache> cache;  // refers to the memory of `blocks`, which must live longer
+    std::unique_ptr<KeptCache> cache;  // refers to the memory in `blocks`, which must outlive it
   };
 
-  // Returns the number of blocks that the memory of this descriptor has, if its block size and identity are
-  // those of `shape`.
+  // `descriptor` is a file descriptor of kept memory. Returns the number of blocks in the memory, or
+  // nullopt if its block size or identity differs from `shape`.
   static std::optional<int> blocks_of(int descriptor, const BlockRecordsShape& shape);
-  // Maps the memory, and takes ownership of the descriptor. Memory of another shape becomes empty. Returns io
-  // after a system error, and resource_exhausted if its file system is too small.
+  // Maps the memory and takes ownership of the descriptor. Empties the memory if its shape differs. Returns
+  // io if a system call fails, and resource_exhausted if the file system of the memory is too small.
   static Result<Opened> open(int descriptor, const KeptShape& shape);
 
-  // Seed of the prefix keys, which must be equal in all engines that use the memory.
+  // Seed of the hashes of prefixes. All engines that use the memory must use the same seed.
   std::uint64_t hash_seed() const { return blocks_.records.seed(); }
 
-  // Gives the scheduler the contents of an earlier engine, and records its contents from now on. Called once,
-  // before the scheduler has sequences. threads: number of threads that verify the blocks. Returns the
-  // restored blocks of the group that contains whole prefixes.
+  // Restores the contents of an earlier engine in the scheduler, and records all changes from now on. Must
+  // be called once, before the first sequence is added. `threads` is the number of threads that verify the
+  // blocks. Returns the restored blocks of the first group with full attention.
   std::vector<BlockId> restore(Scheduler& scheduler, int threads);
 
   KeptBlockStats stats() const;
@@ -64,7 +64,6 @@ class KeptCache final : public BlockObserver, public StateObserver {
   void state_removed(int slot) override { states_.records.erase(slot - first_saved_); }
 
  private:
-  // Records, and the data to which they belong.
   struct Recorded {
     BlockRecords records;
     std::span<const std::byte> data;
@@ -85,7 +84,7 @@ class KeptCache final : public BlockObserver, public StateObserver {
                                   const std::unordered_set<PrefixId>& reachable);
 
   Recorded blocks_, states_;
-  int first_saved_;  // slot of the first saved state
+  int first_saved_;
   std::uint64_t releases_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Returns the prompt without its last token: an engine that loads the blocks computes the last token itself.
+// Returns the prompt without its last token, because every engine computes the last token itself.
 std::span<const TokenId> others_may_want(std::span<const TokenId> tokens) {
   return tokens.first(tokens.size() - 1);
 }

@@ -1,5 +1,5 @@
-// Common part of loads and stores of KV blocks: the connectors, and the cache blocks that they use. It runs
-// on the engine's thread.
+// Shared base of KvImports and KvExports: the connectors, and access to the blocks of the scheduler. Used
+// only on the engine thread.
 #pragma once
 
 #include <memory>
@@ -20,34 +20,34 @@ struct KvCacheSide {
   TierEvents events;
   KvTransferStats stats{};
   std::vector<std::unique_ptr<KvConnector>> connectors{};
-  // Blocks that were loaded since the last take_loaded(), of the first group without a window or, if all
-  // groups have one, of the first group.
+  // Blocks that were loaded since the last KvTransfers::take_loaded(). They belong to the first group with
+  // full attention or, if all groups have a window, to the first group.
   std::vector<std::int32_t> loaded{};
 
-  // Returns the keys of the blocks that other engines may need. tokens: the request's prompt, or a text that
-  // begins with it.
+  // Returns the keys of the blocks that other engines may load. `tokens` is the prompt, or the prompt
+  // followed by the output.
   std::vector<Hash128> keys_of(const Accepted& accepted, std::span<const TokenId> tokens) const;
-  // Describes a prompt to connectors. keys: result of keys_of(accepted, tokens). `tokens` and `keys` must
-  // live as long as the result. cached: see KvPrompt.
+  // Describes a prompt to connectors. `keys` is the result of keys_of(accepted, tokens). `tokens` and
+  // `keys` must outlive the result. For `cached`, see KvPrompt.
   KvPrompt prompt_of(const Accepted& accepted, std::span<const TokenId> tokens, std::span<const Hash128> keys,
                      int cached = 0) const;
 
   // Holds blocks, see Scheduler::hold. Call count_held() to include them in the statistics.
   PrefixHold* hold(const Accepted& accepted, std::span<const TokenId> tokens, int blocks);
   void count_held(const PrefixHold& hold) { stats.held_blocks += static_cast<int>(hold.keys.size()); }
-  // Frees counted blocks and sets `hold` to null. Does nothing if `hold` is null.
+  // Frees the blocks, subtracts them from the statistics and sets `hold` to null. Does nothing if `hold` is
+  // null.
   void let_go(PrefixHold*& hold);
   int cached_blocks(const Accepted& accepted);
   std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
 
-  // Adds blocks [first, end) of the hold to `loaded`.
   void note_loaded(const PrefixHold& hold, int first, int end);
   void tell_stored(const PrefixHold& hold, std::span<const Hash128> keys);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };
 
-// Returns true if other engines may load the prompt's blocks. It is false with cross attention (a sound or an
-// encoder prompt), because the names of blocks do not cover the source.
+// Returns whether other engines may load the blocks of the prompt. Returns false for models with cross
+// attention, because the keys of blocks do not depend on the encoder input (a sound or an encoder prompt).
 bool may_travel(const Accepted& accepted);
 
 }  // namespace octavo

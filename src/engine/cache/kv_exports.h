@@ -1,5 +1,5 @@
-// Stores of KV blocks: when a request has ended, the cache keeps the blocks of its prompt until connectors
-// have stored them, or other engines have loaded them.
+// Exports KV blocks. After a request has ended, the cache keeps the blocks of its prompt until the
+// connectors have stored them, or until other engines have loaded them. KvTransfers calls it.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,12 @@ class KvExports {
   // See KvTransfers::offer.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::span<const TokenId> text,
                                         std::int64_t now_us);
-  // Frees the blocks whose stores are complete.
   void drop(std::int64_t now_us);
-  // Ends a store, because the engine needs its blocks; drop() then frees them. Returns false if no store can
-  // end now.
+  // Cancels a store because the engine needs the blocks; the next drop() frees them. Returns false if no
+  // store can be cancelled now.
   bool give_way();
 
-  void let_go_all();  // call after the connectors have ended
+  void let_go_all();  // call it after the connectors are destroyed
   bool empty() const { return exports_.empty(); }
 
  private:
@@ -33,12 +32,12 @@ class KvExports {
 
   struct Export {
     PrefixHold* hold;
-    std::vector<Hash128> keys;  // see KvPrompt
+    std::vector<Hash128> keys;
   };
 
   KvCacheSide& side_;
   std::uint64_t last_owner_ = 0;
-  std::map<std::uint64_t, Export> exports_;  // stores by StoreTask::owner
+  std::map<std::uint64_t, Export> exports_;  // by StoreTask::owner
 };
 
 }  // namespace octavo

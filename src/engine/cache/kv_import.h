@@ -1,4 +1,5 @@
-// A request that waits for the blocks of its prompt: the load and its states.
+// Import of KV blocks for one request, which waits until the blocks of its prompt are loaded. This file has
+// the states of the import and the changes between them:
 //
 //   state              | another try       | load ends | load is stuck | request ends
 //   LookingUp          | any but GivenUp   |           |               | Done
@@ -24,10 +25,10 @@
 namespace octavo {
 
 struct KvImport {
-  struct LookingUp {};  // a connector has not yet reported how many blocks it has
+  struct LookingUp {};  // a connector has not reported yet how many blocks it has
   struct NoRoom {};     // the cache has no free blocks
   struct Behind {};     // another request is loading blocks of this prompt
-  // A transfer that writes these pieces into held blocks.
+  // The connector writes `pieces` into the blocks of `hold`.
   struct Transfer {
     PrefixHold* hold;
     std::vector<KvPiece> pieces;
@@ -40,9 +41,9 @@ struct KvImport {
   using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
 
   std::shared_ptr<Accepted> accepted;
-  std::vector<Hash128> keys{};  // see KvPrompt
+  std::vector<Hash128> keys{};
   int cached = 0;
-  std::int64_t give_up_us = 0;  // deadline for free blocks, in microseconds
+  std::int64_t give_up_us = 0;  // time until which the request waits for free blocks, in microseconds
   State state = Done{};
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
 
@@ -52,7 +53,6 @@ struct KvImport {
   }
   bool may_start() const { return is<Done>() || is<GivenUp>(); }
   bool ended() const { return accepted->scheduled || accepted->unfinished == 0; }
-  // Returns the transfer that may still write, or null.
   Transfer* transfer() {
     if (auto* loading = std::get_if<Loading>(&state)) return loading;
     return std::get_if<GivenUp>(&state);

@@ -8,7 +8,8 @@
 namespace octavo {
 namespace {
 
-// True if the request may use the prefix cache.
+// Returns whether the request may use the prefix cache. With prompt logprobs, every position must be
+// computed.
 bool reads_cache(const Request& request) {
   return request.read_prefix_cache && !request.sampling.logprobs.prompt;
 }
@@ -28,7 +29,7 @@ bool KvImports::ready(const std::shared_ptr<Accepted>& accepted, std::int64_t no
   return import.may_start();
 }
 
-// Never returns GivenUp.
+// Starts the load, or returns the state in which the request must wait. Never returns GivenUp.
 KvImport::State KvImports::begin(KvImport& import, std::int64_t now_us) {
   const Accepted& accepted = *import.accepted;
   const KvPrompt prompt = side_.prompt_of(accepted, accepted.request.prompt, import.keys, import.cached);
@@ -46,8 +47,8 @@ KvImport::State KvImports::begin(KvImport& import, std::int64_t now_us) {
   return compute(prompt);
 }
 
-// Returns the connector that can load the most blocks; nullopt if a connector has not yet reported its
-// number.
+// Returns the connector that can load the most blocks, or nullopt if a connector has not reported its
+// number of blocks yet.
 std::optional<KvImports::Source> KvImports::best_source(const KvPrompt& prompt) const {
   Source best;
   for (const auto& connector : side_.connectors) {
@@ -103,7 +104,6 @@ bool KvImports::any_loads() const {
                              [](const auto& each) { return each.second.template is<KvImport::Loading>(); });
 }
 
-// True if the block is being loaded for another request.
 bool KvImports::loads(Hash128 key) const {
   return std::ranges::any_of(imports_, [&](const auto& each) {
     const auto* loading = std::get_if<KvImport::Loading>(&each.second.state);
@@ -126,8 +126,8 @@ std::vector<RequestId> KvImports::advance(std::int64_t now_us, double compute_se
   give_up_stuck(now_us, ready);
   retry<KvImport::LookingUp>(now_us, ready);
   retry<KvImport::NoRoom>(now_us, ready);
-  // A load may end without a result, because its request stopped waiting for free blocks. In this case, the
-  // requests that wait for it are tried again, too.
+  // A load can end without a result if its request stopped waiting for free blocks. Then the requests that
+  // wait for the same blocks must be tried again, too.
   if (!ready.empty() || !any_loads()) retry<KvImport::Behind>(now_us, ready);
   drop(false);
   return ready;
@@ -150,7 +150,6 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
   if (result.failure && !*import.cancelled) side_.fail(*import.accepted, *result.failure, result.message);
   const auto [hold, pieces] = std::move(*import.transfer());
   KvImport::Done done{hold};
-  // A block counts only if all its pieces are loaded.
   const auto count = static_cast<std::size_t>(result.loaded);
   const int end = count == pieces.size() ? static_cast<int>(hold->keys.size()) : pieces[count].block;
   if (const int loaded = end - hold->cached; loaded == 0) {
@@ -165,8 +164,8 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
   import.state = done;
 }
 
-// Divides the loaded tokens among the sources in proportion to their pieces, because the pieces of one block
-// may come from two sources.
+// The pieces of one block may come from two sources, so the loaded tokens are divided among the sources in
+// proportion to the pieces.
 void KvImports::note_hits(Accepted& accepted, std::int64_t tokens, const LoadResult& result) {
   side_.stats.hits += tokens;
   std::int64_t pieces = 0, before = 0;
@@ -178,7 +177,7 @@ void KvImports::note_hits(Accepted& accepted, std::int64_t tokens, const LoadRes
   }
 }
 
-// Gives up loads that are stuck. It keeps their blocks, because the transfer may still write to them.
+// Stops waiting for loads that are stuck. Keeps their blocks, because a transfer may still write to them.
 void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (const auto& connector : side_.connectors)
     for (const RequestId id : connector->take_stuck(now_us)) {
@@ -193,8 +192,8 @@ void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready
     }
 }
 
-// Tries the waiting requests again in order of arrival, until one finds too few free blocks. If no sequence
-// is running, no more blocks will become free.
+// Tries the waiting requests again in order of arrival, until there are too few free blocks for one of
+// them. If no sequence is running, no more blocks will become free, so that request stops waiting.
 template <class Waiting>
 void KvImports::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (auto& [id, import] : imports_) {
@@ -207,8 +206,8 @@ void KvImports::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
   }
 }
 
-// Removes the imports of requests that have begun or ended. With `done`, it also removes imports that neither
-// wait nor hold blocks.
+// Removes the imports of requests that are scheduled or have ended. If `done` is set, also removes imports
+// that neither wait nor hold blocks.
 void KvImports::drop(bool done) {
   for (auto entry = imports_.begin(); entry != imports_.end();) {
     const auto next = std::next(entry);

@@ -1,6 +1,6 @@
-// Loads of KV blocks (kv_import.h). Loaded blocks enter the prefix cache before the waiting request is
-// scheduled, so the request finds them like any cached prefix. Other requests run during the load. The engine
-// computes the blocks that cannot be loaded.
+// Imports KV blocks (kv_import.h). Loaded blocks enter the prefix cache before the waiting request is
+// scheduled, so the request finds them like any cached prefix. Other requests run during the load. The
+// engine computes all blocks that cannot be loaded.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,25 @@ namespace octavo {
 
 class KvImports {
  public:
-  // room_us: maximum time that a request waits for free blocks, in microseconds.
+  // `room_us` is the maximum time that a request waits for free blocks, in microseconds.
   KvImports(KvCacheSide& side, std::int64_t room_us) : side_(side), room_us_(room_us) {}
 
   // See KvTransfers::ready.
   bool ready(const std::shared_ptr<Accepted>& accepted, std::int64_t now_us);
-  // Completes a load. Any thread.
+  // Reports that a load has ended. Thread-safe.
   void add_result(LoadResult result);
-  // Takes results, gives up stuck loads and tries the waiting requests again. Returns the requests that
-  // became ready. compute_seconds: see KvConnector::worth_loading.
+  // Processes the results, gives up stuck loads and tries the waiting requests again. Returns the requests
+  // that became ready. For `compute_seconds`, see KvConnector::worth_loading.
   std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
-  // Removes the imports of requests that have begun or ended, and imports that neither wait nor hold blocks.
+  // Removes the imports of requests that are scheduled or have ended, and imports that neither wait nor
+  // hold blocks.
   void drop_done() { drop(true); }
-  // Frees the loaded blocks of the request that will be scheduled last. Returns false if no request holds
+  // Frees the loaded blocks of the last request in the waiting order. Returns false if no request holds
   // loaded blocks.
   bool give_way();
 
-  void cancel_all();  // called before the connectors end
-  void let_go_all();  // called after the connectors have ended
+  void cancel_all();  // call it before the connectors are destroyed
+  void let_go_all();  // call it after the connectors are destroyed
   bool empty() const { return imports_.empty(); }
 
  private:

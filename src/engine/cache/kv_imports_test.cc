@@ -1,4 +1,4 @@
-// Tests the states of loads (kv_import.h). The test decides what the connector returns.
+// Tests the states of imports (kv_import.h). The test decides the results of the connector.
 #include "engine/cache/kv_imports.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ struct KvImportsTest : testing::Test {
     EXPECT_EQ(side.stats.held_blocks, 0);
     EXPECT_EQ(scheduler->stats().blocks_used, 0);
   }
-  // Returns a request whose prompt has `blocks` full blocks before its last token.
+  // Returns a request whose prompt has `blocks` full blocks without its last token.
   std::shared_ptr<Accepted> request(int blocks, unsigned text = 1) {
     auto accepted = std::make_shared<Accepted>();
     accepted->id = ++last_id;

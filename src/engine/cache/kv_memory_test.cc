@@ -47,7 +47,7 @@ TEST(KvMemory, BlocksMayBeTakenFromAnotherAsTheyAre) {
     }
 }
 
-// Layers that are copied together give the same layout as layers that are copied one by one.
+// Layers that are copied together have the same layout as layers that are copied one by one.
 TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
   std::vector<Backend> backends;
   backends.push_back(make_reference_backend());
@@ -74,7 +74,7 @@ TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
     }
 }
 
-// Covers a group with a smaller window, a layer that reads another layer's KV, and states.
+// The model has a group with a smaller window, a layer that reads another layer's KV, and recurrent states.
 TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const KvSpec wide{2, 40, 16, DType::f32}, narrow{1, 40, 16, DType::f32};
@@ -125,7 +125,7 @@ TEST(KvMemory, AGroupMayHaveNoLayerHere) {
             static_cast<std::size_t>(layout.block_bytes(backend.ops)));
 }
 
-// Covers two ranks that each have half of the heads, and two stages that each have one layer.
+// Two ranks have half of the heads each, and two stages have one layer each.
 TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const auto layout_of = [](DType dtype, int heads, int layers) {
@@ -161,7 +161,6 @@ TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
       std::ranges::fill(got, std::byte{});
       ranked.export_piece({.number = 1}, got);
       EXPECT_EQ(got, sent) << heads << " heads over " << parts;
-      // The second rank's cache has the second half of the first layer's heads.
       std::vector<std::byte> own(static_cast<std::size_t>(described(memories[1]).bytes));
       memories[1].export_piece({.number = 1}, own);
       if (heads == 4 && dtype == DType::bf16) {

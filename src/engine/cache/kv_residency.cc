@@ -20,7 +20,7 @@ KvResidency::KvResidency(double sample, std::function<std::int64_t()> clock)
     : sample_(sample), clock_(std::move(clock)) {}
 
 void KvResidency::allocated(BlockId block) {
-  sampled_.erase(block);  // a block without content does not count as evicted
+  sampled_.erase(block);  // A block that gets no content is not counted as evicted.
   const double drawn = static_cast<double>(random_bits(kSeed, ++blocks_) >> 11) * 0x1p-53;
   if (drawn < sample_) sampled_[block] = {.allocated_us = clock_()};
 }

@@ -1,4 +1,5 @@
-// Measures how long KV blocks stay in the cache and how often they are used, with a random sample of blocks.
+// Measures how long KV blocks stay in the cache and how often they are used, on a random sample of the
+// blocks.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@ namespace octavo {
 
 class KvResidency final : public BlockObserver {
  public:
-  // sample: fraction of the blocks, in (0, 1]. clock: returns the time in microseconds.
+  // `sample` is the measured fraction of the blocks, in (0, 1]. `clock` returns the time in microseconds.
   explicit KvResidency(double sample, std::function<std::int64_t()> clock = now_us);
 
   void allocated(BlockId block) override;
@@ -25,11 +26,13 @@ class KvResidency final : public BlockObserver {
   const KvResidencyStats& stats() const { return stats_; }
 
  private:
-  static constexpr std::size_t kUsesMax = 4;  // number of last uses that are measured, as in vLLM
+  // number of recent uses of a block that are measured, as in vLLM
+  static constexpr std::size_t kUsesMax = 4;
   struct Times {
     std::int64_t allocated_us = 0;
     std::size_t uses = 0;
-    std::array<std::int64_t, kUsesMax> used_us{};  // times of the last uses; use n is at index n % kUsesMax
+    // times of the recent uses; use n is at index n % kUsesMax
+    std::array<std::int64_t, kUsesMax> used_us{};
   };
 
   const double sample_;

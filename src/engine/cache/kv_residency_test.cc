@@ -20,7 +20,6 @@ struct Pool {
     pool.observe(residency);
   }
 
-  // Allocates a block, fills it with the text and releases it.
   BlockId store(int text) {
     const BlockId block = pool.allocate(0);
     pool.remember(block, content(text), pool.new_prefix());

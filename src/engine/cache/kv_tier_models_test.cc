@@ -10,8 +10,8 @@
 namespace octavo {
 namespace {
 
-// Tokens and logprobs must have the same bits whether the prompt is computed, in host memory or on disk. The
-// pools are small, so that sequences are preempted.
+// Tokens and logprobs have the same bits whether the blocks are computed, or loaded from host memory or
+// disk. The pools are small, so that sequences are preempted.
 struct TieredModel {
   std::string model, dtype;
   std::int64_t host_bytes = 0;
@@ -41,7 +41,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
     for (int round = 0; round < 3; ++round) {
       EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, round " << round;
       if (round != 1) continue;
-      // Waits until the tiers have stored the blocks, because the cache evicts them next.
+      // Waits until the tiers have stored the blocks, because the cache evicts the blocks next.
       EXPECT_TRUE(eventually([&] {
         const EngineStats stats = engine->own_stats();
         const std::int64_t stored = stats.kv_tier.stored_blocks + stats.kv_host_tier.stored_blocks;
@@ -49,7 +49,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
       }));
       engine->reset_prefix_cache();
     }
-    // Repeats until blocks are loaded: the engine skips a load that seems slower than computing.
+    // Repeats until blocks are loaded, because the engine does not load if computing seems faster.
     EXPECT_TRUE(eventually([&] {
       if (engine->own_stats().kv_transfer.hits > 0) return at_rest(*engine);
       engine->reset_prefix_cache();
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
                                               test.param.host_bytes, test.param.disk ? "_disk" : "");
                          });
 
-// Blocks with windows, and states of recurrent layers, are loaded from host memory, too.
+// Blocks of sliding-window groups and states of recurrent layers can be loaded, too.
 class KvTierOfParts : public testing::TestWithParam<const char*> {};
 
 TEST_P(KvTierOfParts, AnswersAreThoseWithoutItToTheBit) {

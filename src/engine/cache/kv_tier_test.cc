@@ -90,7 +90,7 @@ TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
   const ScratchDirectory folder;
   const std::string_view tiers = std::get<1>(GetParam());
   KvTransferOptions transfer =
-      // a block has 64 bytes, and 64 bytes of header on the disk
+      // A block has 64 bytes. On disk, it also has a header of 64 bytes.
       tiers == "host" ? host_options(60 * 64) : tier_options(folder, 60 * 128);
   if (tiers == "both") transfer.tier->host_bytes = 20 * 64;
   const octavo::Setup setup{.num_blocks = 24,
@@ -103,7 +103,7 @@ TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
     TierRig rig(setup);
     std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
     for (int i = 0; i < 60; ++i) {
-      // Prompts have few different beginnings and many different ends.
+      // Many prompts share a few prefixes.
       std::vector<TokenId> prompt = some_prompt(random() % 4, 20 + static_cast<int>(random() % 150));
       const std::vector<TokenId> end = some_prompt(static_cast<unsigned>(i), static_cast<int>(random() % 30));
       prompt.insert(prompt.end(), end.begin(), end.end());
@@ -182,7 +182,6 @@ TEST(KvTier, ARestartFindsTheBlocksAndSpoiltFilesCostThemselves) {
     EXPECT_EQ(rig.cached(prompt), 192);
     EXPECT_EQ(rig.tier().stored_blocks, 0);
   }
-  // Changes a byte of every file, or cuts the file.
   int spoilt = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     if (entry.path().extension() != ".kv") continue;
@@ -243,7 +242,6 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   rig.ask(prompt, 3);
   rig.forget();
-  // Replaces each file with a folder.
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
     if (entry.path().extension() == ".kv") {
       fs::remove(entry.path());
@@ -255,7 +253,8 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   EXPECT_EQ(rig.cached(prompt), 0);
 }
 
-// A file system that hangs: opening a pipe waits for a writer. There are more loads than reading threads.
+// The file system hangs, because opening a pipe waits for a writer. There are more loads than reading
+// threads.
 TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
   const ScratchDirectory folder;
   KvTransferOptions options = tier_options(folder);
@@ -353,14 +352,14 @@ TEST_P(KvTierModes, BlocksOfAnswersAreKeptIfTheyAreWanted) {
     const auto answer = rig.ask(text, 100).tokens;
     text.insert(text.end(), answer.begin(), answer.end());
     rig.forget();
-    // 140 tokens have 8 full blocks; the last block needs a token that no step has computed.
+    // 140 tokens have 8 full blocks. The last block needs a token that no step has computed.
     EXPECT_EQ(rig.cached(text), prompt_only ? 32 : 128);
     rig.rest();
     rig.expect_empty();
   }
 }
 
-// Option --kv-offloading-size, with a cache in host memory.
+// If the cache is in host memory, --kv-offloading-size without other options configures a disk tier.
 TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
   const ScratchDirectory folder;
   KvTransferOptions transfer = tier_options(folder);
@@ -372,8 +371,8 @@ TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
   EXPECT_FALSE(rig.engine->own_stats().kv_host_tier.enabled);
 }
 
-// Some RoPE scalings depend on max_model_len. After a restart with another value, the blocks must not be
-// found.
+// Some RoPE scalings depend on max_model_len. After a restart with another max_model_len, old blocks must
+// not be found.
 TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   const ScratchDirectory folder;
   EngineOptions options;
@@ -381,8 +380,7 @@ TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   options.device.type = "cpu";
   options.device.threads = 2;
   options.cache.num_blocks = 60;
-  // Returns the number of loaded bytes. blocks: number of blocks to be written, without blocks that are
-  // already stored.
+  // Returns the number of loaded bytes. `blocks` is the number of new blocks that will be written.
   const auto computed_and_found = [&](int max_model_len, int blocks) {
     options.model.max_model_len = max_model_len;
     options.kv_transfer = {};

@@ -61,7 +61,7 @@ CacheAccess KvTransfers::access(BlockExchange& exchange) {
           .wake = wake_};
 }
 
-// Connectors stop first, so that no thread reads or writes blocks afterwards.
+// Destroys the connectors before blocks are freed, because their threads read and write blocks.
 KvTransfers::~KvTransfers() {
   imports_.cancel_all();
   side_.connectors.clear();
@@ -95,7 +95,7 @@ std::int64_t KvTransfers::wake_at_us() const {
   return first;
 }
 
-// First ends stores, whose blocks the next advance() frees; then frees loaded blocks.
+// Cancels a store first. Its blocks are freed by the next advance().
 bool KvTransfers::give_way() { return exports_.give_way() || imports_.give_way(); }
 
 bool KvTransfers::give_up_all(std::int64_t now_us) {

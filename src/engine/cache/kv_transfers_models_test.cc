@@ -1,5 +1,5 @@
-// Tests real models on two engines in this process: one computes prompts, the other loads their blocks and
-// decodes.
+// Tests two engines with real models in this process. One engine computes prompts, and the other loads
+// their blocks and decodes.
 #include <gtest/gtest.h>
 
 #include "base/testing/eventually.h"
@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// Tokens and logprobs must have the same bits with and without blocks from another engine.
+// Tokens and logprobs have the same bits with and without blocks from another engine.
 struct ModelCase {
   std::string model, device, kv_cache_dtype;
   bool shared_memory;
@@ -67,7 +67,6 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfModels,
                                   (test.param.shared_memory ? "_shared_memory" : "_tcp");
                          });
 
-// Two engines with different block sizes.
 struct SizesCase {
   ModelCase model;
   int produced, consumed;  // tokens per block
@@ -80,12 +79,12 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   plain.cache.block_size = consuming.cache.block_size = GetParam().consumed;
   producing.cache.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
-  producing.kv_transfer.lease_seconds = 3;  // lease duration in seconds of prompts without a full block
+  producing.kv_transfer.lease_seconds = 3;  // lease of prompts without a full block
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();
   const auto consumer = load_engine(consuming).value();
-  constexpr int kRequests = 14;  // the last prompt has 94 tokens
+  constexpr int kRequests = 14;
   const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
   std::int64_t may_hit = 0;
   for (int i = 0; i < kRequests; ++i) {
@@ -114,13 +113,12 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
                                               test.param.produced, test.param.consumed);
                          });
 
-// Options for a model with windows and states; the cache has a fixed size.
 EngineOptions roomy_options(const ModelCase& c) {
   EngineOptions options = model_options(c);
   options.cache.num_blocks.reset();
   options.cache.memory_bytes = 4 << 20;
   options.schedule.max_num_seqs = 8;
-  options.cache.mamba_block_size = 64;  // so that the states at the end of prompts are always saved
+  options.cache.mamba_block_size = 64;  // so that a state is always saved at the end of a prompt
   return options;
 }
 
@@ -160,7 +158,6 @@ INSTANTIATE_TEST_SUITE_P(
              (test.param.shared_memory ? "_shared_memory" : "_tcp");
     });
 
-// Recurrent states have the same layout on all backends.
 TEST(KvTransfers, StatesGoFromOneBackendToAnother) {
   EngineOptions producing = roomy_options({"qwen3_5", "reference", "auto", true});
   EngineOptions consuming = roomy_options({"qwen3_5", "cpu", "auto", true});

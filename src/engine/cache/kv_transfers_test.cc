@@ -1,4 +1,5 @@
-// Tests two engines in this process: one computes prompts, the other loads their blocks and decodes.
+// Tests two simulated engines in this process. One engine computes prompts, and the other loads their
+// blocks and decodes.
 #include "engine/cache/kv_transfers.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// A pair of simulated engines. A wrong block causes a wrong token.
+// The engines are simulated, so a wrong block causes a wrong token.
 struct Pair {
   Rig producer, consumer;
 
@@ -60,8 +61,8 @@ TEST_P(KvTransfersModes, TheDecoderFindsThePromptInItsCache) {
 }
 
 TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
-  // The pool is only a little larger than the longest request. This causes preemptions, prompts that wait for
-  // free blocks, and freed holds.
+  // The pool is only a little larger than the longest request, so sequences are preempted, prompts wait for
+  // free blocks, and holds are freed.
   const octavo::Setup tight{.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()};
   octavo::Setup roomy = tight;
   roomy.num_blocks = 1000;
@@ -90,7 +91,7 @@ TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
   pair.expect_nothing_held();
 }
 
-// Both pools are small, so most leases end before the consumer loads the blocks.
+// Both pools are small, so most leases end before the consumer has loaded the blocks.
 TEST_P(KvTransfersModes, LostLeasesCostNoToken) {
   Pair pair({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
@@ -117,7 +118,7 @@ TEST(KvTransfers, OnlyWhatIsMissingIsFetched) {
   EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 192);
   EXPECT_TRUE(eventually([&] { return hits(*pair.consumer.engine) == 192 - 80; }));
-  // The second time, all blocks are cached, and the lease is ended.
+  // The second time, all blocks are cached, so the lease ends.
   pair.decode(prompt, 5, prefill(*pair.producer.engine, request_for(prompt, 1)))->wait_ended(1);
   EXPECT_EQ(hits(*pair.consumer.engine), 192 - 80);
   pair.expect_nothing_held();
@@ -140,7 +141,7 @@ TEST(KvTransfers, SeveralAnswersShareWhatIsFetched) {
   pair.expect_nothing_held();
 }
 
-// A client cannot guess the name of a lease.
+// A client cannot guess the id of a lease.
 TEST(KvTransfers, EachLeaseHasASecretName) {
   Pair pair;
   const std::vector<TokenId> prompt = some_prompt(1, 100);
@@ -167,7 +168,6 @@ TEST(KvTransfers, APromptOfAnotherTextIsNotTaken) {
   EXPECT_EQ(sink->record().tokens, expected(other, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
   EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::mismatch) == 1; }));
-  // the lease still exists for the right consumer
   EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.held_blocks > 0; }));
 }
 
@@ -233,8 +233,8 @@ TEST(KvTransfers, LeasesEndByThemselves) {
   pair.expect_nothing_held();
 }
 
-// Leases fill the pool. A request that needs blocks gets them at once, not only when the leases expire after
-// 30 s.
+// Leases fill the pool. A request that needs blocks gets them immediately, not after the leases expire (30
+// s).
 TEST(KvTransfers, LeasesGiveWayToRequests) {
   Pair pair({.num_blocks = 40});
   for (unsigned i = 0; i < 12; ++i) prefill(*pair.producer.engine, request_for(some_prompt(i, 200), 1));
@@ -290,7 +290,7 @@ TEST(KvTransfers, WhatCannotBeDoneIsRefusedAtTheStart) {
   KvTransferOptions anywhere = transfer_options(true);
   anywhere.host = "0.0.0.0";
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
-  anywhere.host = "192.0.2.1";  // an address that does not belong to this machine
+  anywhere.host = "192.0.2.1";  // an address of another machine
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
 }
 

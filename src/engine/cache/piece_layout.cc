@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kStatePieceBytes = std::int64_t{1} << 20;  // for models without attention
+constexpr std::int64_t kStatePieceBytes = std::int64_t{1} << 20;  // used for models without attention
 
 }  // namespace
 
@@ -16,7 +16,7 @@ PieceLayout PieceLayout::of(const CacheLayout& layout) {
   for (const LayerGroup& each : layout.groups) {
     const int number = static_cast<int>(pieces.groups.size());
     Group& group = pieces.groups.emplace_back(Group{.window = each.window, .kv = each.kv});
-    // Layers that read another layer's KV use the plane of that layer.
+    // A layer that reads the KV of another layer has the same plane as that layer.
     for (std::size_t i = 0; i < layout.layers.size(); ++i)
       if (layout.layers[i].group == number && layout.layers[i].plane == static_cast<int>(group.layers.size()))
         group.layers.push_back(i);

@@ -1,4 +1,4 @@
-// Layout of pieces (transfer/kv_pieces.h): the parts of the cache that each piece contains.
+// Divides the cache of a model into pieces, the units that connectors transfer (transfer/kv_pieces.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct PieceLayout {
   struct Group {
     int window = 0;
     KvSpec kv;
-    std::vector<std::size_t> layers{};  // layers whose blocks the piece contains, one per plane
+    std::vector<std::size_t> layers{};  // layers whose blocks the piece contains; one layer for each plane
   };
 
   std::vector<Group> groups{};
@@ -22,7 +22,7 @@ struct PieceLayout {
 
   static PieceLayout of(const CacheLayout& layout);
   bool is_state(int part) const { return part >= static_cast<int>(groups.size()); }
-  // Sets the number and sizes of pieces in `format`.
+  // Writes the number and the sizes of the pieces to `format`.
   void describe(BlockFormat& format) const;
 };
 

@@ -15,10 +15,10 @@ constexpr std::size_t kStopping = ~std::size_t{0};
 #ifdef MADV_COLLAPSE
 constexpr int kCollapse = MADV_COLLAPSE;
 #else
-constexpr int kCollapse = 25;  // Linux 6.1
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1
 #endif
 
-// Touches a page without changing its content, even if another thread writes this byte at the same time.
+// Writes to a page without changing its content, even if another thread writes the same byte.
 [[gnu::no_sanitize("thread")]] void touch(std::byte& page) {
   __atomic_fetch_or(reinterpret_cast<unsigned char*>(&page), 0, __ATOMIC_RELAXED);
 }
@@ -42,8 +42,8 @@ void Prefault::used(std::size_t end) {
   if (before < end) used_.notify_one();
 }
 
-// Makes a huge page of the range. Older kernels refuse, and the range has small pages. An empty range cannot
-// become a huge page, so its first page is touched.
+// Makes the range one huge page. Older kernels refuse, and the range then has small pages. The kernel
+// cannot collapse a range without pages, so the first page is touched before.
 void Prefault::join_pages(std::size_t begin) {
   if (begin % kHugePage != 0 || begin + kHugePage > memory_.size()) return;
   touch(memory_[begin]);

@@ -1,8 +1,8 @@
-// Touches memory before its use, so that the operating system provides its pages early. The first write to a
-// page is slow: the system zeroes the page, and a hypervisor may have to allocate it. Untouched memory was
-// measured at 0.3 GB/s, a tenth of the speed at which blocks are loaded. A low-priority thread touches the
-// pages after those in use. The number of touched pages is about that of the pages in use, so a small cache
-// stays small.
+// Touches memory before it is used, so that the operating system provides the pages early. The first write
+// to a page is slow, because the system zeroes the page, and a hypervisor may have to allocate it.
+// Untouched memory was measured at 0.3 GB/s, a tenth of the speed at which blocks are loaded. A
+// low-priority thread touches the pages after those in use. It touches about twice the number of pages in
+// use, so a small cache stays small.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,14 @@ namespace octavo {
 
 class Prefault {
  public:
-  // memory: is used from its first byte on; must outlive this object. shared: whether the memory is a mapped
-  // file. By default, Linux gives such memory no huge pages, so the thread requests them for each range, also
-  // for ranges that are in use.
+  // `memory` is used from its beginning and must outlive this object. `shared` means that the memory is a
+  // mapped file. By default, Linux uses small pages for a mapped file, so the thread requests huge pages
+  // for each range, even if the range is already in use.
   explicit Prefault(std::span<std::byte> memory, bool shared = false);
   ~Prefault();
 
-  // Reports that the first `end` bytes are in use. Any thread; cheap if it was reported before.
+  // Reports that the first `end` bytes are in use. Thread-safe. Cheap if the same `end` was reported
+  // before.
   void used(std::size_t end);
 
  private:

@@ -37,17 +37,17 @@ class Untouched {
 TEST(Prefault, TouchesAsMuchAgainAsIsUsed) {
   const Untouched memory(96 * kMiB);
   Prefault prefault(memory.all());
-  EXPECT_EQ(memory.resident(), 0u);  // nothing is used, so nothing is touched
+  EXPECT_EQ(memory.resident(), 0u);  // nothing is touched before the first used()
   prefault.used(kMiB);
-  memory.wait_resident(16 * kMiB);  // the lower limit of touched memory
-  prefault.used(kPage);             // already reported, so it has no effect
+  memory.wait_resident(16 * kMiB);  // at least this much memory is touched
+  prefault.used(kPage);             // reported before, so nothing happens
   prefault.used(24 * kMiB);
-  memory.wait_resident(40 * kMiB);  // 17 to 24 MiB are skipped: the user of the memory touches them
+  memory.wait_resident(40 * kMiB);  // 17 to 24 MiB are not touched, because they are already in use
   EXPECT_LE(memory.resident(), 50 * kMiB);
   prefault.used(96 * kMiB);
 }
 
-// Pages of shared memory that are in use become parts of huge pages.
+// Pages of shared memory that are in use become parts of huge pages, and keep their contents.
 TEST(Prefault, WhatIsWrittenMeanwhileStays) {
   for (const bool shared : {false, true}) {
     const Untouched memory(64 * kMiB, shared);

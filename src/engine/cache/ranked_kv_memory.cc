@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// Calls copy(all, part) for each run of bytes that belongs to the heads from `first` on. all: offset in a
-// block with all heads; part: offset in a block with only these heads.
+// A rank has the heads from `first` on. Calls copy(all, part, bytes) for each contiguous run of these
+// heads. `all` is the offset in a block with all heads, and `part` is the offset in the rank's block.
 template <class Copy>
 void each_run(const KvSpec& all, const KvSpec& part, int first, Copy&& copy) {
   const auto run = [&](std::size_t head_bytes, std::size_t all_begin, std::size_t part_begin) {
@@ -54,7 +54,8 @@ Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Ba
   return ranked;
 }
 
-// Calls move(share, bytes) for each share; bytes are those of all heads of the share's layer in the piece.
+// Calls move(kv, share, begin, own) for each share of the piece. `begin` is the offset of the share's layer
+// in the piece, and `own` is a buffer for the share.
 template <class Move>
 void RankedKvMemory::each_share(KvPlace place, std::size_t bytes, Move&& move) const {
   const PieceLayout::Group& group = pieces_.groups[static_cast<std::size_t>(place.part)];

@@ -1,9 +1,9 @@
-// KV blocks that the ranks of one host share: each rank has some layers and some heads. A piece has the
-// layout of an engine with a single rank, so engines with different numbers of ranks can load each other's
-// blocks.
+// Exports and imports the KV blocks of an engine with several ranks on one host. Each rank has some layers
+// and some heads. A piece has the same layout as in an engine with a single rank, so engines with different
+// numbers of ranks can load each other's blocks.
 //
-// Rank 0 opens the memory of the other ranks and copies their blocks itself. So it sends no messages, and
-// steps do not wait.
+// Rank 0 maps the memory of the other ranks and copies blocks without sending messages, so that steps do
+// not wait.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace octavo {
 
-// Part of the model's KV cache on one rank.
+// The part of the model's KV cache that is on one rank.
 struct RankCache {
   int part = 0;  // see RankLayout::part
   int parts = 1;
-  int first_layer = 0;  // first layer of the rank's stage
+  int first_layer = 0;  // first layer of the rank's pipeline stage
   CacheLayout layout{};
 };
 
-// Caches of all ranks, and the cache that the same model would have on a single rank.
+// Caches of all ranks, and the cache that the model would have on a single rank.
 struct RankCaches {
   CacheLayout whole{};
   std::vector<RankCache> ranks{};
@@ -34,8 +34,8 @@ struct RankCaches {
 
 class RankedKvMemory {
  public:
-  // memory: cache of each rank, with `blocks` blocks. opened[i]: object that keeps another process's memory
-  // open. Returns unsupported with the reason if the blocks cannot be exported.
+  // `memory` has the cache of each rank, with `blocks` blocks each. `opened` keeps the memory of other
+  // processes mapped. Returns unsupported with the reason if the blocks cannot be exported.
   static Result<RankedKvMemory> create(const RankCaches& caches, const Backend& backend, std::int64_t blocks,
                                        std::vector<std::span<std::byte>> memory,
                                        std::vector<SharedMemory> opened);
@@ -45,7 +45,8 @@ class RankedKvMemory {
   void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
 
  private:
-  // Part of a layer's block on one rank: heads [first_head, first_head + cache.spec.kv_heads).
+  // The part of a layer's block that is on one rank. It contains the heads from first_head to first_head +
+  // cache.spec.kv_heads - 1.
   struct Share {
     KvLayer cache;
     int first_head = 0;
@@ -56,7 +57,7 @@ class RankedKvMemory {
 
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Share>> shares_;  // shares of each layer
+  std::vector<std::vector<Share>> shares_;  // [layer]
   std::vector<SharedMemory> opened_;
 };
 

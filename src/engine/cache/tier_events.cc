@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// Returns whether events are enabled. After a clear event, clients assume that the tiers are empty, too, so
-// this function then forgets all reported blocks.
+// Returns whether events are enabled. A `cleared` event makes subscribers assume that the tiers are empty,
+// too, so the function forgets all reported blocks after such an event.
 bool TierEvents::listening() {
   if (log_ == nullptr) return false;
   if (log_->clears() == clears_) return true;
@@ -59,7 +59,8 @@ void TierEvents::tell_changes(KvConnector& tier) {
     const std::vector<bool> there = tier.held(KvMedium::storage, written);
     for (std::size_t i = 0; i < written.size(); ++i) {
       const auto stored = not_below_.find(written[i]);
-      if (stored == not_below_.end() || !there[i]) continue;  // reported when a prompt uses the block
+      // The block is reported when a prompt uses it.
+      if (stored == not_below_.end() || !there[i]) continue;
       Stored mine = std::move(stored->second);
       mine.event.medium = KvMedium::storage;
       tell(written[i], mine.event, mine.tokens);
@@ -71,7 +72,7 @@ void TierEvents::tell_changes(KvConnector& tier) {
     const std::vector<bool> there = tier.held(medium, gone);
     for (std::size_t i = 0; i < gone.size(); ++i) {
       const auto name = told.find(gone[i]);
-      if (name == told.end() || there[i]) continue;  // the block was stored again in the meantime
+      if (name == told.end() || there[i]) continue;  // The block was stored again in the meantime.
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,
                    .key = name->second.key,

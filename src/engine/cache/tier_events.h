@@ -1,9 +1,9 @@
-// Events for the blocks that tiers below the cache gain and lose. They have the same form as the events of
-// the cache (kv/events.h) and use the same names of blocks.
+// Reports which blocks slower cache tiers store and remove. The events have the same form as the events of
+// the cache (kv/events.h) and use the same block keys.
 //
-// A tier uses other keys than the cache, and it has more blocks than the engine remembers. So an event is
-// sent only when a prompt with the block is stored or loaded. Blocks that an earlier process stored are
-// reported when they are loaded.
+// A tier has other keys than the cache, and it has more blocks than the engine remembers. So a stored block
+// is reported only when a prompt with the block is stored or loaded. Blocks that an earlier process stored
+// are reported when they are loaded.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,20 @@ namespace octavo {
 
 class TierEvents {
  public:
-  // log: null if events are disabled. groups: number of cache groups; each group has a separate block
-  // for each position of a prompt.
+  // `log` is null if events are disabled. `groups` is the number of cache groups. Each group has separate
+  // blocks for the positions of a prompt.
   TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
-  // Reports the blocks of the prompt that the tier has. keys: keys of the prompt's blocks (KvPrompt::keys).
+  // Reports the blocks of the prompt that the tier has. For `keys`, see KvPrompt::keys.
   void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
-  // Reports the blocks that host memory has written to the next tier, and the blocks that the tier has lost.
+  // Reports the blocks that host memory has written to the next tier, and the blocks that the tier has
+  // removed.
   void tell_changes(KvConnector& tier);
 
  private:
   bool listening();
 
-  // Name of a block in the cache's events.
+  // Identifies a block in the events of the cache.
   struct Name {
     int group;
     Hash128 key;
@@ -46,11 +47,11 @@ class TierEvents {
 
   KvEventLog* const log_;
   const int groups_;
-  std::uint64_t clears_ = 0;  // value of the log's clear counter for which told_ is valid
-  // Reported blocks, by medium and by the piece's key in the tier.
+  std::uint64_t clears_ = 0;  // value of KvEventLog::clears() for which told_ is valid
+  // Reported blocks, by medium and by the key of the piece in the tier.
   std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
                                                                           {KvMedium::storage, {}}};
-  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks that are only in host memory
+  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks that only host memory has
 };
 
 }  // namespace octavo

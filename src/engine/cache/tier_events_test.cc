@@ -13,9 +13,8 @@ namespace {
 constexpr int kTierBlockSize = 2;
 
 Hash128 key_of(std::uint64_t number) { return {.low = number, .high = 7}; }    // key in the tier
-Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // name in the cache
+Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // key in the cache
 
-// A tier without threads and contents.
 class FakeTier final : public KvConnector {
  public:
   std::optional<int> matched(const KvPrompt&) override { return 0; }
@@ -64,7 +63,7 @@ class TierEventsTest : public ::testing::Test {
     events.tell_stored(tier, hold, keys);
   }
 
-  // Returns the events since the last call, as block numbers; removed blocks are negative.
+  // Returns the events since the last call as block numbers. Removed blocks are negative.
   std::vector<std::int64_t> told() {
     std::vector<std::int64_t> numbers;
     log.flush();
@@ -142,8 +141,8 @@ TEST_F(TierEventsTest, AfterAllIsClearedItIsToldAnew) {
   EXPECT_EQ(told(), Numbers{1});
 }
 
-// Host memory stores blocks first and writes them to the disk. A block that host memory evicts is still on
-// the disk; this was reported when the block was written.
+// Host memory stores blocks first and writes them to disk. When host memory evicts a block, the block is
+// still on disk, which was reported when the block was written.
 TEST_F(TierEventsTest, WhatIsWrittenFromHostMemoryToTheDiskIsTold) {
   medium = KvMedium::host;
   tier.on_host = {1, 2};

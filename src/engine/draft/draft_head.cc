@@ -37,8 +37,8 @@ Result<> DraftHead::read(std::span<const ComputedText> texts) {
   return run(model_);
 }
 
-// Returns the number of leading tokens that the head skips: all tokens, or the tokens up to the last gap in
-// their block. It also updates filled_ for the blocks.
+// Returns the number of leading tokens that the head skips. The head can compute a token only if it has
+// read all earlier tokens of the same block. Updates filled_.
 std::size_t DraftHead::pass_over(const ComputedText& text) {
   std::size_t skipped = 0;
   for (std::size_t i = 0; i < text.slots.size(); ++i) {
@@ -54,8 +54,7 @@ std::size_t DraftHead::pass_over(const ComputedText& text) {
   return skipped;
 }
 
-// Returns the index of the first block of the sequence from which on the head has read everything up to this
-// position.
+// Returns the index of the first block from which on the head has read all tokens up to `position`.
 std::size_t DraftHead::first_block(const ComputedText& text, int position) const {
   auto block = static_cast<std::size_t>(position / limits_.block_size);
   while (block > 0 && filled_[static_cast<std::size_t>(text.blocks[block - 1])] == limits_.block_size)
@@ -75,7 +74,8 @@ Result<std::int64_t> DraftHead::propose(std::span<Draft> drafts) {
   return first_ns;
 }
 
-// If the text has grown by more than the last step computed, there is no row to propose from.
+// If the text has grown by more tokens than the last step computed, no row has the hidden state of the last
+// token, so the sequence gets no draft tokens.
 void DraftHead::take_up(Draft& draft) {
   draft.tokens.clear();
   const auto read = std::ranges::find(read_, draft.sequence, &Read::sequence);
@@ -105,7 +105,8 @@ Result<> DraftHead::sample() {
   return {};
 }
 
-// Sequences that need another draft token stay in working_. Non-finite logits end the draft.
+// Appends the sampled draft tokens. Sequences that need more draft tokens stay in working_. A row with
+// non-finite logits ends the draft.
 void DraftHead::take_drafts(std::span<const SampledToken> results) {
   std::size_t row = 0;
   std::erase_if(working_, [&](const Working& w) {
@@ -136,7 +137,8 @@ Result<> DraftHead::run_drafts() {
   return run(*executor_);
 }
 
-// sequences: sequences of the pass, in order, with their blocks.
+// Writes the block tables of the pass. `sequences` has the sequences of the pass, in order, with their
+// blocks.
 template <class Sequences>
 void DraftHead::lay_out_tables(const Sequences& sequences) {
   std::size_t stride = 0;

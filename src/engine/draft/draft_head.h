@@ -1,13 +1,15 @@
-// A head that proposes tokens from the hidden states of the engine's own model: a multi-token prediction
-// layer (DeepSeek-V3, 2024) or EAGLE (Li et al., ICML 2024; EAGLE-3, 2025).
+// A drafter that reads the hidden states of the target model: a multi-token prediction layer (DeepSeek-V3,
+// 2024) or EAGLE (Li et al., ICML 2024; EAGLE-3, 2025).
 //
-// At each position, the head reads the model's hidden state and the next token. After each step, it reads all
-// tokens of the step. Its keys and values are in a separate cache that uses the block numbers of the model's
-// cache, so the head shares cached prefixes. It skips sequences that need no draft tokens, and later
-// continues at the beginning of a block. It makes one pass for each draft token, with all sequences in one
-// batch. Passes after the first one read the head's own hidden state instead of the model's. When the model
-// accepts draft tokens, the head writes their keys and values again. If the sequence has no block for draft
-// tokens yet, the head uses its extra blocks.
+// At each position, the head reads the target model's hidden state and the next token. After each step, it
+// reads all tokens of the step. The head has a separate KV cache, which uses the same block numbers as the
+// target model's cache, so the head shares cached prefixes. The head skips sequences that need no draft
+// tokens. It can start to read such a sequence again at the beginning of a block.
+//
+// The head makes one pass for each draft token, with all sequences in one batch. The first pass reads
+// hidden states of the target model, and later passes read hidden states of the head. When the target model
+// accepts draft tokens, the head computes their keys and values again, because they came from its own
+// hidden states. If a sequence has no block for the draft tokens yet, the head uses its extra blocks.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +26,15 @@ namespace octavo {
 
 struct DraftHeadLimits {
   int block_size = 16;
-  int num_blocks = 0;  // number of the model's blocks; higher block ids are the head's extra blocks
-  int own_blocks = 0;  // number of extra blocks for the draft tokens of one sequence
+  int num_blocks = 0;  // blocks of the target model; higher block ids are the head's extra blocks
+  int own_blocks = 0;  // extra blocks for the draft tokens of one sequence
   bool drawn = true;   // see DraftModelOptions
 };
 
 class DraftHead final : public Proposer {
  public:
-  // model: executor of the engine's model, which must live longer. executor: executor of the head, with its
-  // cache. tokens: see Drafter.
+  // `model` is the executor of the target model and must outlive this object. `executor` is the executor of
+  // the head and has a cache. For `tokens`, see Drafter.
   DraftHead(const LocalExecutor& model, std::unique_ptr<LocalExecutor> executor,
             std::vector<std::int32_t> tokens, const DraftHeadLimits& limits)
       : model_(model),
@@ -47,21 +49,21 @@ class DraftHead final : public Proposer {
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:
-  // Part of a sequence that the head has read.
+  // The part of a sequence that the head has read.
   struct Read {
     std::uint64_t sequence;
-    int end;           // number of positions read
+    int end;           // number of positions that were read
     std::int32_t row;  // row of the last token in the head's last pass
-    int begin;         // position of the first token in the blocks
+    int begin;         // position of the first token in `blocks`
     std::span<const std::int32_t> blocks;
   };
-  // A sequence for which the head is proposing tokens.
+  // A sequence that needs more draft tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
     std::int32_t row;                  // row in the head's last pass
-    int begin;                         // position of the first token in the blocks
-    std::vector<std::int32_t> blocks;  // the sequence's blocks, then the head's extra blocks
+    int begin;                         // position of the first token in `blocks`
+    std::vector<std::int32_t> blocks;  // blocks of the sequence, followed by extra blocks of the head
     std::int32_t next_own;             // index of the next extra block
   };
 
@@ -81,13 +83,12 @@ class DraftHead final : public Proposer {
   std::unique_ptr<LocalExecutor> executor_;
   std::vector<std::int32_t> tokens_;
   DraftHeadLimits limits_;
-  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by id of the sequence
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by Draft::sequence
 
-  std::vector<std::int32_t> filled_;  // number of leading tokens that the head has read, per block of the
-                                      // model
-  std::vector<Read> read_;            // sequences of the last step
+  // [block]: number of leading tokens that the head has read
+  std::vector<std::int32_t> filled_;
+  std::vector<Read> read_;  // sequences of the last step
   std::vector<Working> working_;
-  // batch of the current pass
   Batch batch_;
   std::vector<std::int32_t> hidden_rows_;
   std::vector<std::int32_t> row_tokens_;

@@ -1,5 +1,5 @@
-// Tests the state of a draft head with the tiny checkpoints in tests/data/drafters. Its draft tokens must
-// match torch's logits, however steps divide a text and whichever draft tokens were rejected.
+// Tests a draft head with the tiny checkpoints in tests/data/drafters. The draft tokens must match torch's
+// logits, for all ways to divide a text into steps, and after rejected draft tokens.
 #include "engine/draft/draft_head.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ struct HeadCase {
 
 std::string in_data(const char* name) { return std::string(golden::kDrafters) + "/" + name; }
 
-// A model and its head, with sequences of one text: sequence s has the blocks s, s + 2, s + 4, ...
+// A model with its head, and several sequences of the same text. Sequence s has the blocks s, s + 2, s + 4,
+// ..
 class HeadBench {
  public:
   explicit HeadBench(const HeadCase& c)
@@ -40,7 +41,8 @@ class HeadBench {
                                         drafter.tokens, limits);
   }
 
-  // Runs a step with `sequences` sequences: tokens [first, end) of the text, then `wrong` wrong draft tokens.
+  // Runs a step with `sequences` sequences. The tokens are [first, end) of the text, followed by `wrong`
+  // wrong draft tokens.
   void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1,
             bool wanted = true) {
     const auto count = static_cast<std::size_t>(end - first + wrong);
@@ -76,8 +78,7 @@ class HeadBench {
            .wanted = wanted});
     }
     ASSERT_TRUE(head_->read(texts));
-    // Reads the step while its spans are valid, as the engine does. The draft tokens are appended to the
-    // text.
+    // Reads the step while its spans are valid, like the engine. Appends the draft tokens to the text.
     std::array<Draft, 2> drafts;
     for (int s = 0; s < sequences; ++s)
       drafts[static_cast<std::size_t>(s)] = {.sequence = static_cast<std::uint64_t>(s),
@@ -90,7 +91,7 @@ class HeadBench {
     draft_tokens = drafts[0].tokens;
   }
 
-  std::vector<TokenId> draft_tokens;  // draft tokens after the last step
+  std::vector<TokenId> draft_tokens;
 
  private:
   std::unique_ptr<LocalExecutor> executor(std::unique_ptr<Model> model, int blocks,
@@ -152,7 +153,7 @@ TEST(DraftHead, DraftsWhatTorchSays) {
   }
 }
 
-// The head did not read the beginning of the text. It continues at the beginning of a block and does not
+// The head has not read the beginning of the text. It starts at the beginning of a block and does not
 // attend to earlier blocks.
 TEST(DraftHead, GoesOnBehindAGap) {
   const HeadCase cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor}, {"eagle3", "llama", load_eagle3}};
@@ -173,7 +174,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     late.step(text, 7, last, 0);
     EXPECT_EQ(late.draft_tokens.size(), static_cast<std::size_t>(kMost));
 
-    // Repeats this with blocks that contain another text.
+    // The same with blocks that contain another text.
     const std::vector<TokenId> other(text.size(), 7);
     HeadBench used(c);
     used.step(other, 0, last, 0);
@@ -182,7 +183,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     used.step(text, kHeadBlock, last, 2);
     EXPECT_EQ(used.draft_tokens, late.draft_tokens);
 
-    // Repeats this after the text was read from its beginning.
+    // The same after the head has read the text from the beginning.
     used.step(text, 0, 9, 0);
     used.step(text, 9, last, 0);
     EXPECT_EQ(used.draft_tokens, whole.draft_tokens);

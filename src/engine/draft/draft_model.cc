@@ -56,11 +56,11 @@ void DraftModel::find_computed(Past& past, std::span<const TokenId> text) {
   past.computed = match_.blocks * limits_.block_size;
 }
 
-// Updates the state after a step: accepted draft tokens become part of the text, and the results of rejected
+// Moves the position after a step: accepted draft tokens are now part of the text, and the KV of rejected
 // draft tokens will be overwritten.
 void DraftModel::settle(Past& past, std::span<const TokenId> text) {
   for (const TokenId draft_token : past.fed) {
-    // The last token is always computed, because its logits give the next token.
+    // The last token is always computed again, because its logits give the next token.
     if (past.computed + 1 >= static_cast<int>(text.size()) ||
         text[static_cast<std::size_t>(past.computed)] != draft_token)
       break;
@@ -72,7 +72,8 @@ void DraftModel::settle(Past& past, std::span<const TokenId> text) {
   past.blocks.leave_window(past.computed);
 }
 
-// Allocates blocks for `tokens` tokens. If needed, it evicts sequences that are not in the current call.
+// Allocates blocks for `tokens` tokens. If there are too few free blocks, evicts sequences that are not in
+// the current call.
 bool DraftModel::make_room(Past& past, int tokens) {
   while (!past.blocks.reserve(tokens)) {
     const auto oldest =
@@ -97,8 +98,8 @@ void DraftModel::end(std::uint64_t sequence, std::span<const TokenId> text, int)
   forget(sequence);
 }
 
-// Plans missing tokens of texts. Texts with few missing tokens come first, so that their draft tokens do not
-// wait for a long prompt.
+// Plans the tokens of the texts that are not computed yet. Texts with few such tokens come first, so that
+// their draft tokens do not wait for a long prompt.
 void DraftModel::plan_texts() {
   plan_.sequences.clear();
   std::ranges::stable_sort(working_, {}, &Working::missing);
@@ -136,7 +137,8 @@ void DraftModel::plan(const Working& w, int first, std::span<const TokenId> toke
   p.blocks = &w.past->blocks;
 }
 
-// Computes the plan and adds one draft token to each sequence in working_, in order.
+// Computes the plan and adds one draft token to each sequence in working_. The plan has the same order as
+// working_.
 Result<> DraftModel::run() {
   pack(plan_, cache_.group_count(), limits_.block_size, batch_);
   TRY_VOID(executor_->forward(batch_));
@@ -154,8 +156,8 @@ Result<> DraftModel::run() {
   return {};
 }
 
-// Appends draft tokens. Sequences that need another draft token stay in working_. Non-finite logits end the
-// draft.
+// Appends the sampled draft tokens. Sequences that need more draft tokens stay in working_. A row with
+// non-finite logits ends the draft.
 void DraftModel::take_drafts(std::span<const SampledToken> results) {
   CHECK(results.size() == working_.size(), "{} results for {} rows", results.size(), working_.size());
   std::size_t row = 0;

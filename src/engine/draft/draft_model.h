@@ -1,10 +1,10 @@
-// A smaller model that proposes the next tokens (speculative decoding: Leviathan et al., ICML 2023).
+// A drafter that uses a small model (speculative decoding: Leviathan et al., ICML 2023).
 //
-// It has a separate paged KV cache. In each step, it first computes a limited number of unread tokens of all
-// sequences. Then it runs one pass per draft token, with all completely read sequences in one batch. After a
-// rejected draft token, only the sequence's position moves back. If the cache has no free block, the sequence
-// that has had no draft tokens for the longest time is evicted, and is read again later. Its blocks stay
-// cached until another sequence takes them.
+// The draft model has a separate paged KV cache. In each step, it first reads a limited number of new
+// tokens of all sequences. Then it makes one pass for each draft token, with all sequences that have no
+// unread tokens in one batch. After a draft token is rejected, only the position of the sequence moves
+// back. If the cache has no free block, the sequence that has waited longest since its last draft tokens is
+// evicted and is read again later. Its blocks stay cached until another sequence needs them.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,17 @@ struct DraftModelLimits {
   int num_blocks = 0;
   std::vector<CacheGroup> groups = {};
   PrefixHashOptions prefix_hash = {};
-  int max_tokens = 0;  // maximum number of tokens in a pass; at least two per sequence in propose()
+  int max_tokens = 0;  // maximum number of tokens in a pass; at least two for each sequence in propose()
   int max_model_len = 0;
   int vocab_size = 0;
-  // true: draft tokens are sampled with the same random numbers as the output tokens. false: each draft token
-  // is the most likely token.
+  // true: draft tokens are sampled with the same random numbers as the output tokens. false: each draft
+  // token is the most likely token.
   bool drawn = true;
 };
 
 class DraftModel final : public Proposer {
  public:
-  // The executor must have its cache, with num_blocks blocks, and must not be asynchronous.
+  // The executor must have a cache of num_blocks blocks, and must not be asynchronous.
   DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimits& limits);
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
@@ -47,7 +47,7 @@ class DraftModel final : public Proposer {
   int blocks_used() const { return cache_.pool.used(); }
 
  private:
-  // State of one sequence; the object does not move in memory.
+  // Must not move in memory.
   struct Past {
     Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits);
     Past(const Past&) = delete;
@@ -56,15 +56,14 @@ class DraftModel final : public Proposer {
     Hash128 identity;
     std::vector<Hash128> keys;  // keys of the full blocks that are computed
     SequenceBlocks blocks;
-    int computed = 0;          // number of tokens with keys and values in the cache
-    std::vector<TokenId> fed;  // draft tokens that were computed after them
+    int computed = 0;          // number of text tokens whose KV is in the cache
+    std::vector<TokenId> fed;  // draft tokens that were computed after the text
     std::uint64_t last_turn = 0;
   };
-  // A sequence in the current call of propose().
   struct Working {
     Draft* draft;
     Past* past;
-    int missing;  // number of tokens of the text that are not computed yet
+    int missing;  // number of text tokens that are not computed yet
   };
 
   void take_up(Draft& draft);
@@ -82,10 +81,10 @@ class DraftModel final : public Proposer {
   DraftModelLimits limits_;
   KvCache cache_;
   PrefixHasher hasher_;
-  std::unordered_map<std::uint64_t, Past> pasts_;  // by id of the sequence
+  std::unordered_map<std::uint64_t, Past> pasts_;  // by Draft::sequence
   std::uint64_t turn_ = 0;
 
-  std::vector<Working> working_;  // sequences that may get more draft tokens
+  std::vector<Working> working_;
   StepPlan plan_;
   Batch batch_;
   std::vector<std::int32_t> row_tokens_;

@@ -1,5 +1,5 @@
-// Tests the state of the draft model on the simulated device: each token depends on all input, so a wrong
-// block, position or rollback causes a wrong draft token.
+// Tests the draft model on the simulated device. Each token depends on all inputs, so a wrong block,
+// position or rollback causes a wrong draft token.
 #include "engine/draft/draft_model.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(DraftModel, DraftsWhatItsModelSays) {
   EXPECT_GT(bench.model.blocks_used(), 0);
   bench.model.end(1, text, 20);
   EXPECT_EQ(bench.model.blocks_used(), 0);
-  bench.model.end(2, text, 20);  // ends a sequence that the draft model does not know
+  bench.model.end(2, text, 20);  // the draft model does not know this sequence
 }
 
 TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetDrafts) {
@@ -110,7 +110,7 @@ TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
   EXPECT_THAT(drafted({1, 3}), ElementsAre(1, 3));
 }
 
-// Sequences arrive, grow by accepted or other tokens, pause and end, in any order.
+// Sequences start, grow by accepted or other tokens, pause and end, in any order.
 TEST(DraftModel, EveryDraftIsTheModelsOwn) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);

@@ -6,16 +6,17 @@
 namespace octavo {
 namespace {
 
-// Minimum acceptance rate while durations are unknown. Below it, a draft token costs more time than it saves.
+// Minimum acceptance rate while step times are unknown. At a lower rate, a draft token usually costs more
+// time than it saves.
 constexpr int kLeastLikely = Acceptance::kOne / 4;
-// Draft tokens must save at least 1/64 of a step's time, because the saving is only an estimate.
+// Draft tokens must save at least 1/64 of the step time, because the saving is only an estimate.
 constexpr int kLeastGain = 64;
-// Maximum recent saving of a sequence, in multiples of its share of a step.
+// Upper limit of the time that a sequence has recently saved, in multiples of its share of a step.
 constexpr std::int64_t kStepsSaved = 16;
-// Exploratory drafts take at most 1/256 of the time.
+// Exploratory drafts take at most 1 / kShareOfTries of the time.
 constexpr int kShareOfTries = 256;
-// If exactly one draft token saves time, every 64th draft has two tokens, to measure the cost of the second
-// one again. This costs at most a quarter of a step in 64 steps.
+// If exactly one draft token is best, every 64th draft has two tokens, to measure the cost of the second
+// token again. This costs at most a quarter of a step in 64 steps.
 constexpr int kOnesToTwo = 64;
 
 }  // namespace
@@ -64,7 +65,7 @@ DraftPolicy::Choice DraftPolicy::choose(int sequences, const Acceptance& accepta
   if (!options_.by_acceptance) return {.count = most, .pays = true};
   const std::int64_t rate = acceptance.is_new_ ? rate_of_all_ : acceptance.rate_;
   const std::int64_t step = times_.of(sequences);
-  // a further draft token takes at most as long as the first one
+  // The first draft token is the most expensive one, because its pass also reads the step.
   const std::int64_t first = first_.ns(), further = std::min(further_.ns(), first);
   std::int64_t likely = kOne, tokens = kOne, least = std::numeric_limits<std::int64_t>::max();
   Choice best;
@@ -118,15 +119,16 @@ int DraftPolicy::count(int sequences, Acceptance& acceptance) {
   return choice.count;
 }
 
-// The budget for exploratory drafts is at most one step, so that they do not follow each other after a pause.
+// Limits the time for exploratory drafts to one step, so that there is no burst of exploratory drafts after
+// a pause.
 void DraftPolicy::note_step(int tokens, std::int64_t ns) {
   times_.note(tokens, ns);
   trying_ns_ = std::min(trying_ns_ + ns / kShareOfTries, ns);
   chosen_ = false;
 }
 
-// The time to read a prompt counts as a cost of the draft tokens that follow. The time of an exploratory
-// draft may include reading a long text, so it may lower the mean but not raise it.
+// Draft tokens must pay for the time to read a prompt. An exploratory draft may include the time to read a
+// long text, so its time can lower the mean but not raise it.
 void DraftPolicy::note_proposed(std::int64_t first_ns, std::int64_t further_ns) {
   further_.note(further_ns, wanted_ - drafting_);
   if (worth_) {

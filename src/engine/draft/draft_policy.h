@@ -1,5 +1,5 @@
-// Chooses the number of draft tokens of a sequence from its recent acceptance rate, the durations of steps,
-// and the durations of the proposer. It uses only integers; times are arguments.
+// Chooses how many draft tokens a sequence gets, from its recent acceptance rate, the step times, and the
+// times of the proposer. The policy uses only integers and reads no clock, so it is deterministic.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace octavo {
 
-// Acceptance rate of one sequence's draft tokens, and the time that they recently saved. The rate is a
-// running mean. It counts a draft token only if all draft tokens before it were accepted.
+// Acceptance rate of the draft tokens of one sequence, and the time that these tokens recently saved. The
+// rate is a running mean. It counts a draft token only if all earlier tokens of the same draft were
+// accepted.
 class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
 
   void note(bool came_true);
-  int rate() const { return rate_; }  // acceptance rate in units of 1 / kOne
+  int rate() const { return rate_; }  // in units of 1 / kOne
 
  private:
   friend class DraftPolicy;
@@ -27,29 +28,30 @@ class Acceptance {
   int try_in_ = 0;  // number of steps until an exploratory draft; 0: none is due
 };
 
-// Mean duration of a repeated operation in ns: a running mean over means of kOfMean measurements. 0: unknown.
+// Mean duration of a repeated operation in ns. It is a running mean over means of kOfMean measurements. 0:
+// unknown.
 class MeanTime {
  public:
   std::int64_t ns() const { return mean_ns_; }
   void note(std::int64_t ns, std::int64_t times);
-  // Adds a measurement that may include other work, so it can only lower the mean.
+  // Adds a measurement that may include other work. It can lower the mean, but not raise it.
   void note_if_less(std::int64_t ns);
 
  private:
   static constexpr std::int64_t kOfMean = 32;
   std::int64_t mean_ns_ = 0;
-  std::int64_t total_ns_ = 0, times_ = 0;  // sums since the last change of the mean
+  std::int64_t total_ns_ = 0, times_ = 0;  // sums since the mean was last updated
 };
 
 struct DraftPolicyOptions {
   int most = kDraftTokensMax;
-  // Number of tokens that a step computes in about the time of one token. It limits the total of output
-  // tokens and draft tokens in a step. 0: no limit.
+  // Limit on the number of output tokens and draft tokens of all sequences in a step. A step with this
+  // number of tokens takes about as long as a step with one token. 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // limits that replace free_tokens
-  bool by_acceptance = false;                           // whether to choose by acceptance rate and durations
-  StepTimes times = {};                                 // initial measurements
-  int lead = 0;  // number of steps in which the proposer reads a text before it proposes tokens
+  bool by_acceptance = false;                           // choose by acceptance rate and step times
+  StepTimes times = {};
+  int lead = 0;  // number of steps for which the proposer must read a text before it can propose tokens
 };
 
 class DraftPolicy {
@@ -57,25 +59,26 @@ class DraftPolicy {
   explicit DraftPolicy(DraftPolicyOptions options = {})
       : options_(std::move(options)), times_(options_.times) {}
 
-  // Returns the number of draft tokens for one of `sequences` sequences in the next step, from 0 to `most`.
-  // With by_acceptance, it is the number with the least time per output token. A sequence stops drafting when
-  // the time that it recently saved is used up. From then on it gets exploratory drafts, which take 1/256 of
-  // the time. A new sequence starts with the acceptance rate of all sequences.
+  // Returns the number of draft tokens in the next step for one of `sequences` sequences, from 0 to `most`.
+  // With by_acceptance, this is the number with the least time per output token. When the time that a
+  // sequence recently saved is used up, the sequence gets only exploratory drafts, which take 1/256 of the
+  // time. A new sequence starts with the mean acceptance rate of all sequences.
   int count(int sequences, Acceptance& acceptance);
 
-  // Returns the maximum number of draft tokens in a step with at most `sequences` sequences.
+  // Returns the maximum number of draft tokens of all sequences in a step with at most `sequences`
+  // sequences.
   int most_of_step(int sequences) const;
 
-  // Returns true if count() may be above 0 within `lead` steps with this number of sequences.
+  // Returns whether count() may return more than 0 within the next `lead` steps.
   bool may_want(int sequences, const Acceptance& acceptance);
 
-  // Counts a draft token of this sequence as accepted or rejected.
   void note(Acceptance& acceptance, bool came_true);
 
-  // Adds the duration of a step. tokens: number of tokens, or 0 if the step also computed prompts.
+  // Adds the duration of a step with `tokens` output and draft tokens. `tokens` is 0 if the step also
+  // computed prompts.
   void note_step(int tokens, std::int64_t ns);
-  // Adds the proposer's durations after that step. first_ns: for reading the step and for the first draft
-  // token of each sequence. further_ns: for all further draft tokens.
+  // Adds the times of the proposer after that step. first_ns is the time to read the step and to propose
+  // the first draft token of each sequence. further_ns is the time for all further draft tokens.
   void note_proposed(std::int64_t first_ns, std::int64_t further_ns);
 
  private:
@@ -90,18 +93,18 @@ class DraftPolicy {
   DraftPolicyOptions options_;
   StepTimes times_;
   int rate_of_all_ = Acceptance::kOne;  // running mean over some hundred draft tokens
-  // Durations of the proposer for the first draft token of a sequence and for each further one. They differ,
-  // because a head's first pass also reads the step.
+  // Times of the proposer for the first draft token of a sequence and for each further one. The first pass
+  // of a head also reads the step, so it takes longer.
   MeanTime first_, further_;
   int ones_ = 0;  // number of times that exactly one draft token was best
 
-  std::int64_t trying_ns_ = 0;  // time budget of exploratory drafts; below 0: exceeded
-  // state of the current step
-  int sequences_ = 1;    // the last argument of count()
+  std::int64_t trying_ns_ = 0;  // time that exploratory drafts may take; below 0: exceeded
+  // The members below describe the current step.
+  int sequences_ = 1;
   bool chosen_ = false;  // whether the next exploratory draft is assigned to a sequence
   bool worth_ = false;   // whether draft tokens save time for at least one sequence
-  int drafting_ = 0;     // number of sequences with draft tokens
-  int wanted_ = 0;       // number of draft tokens
+  int drafting_ = 0;
+  int wanted_ = 0;  // total number of requested draft tokens
 };
 
 }  // namespace octavo

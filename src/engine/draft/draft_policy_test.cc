@@ -37,7 +37,7 @@ TEST(DraftPolicy, RangesOfBatchSizesSayHowMany) {
   EXPECT_EQ(policy.count(9, any), 4);
 }
 
-// If all draft tokens are rejected, new sequences do not begin with many draft tokens.
+// If all draft tokens were rejected so far, new sequences do not start with many draft tokens.
 TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   DraftPolicy policy({.most = 4, .by_acceptance = true});
   Acceptance first, second, third;
@@ -49,14 +49,14 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   EXPECT_EQ(policy.count(1, first), 0);
 }
 
-// One sequence. `comes_true` decides which draft tokens are accepted; steps and proposer take the given
-// times.
+// Simulates one sequence. `comes_true` decides which draft tokens are accepted. Steps and drafts take the
+// given times.
 struct Timed {
   DraftPolicy policy;
   std::function<std::int64_t(int)> step_ns;
-  std::int64_t draft_ns;      // time of a draft token
-  std::int64_t read_ns;       // time to read one step
-  std::int64_t first_ns = 0;  // additional time of a sequence's first draft token in a step
+  std::int64_t draft_ns;
+  std::int64_t read_ns;
+  std::int64_t first_ns = 0;  // additional time of the first draft token in a step
   Acceptance record = {};
   std::int64_t ns = 0, tokens = 0, drafts = 0;
 
@@ -91,7 +91,7 @@ Timed timed_of(int most, std::int64_t draft_ns, std::int64_t read_ns = 0, int le
           step_ns, draft_ns, read_ns};
 }
 
-// Rejected draft tokens take at most 1% of the time, whatever the proposer costs.
+// Rejected draft tokens take at most 1% of the time, however slow the proposer is.
 TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
   for (const int sequences : {1, 2, 4, 8, 16})
     for (const std::int64_t draft_ns : {0, 1'000, 30'000, 1'000'000})
@@ -104,12 +104,13 @@ TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
         for (int i = 0; i < 40'000; ++i) run.step(sequences, [] { return false; });
         const double alone = static_cast<double>(run.step_ns(sequences)) / sequences;
         EXPECT_LE(static_cast<double>(run.ns) / static_cast<double>(run.tokens), 1.01 * alone);
-        EXPECT_GT(run.drafts, drafts);  // otherwise the policy could never learn again
+        // otherwise the policy could never find out that draft tokens are accepted again
+        EXPECT_GT(run.drafts, drafts);
       }
 }
 
-// Drafting is never slower than decoding without drafts, even if the acceptance rate is near or below the
-// break-even point.
+// Drafting is never slower than decoding without draft tokens, even near the acceptance rate at which it
+// saves no time.
 TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
   std::mt19937 random(5);
   for (const int sequences : {1, 4, 8})
@@ -126,15 +127,15 @@ TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
       }
 }
 
-// A head's first pass in a step has a fixed cost, and further draft tokens are cheap. The policy chooses a
-// number close to the best one, and 0 if no number saves time.
+// The first pass of a head in a step has a fixed cost, and further draft tokens are cheap. The policy
+// chooses a number of draft tokens close to the best one, and 0 if no number saves time.
 TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
   const auto step_ns = [](int rows) { return std::int64_t{90'000} + 10'000 * rows; };
   for (const int sequences : {1, 4})
     for (const std::int64_t first_ns : {20'000, 40'000, 80'000})
       for (const int tenths : {0, 4, 5, 6, 7, 8, 9}) {
         SCOPED_TRACE(fmt::format("{} sequences, {} ns, 0.{}", sequences, first_ns, tenths));
-        double best = 0;  // maximum number of tokens per ns over all numbers of draft tokens
+        double best = 0;
         for (int count = 0; count <= 6; ++count) {
           double tokens = 1, likely = 1;
           for (int k = 0; k < count; ++k) tokens += likely *= tenths * 0.1;
@@ -154,7 +155,8 @@ TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
       }
 }
 
-// If a text begins to repeat itself, it soon gets draft tokens again, and then the maximum number.
+// If a text starts to repeat itself, the sequence soon gets draft tokens again, and finally the maximum
+// number.
 TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
   Timed run = timed_of(4, 5'000);
   for (int i = 0; i < 1000; ++i) run.step(1, [] { return false; });
@@ -162,7 +164,7 @@ TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
   EXPECT_EQ(run.policy.count(1, run.record), 4);
 }
 
-// The policy learns the proposer's time, even when it decreases.
+// The policy measures the time of the proposer again, so it also learns that the time has decreased.
 TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
   Timed run = timed_of(4, 200'000);
   for (int i = 0; i < 5000; ++i) run.step(1, [] { return true; });
@@ -174,8 +176,8 @@ TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
   EXPECT_EQ(run.policy.count(1, run.record), 4);
 }
 
-// may_want() is true from the step in which an exploratory draft is chosen, so that the proposer reads the
-// text before it is due.
+// may_want() returns true as soon as an exploratory draft is chosen, so that the proposer has time to read
+// the text.
 TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
   Timed run = timed_of(4, 1'000, 0, 20);
   Acceptance any;
@@ -193,8 +195,8 @@ TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
   }
 }
 
-// In every state, the number is within its limits. A higher acceptance rate or a smaller batch never lowers
-// it.
+// In every state, the number is within its limits. It never decreases if the acceptance rate increases or
+// the batch gets smaller.
 TEST(DraftPolicy, FollowsTheRecordAndTheBatch) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {

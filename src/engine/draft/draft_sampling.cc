@@ -3,8 +3,8 @@
 namespace octavo {
 namespace {
 
-// Returns only the sampling parameters that apply to draft tokens: those that shape the distribution, and the
-// allowed tokens.
+// Copies only the parameters that apply to draft tokens: those that shape the distribution, and the allowed
+// tokens.
 SamplingParams drafting_params(const SamplingParams& of, bool drawn, bool same_ids) {
   SamplingParams params;
   params.temperature = drawn ? of.temperature : 0;

@@ -1,5 +1,5 @@
-// Samples the draft tokens of one sequence, with the same random numbers as the output tokens that they
-// predict.
+// Samples the draft tokens of one sequence. Draft tokens use the same random numbers as the output tokens
+// that they predict, so that more of them are accepted.
 #pragma once
 
 #include "engine/draft/proposer.h"
@@ -11,16 +11,18 @@ namespace octavo {
 
 class DraftSampling {
  public:
-  // drawn: false takes the most likely token. same_ids: whether row i of the logits is for token i.
+  // If `drawn` is false, takes the most likely tokens. `same_ids` says whether column i of the logits is
+  // token i.
   DraftSampling(const Draft& draft, bool drawn, int vocab_size, bool same_ids = true);
   DraftSampling(const DraftSampling&) = delete;
 
-  // Returns the sampling parameters of the token after the draft's text and its draft tokens.
+  // Returns the sampling parameters for the next draft token, which follows the text and the draft tokens
+  // so far.
   SampleRow row(const Draft& draft) const;
 
  private:
   SamplingParams params_;
-  SequenceSampling sampling_;  // refers to params_
+  SequenceSampling sampling_;
 };
 
 }  // namespace octavo

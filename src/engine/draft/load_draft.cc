@@ -14,13 +14,13 @@
 namespace octavo {
 namespace {
 
-// Maximum number of tokens in a pass. While the draft model reads a prompt, a step waits at most for one pass
-// of this size.
+// Maximum number of tokens in a pass of the draft model. While the draft model reads a prompt, a step waits
+// for at most one pass of this size.
 constexpr int kTokensOfPass = 256;
 
-// Number of tokens above which the time of a step grows in proportion to them. It is about the ratio of
-// arithmetic speed to memory bandwidth, for weights of two bytes. On CPUs, it is measured instead
-// (engine/load/free_tokens.h).
+// The time of a GPU step is almost constant up to about this number of tokens, and proportional to the
+// number of tokens above it. It is about the ratio of arithmetic speed to memory bandwidth, for weights of
+// two bytes. On CPUs, the number is measured instead (engine/load/free_tokens.h).
 constexpr int kFreeTokensOnDevice = 256;
 
 }  // namespace
@@ -114,8 +114,9 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
                                             {.max_tokens = draft.max_tokens,
                                              .max_sequences = scheduler.max_num_seqs,
                                              .asynchronous = false,
-                                             // Passes are not recorded: a pass that reads the model's rows
-                                             // differs from one that reads the head's own rows.
+                                             // No CUDA graphs: the first pass takes hidden states of the
+                                             // target model, and later passes take hidden states of the
+                                             // head, so one graph does not fit both.
                                              .recorded = false}));
   return draft;
 }
@@ -169,8 +170,8 @@ int usual_free_tokens(const Device& device) {
   return device.shares_host_memory() ? kFreeTokensFewest : kFreeTokensOnDevice;
 }
 
-// A head continues a text only at the beginning of a block, and must read part of the text before it proposes
-// tokens.
+// Before a head proposes tokens, it must read part of the text, which it can start to read only at the
+// beginning of a block.
 DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens,
                          const StepTimes& times) {
   return DraftPolicy({.most = options.num_speculative_tokens,

@@ -9,7 +9,7 @@ Result<std::int64_t> NgramProposer::propose(std::span<Draft> drafts) {
 
 void NgramProposer::propose(Draft& draft) const {
   draft.tokens.clear();
-  if (draft.most <= 0) return;  // no tokens requested
+  if (draft.most <= 0) return;
   const std::span<const TokenId> text = draft.text;
   const std::size_t size = text.size();
   const auto longest = static_cast<std::size_t>(options_.prompt_lookup_max);

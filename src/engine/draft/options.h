@@ -1,4 +1,4 @@
-// Options of speculative decoding, with the names and meanings of vLLM's configuration.
+// Options of speculative decoding. Names and meanings follow vLLM's SpeculativeConfig.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,43 @@
 namespace octavo {
 
 struct NgramOptions {
-  int prompt_lookup_min = 5;  // minimum length of the matching n-gram
-  int prompt_lookup_max = 5;  // maximum length of the matching n-gram
+  int prompt_lookup_min = 5;
+  int prompt_lookup_max = 5;
 };
 
 struct SuffixOptions {
-  int max_tree_depth = 24;          // maximum number of tokens that are compared, and that are proposed
-  int max_cached_requests = 10000;  // number of past answers to keep; 0: no answers
-  double max_spec_factor = 1.0;     // maximum number of draft tokens per matching token
-  double min_token_prob = 0.1;      // minimum estimated probability of a draft token
+  int max_tree_depth = 24;  // maximum number of matching tokens, and of draft tokens
+  // number of past outputs to keep; 0: only the sequence's own text is used
+  int max_cached_requests = 10000;
+  double max_spec_factor = 1.0;
+  double min_token_prob = 0.1;
 };
 
 struct DraftModelOptions {
   std::string model = {};             // folder or GGUF file of the draft model
   std::string quantization = "none";  // see ModelOptions::quantization
   std::optional<int> max_model_len = {};
-  bool drawn = true;  // true: draft tokens are sampled like output tokens; false: they are the most likely
-                      // tokens
+  // true: draft tokens are sampled like output tokens. false: they are the most likely tokens.
+  bool drawn = true;
 };
 
-// A head that proposes tokens from the hidden states of the engine's own model.
 struct HeadOptions {
   enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
   Kind kind = Kind::mtp;
-  std::string model = {};  // folder of the head; empty if the head is in the engine's checkpoint (mtp only)
-  bool drawn = true;       // see DraftModelOptions
+  // folder of the head; empty if the head is in the target model's checkpoint (mtp only)
+  std::string model = {};
+  bool drawn = true;  // see DraftModelOptions
 };
 
-// Heads that read a hidden state of the engine's model; there is one head for each position of a draft.
+// Heads that read the hidden states of the target model. There is one head for each position of a draft.
 struct PlaceHeadOptions {
   enum class Kind : std::uint8_t { medusa, mlp_speculator };
   Kind kind = Kind::medusa;
   std::string model = {};
-  bool drawn = true;       // see DraftModelOptions
+  bool drawn = true;  // see DraftModelOptions
 };
 
-// Number of draft tokens of each sequence in steps with `from` to `to` sequences.
+// Number of draft tokens for each sequence in steps with at least `from` and at most `to` sequences.
 struct TokensPerBatchSize {
   int from = 1;
   int to = 1;
@@ -58,7 +59,7 @@ struct TokensPerBatchSize {
 struct SpeculativeOptions {
   std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions, PlaceHeadOptions> method =
       NgramOptions{};
-  int num_speculative_tokens = 5;                       // maximum per sequence and step
+  int num_speculative_tokens = 5;  // maximum number of draft tokens of a sequence in a step
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: DraftPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }
@@ -66,7 +67,7 @@ struct SpeculativeOptions {
   const PlaceHeadOptions* place_heads() const { return std::get_if<PlaceHeadOptions>(&method); }
 };
 
-// Errors name the field and its limit.
+// Returns an error that names the field and its limit.
 Result<> validate(const SpeculativeOptions& options);
 
 }  // namespace octavo

@@ -39,8 +39,8 @@ Result<> PlaceDrafter::read(std::span<const ComputedText> texts) {
   return {};
 }
 
-// Sequences with the largest `most` come first, so that each position of the draft is computed only for the
-// first sequences.
+// Sequences with the largest Draft::most come first, so that each position of the drafts is computed only
+// for the first n sequences.
 Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
@@ -57,7 +57,8 @@ Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   return first_ns;
 }
 
-// If the text has grown by more than the last step computed, there is no row to propose from.
+// If the text has grown by more tokens than the last step computed, no row has the hidden state of the last
+// token, so the sequence gets no draft tokens.
 void PlaceDrafter::take_up(Draft& draft) {
   draft.tokens.clear();
   const auto read = std::ranges::find(read_, draft.sequence, &Read::sequence);
@@ -76,7 +77,7 @@ Result<> PlaceDrafter::begin() {
   return {};
 }
 
-// Proposes the tokens at position `place` of all drafts. Non-finite logits end a sequence's draft.
+// Proposes the tokens at position `place` of all drafts. A row with non-finite logits ends the draft.
 Result<> PlaceDrafter::draft_place(int place) {
   numbers_.clear();
   rows_.clear();

@@ -1,8 +1,6 @@
-// Proposes tokens with one head for each position of a draft, from the hidden states of the engine's own
-// model: Medusa and MLP speculators (model/place_heads.h).
-//
-// The heads keep no state. They read the hidden state of each sequence's last token, all sequences in one
-// batch.
+// A drafter with one head for each position of a draft, Medusa or an MLP speculator (model/place_heads.h).
+// The heads keep no state: they read the target model's hidden state at the last token of each sequence,
+// with all sequences in one batch.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +19,9 @@ namespace octavo {
 
 class PlaceDrafter final : public Proposer {
  public:
-  // model: executor of the engine's model, which must live longer. sequences: maximum number of sequences in
-  // a step. drawn: see DraftModelOptions. Returns an error if memory does not suffice.
+  // `model` is the executor of the target model and must outlive this object. `sequences` is the maximum
+  // number of sequences in a step. For `drawn`, see DraftModelOptions. Returns an error if there is not
+  // enough memory.
   static Result<std::unique_ptr<PlaceDrafter>> create(std::shared_ptr<Backend> backend,
                                                       const LocalExecutor& model,
                                                       std::unique_ptr<PlaceHeads> heads, int sequences,
@@ -33,18 +32,16 @@ class PlaceDrafter final : public Proposer {
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:
-  // A sequence in the last step.
   struct Read {
     std::uint64_t sequence;
-    int end;           // position after its last token
-    std::int32_t row;  // row of that token
+    int end;           // position after the last token
+    std::int32_t row;  // row of the last token
   };
-  // A sequence for which the heads are proposing tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
     std::int32_t row;
-    TokenId last;  // token before the next position
+    TokenId last;  // previous token of the draft or the text
     bool broken = false;
   };
 
@@ -61,9 +58,9 @@ class PlaceDrafter final : public Proposer {
   bool drawn_;
   Sampler sampler_;
   Buffer logits_;                                               // f32 [sequences, vocab]
-  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by id of the sequence
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by Draft::sequence
 
-  std::vector<Read> read_;  // sequences of the last step
+  std::vector<Read> read_;
   std::vector<Working> working_;
   StepMemory row_memory_, id_memory_;
   std::vector<std::int32_t> numbers_;

@@ -1,4 +1,4 @@
-// Tests engines with draft tokens: the outputs must have the same bits with every proposer.
+// Tests engines with speculative decoding. The outputs must have the same bits with every proposer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,7 @@ EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const
   return options;
 }
 
-// Options for a model with windows, whose head has separate block tables.
+// Options for a model with sliding windows, whose head has separate block tables.
 EngineOptions beside_windows() {
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
   options.model.hf_overrides = R"({"architectures": ["MinistralForCausalLM"], "sliding_window": 8,
@@ -133,7 +133,6 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
       std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
       options.schedule.max_num_batched_tokens = v.tokens;
       options.cache.num_blocks = v.blocks;
-      // the cache has two groups
       if (v.blocks && !head.model.hf_overrides.empty()) options.cache.num_blocks = 2 * *v.blocks;
       options.cache.enable_prefix_caching = v.prefix_caching;
       const auto engine = load_engine(options).value();
@@ -176,7 +175,7 @@ TEST(Speculation, HeadsDraftAfterPrefixesThatWereLoaded) {
   }
 }
 
-// Penalties, bans and minimum lengths of a row take the draft tokens before it into account.
+// Penalties, bans and minimum lengths of a row include the draft tokens before the row.
 TEST(Speculation, RequestsWithPenaltiesAndBansGetDrafts) {
   using enum HeadOptions::Kind;
   EngineOptions options = with_head(eagle, "markov", "markov-eagle");
@@ -255,8 +254,8 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
   }
 }
 
-// The proposals of a head depend neither on the chunks of a prompt nor on the source of its KV blocks. So the
-// number of accepted draft tokens is always the same.
+// The draft tokens of a head depend neither on the chunks of a prompt nor on the source of its KV blocks.
+// So the number of accepted draft tokens is always the same.
 TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   std::vector<std::int64_t> counts;
   for (const int tokens : {256, 16}) {
@@ -273,8 +272,8 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   EXPECT_EQ(counts[1], counts[3]);
 }
 
-// An asynchronous device gives the same results as the CPU. Requests run one at a time, so that step times do
-// not change the number of draft tokens.
+// An asynchronous device gives the same results as the CPU. Requests run one at a time, so that step times
+// do not affect the number of draft tokens.
 TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
@@ -323,7 +322,7 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   cases[2].speculation = SpeculativeOptions{
       .method = PlaceHeadOptions{.kind = medusa, .model = std::string(kDrafters) + "markov-medusa"},
       .num_speculative_tokens = 3};
-  bool turn = false;  // alternates between recorded and direct steps
+  bool turn = false;  // alternates between CUDA graphs and direct steps
   for (EngineOptions& options : cases) {
     SCOPED_TRACE(options.model.dir);
     turn = !turn;
@@ -343,7 +342,7 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   }
 }
 
-// The model is also the draft model, so it proposes its own output, greedy or sampled.
+// The target model is also the draft model, so it proposes its own output, greedy or sampled.
 TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   EngineOptions options = demo();
   options.speculation = with_draft("models/demo");
@@ -351,8 +350,8 @@ TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   answers_of(*engine, kDraftRequests);
   const EngineStats stats = engine->own_stats();
   EXPECT_GT(accepted(*engine), 0);
-  // Target and draft model compute batches of different sizes, so a few draft tokens may differ. Draft tokens
-  // after the end of an answer are not used.
+  // The two models compute batches of different sizes, so a few draft tokens may differ. Draft tokens after
+  // the end of an output are not used.
   EXPECT_GE(accepted(*engine), stats.drafts.tokens * 9 / 10);
 }
 

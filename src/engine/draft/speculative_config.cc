@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kTree = "speculative_token_tree";
 
-// Reads fields by name. A field with the value null counts as missing.
+// Reads fields by name. null counts as missing.
 class Fields {
  public:
   explicit Fields(const json::object& config) : config_(config) {}
@@ -54,7 +54,6 @@ class Fields {
     return {};
   }
 
-  // Returns an error if there is a field that this method does not have.
   Result<> know_only(std::string_view method, std::initializer_list<std::string_view> names) const {
     constexpr std::array<std::string_view, 3> kCommon = {"method", "num_speculative_tokens",
                                                          "num_speculative_tokens_per_batch_size"};
@@ -95,7 +94,6 @@ Result<SuffixOptions> suffix_options(const Fields& fields, std::string_view) {
   return options;
 }
 
-// Reads the common fields of draft models and heads.
 template <class Options>
 Result<> read_model(const Fields& fields, Options& options) {
   TRY_VOID(fields.text("model", options.model));
@@ -149,7 +147,7 @@ Result<Method> method_of(const Fields& fields, std::string_view name) {
 struct MethodRow {
   std::string_view name;
   Result<Method> (*read)(const Fields&, std::string_view method);
-  // returns the default of num_speculative_tokens; null: the field is required
+  // Returns the default of num_speculative_tokens. null: the field is required.
   int (*tokens)(const Method&) = nullptr;
 };
 
@@ -169,7 +167,7 @@ constexpr MethodRow kMethods[] = {
     {"mlp_speculator", method_of<place_head_options<PlaceHeadOptions::Kind::mlp_speculator>>},
 };
 
-// vLLM also has a name for the predictor of each model family, such as deepseek_mtp.
+// vLLM also has a separate method name for each model family, such as deepseek_mtp.
 Result<const MethodRow*> find_method(std::string_view name) {
   const std::string_view wanted = name.ends_with("_mtp") ? "mtp" : name;
   const auto found = std::ranges::find(kMethods, wanted, &MethodRow::name);
@@ -183,7 +181,8 @@ Result<const MethodRow*> find_method(std::string_view name) {
                  quoted_text(name));
 }
 
-// Checks that the tree is a chain of `count` draft tokens, in Python's syntax: [(0,), (0, 0), ..]
+// Checks that the tree is a chain of `count` draft tokens. The tree is in Python's syntax: [(0,), (0, 0),
+// ..]
 Result<> check_tree(const Fields& fields, int count) {
   std::string tree;
   TRY_VOID(fields.text(kTree, tree));

@@ -1,4 +1,5 @@
-// Duration of a step as a function of its number of tokens: running means, with interpolation between them.
+// Predicts the duration of a step from its number of tokens, by interpolating between measured running
+// means.
 #pragma once
 
 #include <array>
@@ -9,15 +10,16 @@ namespace octavo {
 
 class StepTimes {
  public:
-  static constexpr int kTokensMost = 128;  // maximum number of tokens of a measured step
+  static constexpr int kTokensMost = 128;
 
-  // Adds the duration of a step with output tokens and draft tokens, but without prompt tokens.
+  // Adds the duration of a step that computed no prompt tokens. `tokens` counts output tokens and draft
+  // tokens.
   void note(int tokens, std::int64_t ns);
   bool knows(int tokens) const {
     return tokens > 0 && tokens <= kTokensMost && ns_[static_cast<std::size_t>(tokens)] > 0;
   }
-  // Returns the duration of a step with this number of tokens. Outside of the measured range, it is the
-  // nearest measured duration; 0 if nothing has been measured.
+  // Returns the expected duration of a step. Outside of the measured range, returns the nearest measured
+  // duration. Returns 0 if nothing was measured.
   std::int64_t of(int tokens) const;
 
  private:

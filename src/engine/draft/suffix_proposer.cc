@@ -6,10 +6,10 @@
 namespace octavo {
 namespace {
 
-constexpr TokenId kEnd = -1;  // separator after each kept answer
+constexpr TokenId kEnd = -1;  // separator after each kept output
 
-// Maximum number of positions to compare, the latest first. Positions of other pairs in the same list count,
-// too.
+// Maximum number of positions to compare, starting with the latest one. Positions of other pairs in the
+// same hash bucket count, too.
 constexpr std::size_t kMatchesMax = 64;
 constexpr int kPlacesMax = 256;
 
@@ -21,7 +21,7 @@ Result<std::int64_t> SuffixProposer::propose(std::span<Draft> drafts) {
     own.isolated = draft.isolated;
     while (own.text.size() < draft.text.size()) own.text.append(draft.text[own.text.size()]);
     draft.tokens.clear();
-    if (draft.most <= 0) continue;  // no tokens requested
+    if (draft.most <= 0) continue;
     best_ = 0;
     propose(own.text, draft);
     if (draft.isolated) continue;
@@ -46,10 +46,11 @@ void SuffixProposer::end(std::uint64_t sequence, std::span<const TokenId> text, 
   ++young_answers_;
 }
 
-// Replaces the draft's tokens if this text leads to tokens that are more likely to be accepted.
+// Replaces the draft tokens if `known` contains a continuation with a higher expected number of accepted
+// tokens.
 void SuffixProposer::propose(const SuffixText& known, Draft& draft) {
   find_matches(known, draft.text);
-  // Tries the longest matches first, then also matches that are one token shorter, and so on.
+  // Tries the longest matches first, then adds matches with one token less, and so on.
   for (std::size_t count = 0; count < matches_.size();) {
     const int alike = matches_[count].alike;
     while (count < matches_.size() && matches_[count].alike == alike) ++count;
@@ -69,7 +70,7 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::uint32_t place = known.last(text[text.size() - 2], text.back());
   for (int i = 0; i < kPlacesMax && matches_.size() < kMatchesMax && place != SuffixText::kNowhere;
        ++i, place = known.before(place)) {
-    if (place + 1 == known.size()) continue;  // no token follows the match
+    if (place + 1 == known.size()) continue;
     std::size_t alike = 0;
     while (alike < depth && alike <= place &&
            known[place - static_cast<std::uint32_t>(alike)] == text[text.size() - 1 - alike])
@@ -79,8 +80,8 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::ranges::stable_sort(matches_, std::ranges::greater(), &Match::alike);
 }
 
-// Sets draft_tokens_ to the most frequent continuation among the first `matches` matches. If two are equally
-// frequent, the longest and latest match decides. Returns the expected number of accepted draft tokens.
+// Sets draft_tokens_ to the most frequent continuation of the first `matches` matches. If two tokens are
+// equally frequent, the longest and latest match decides. Returns the expected number of accepted tokens.
 double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int most) {
   draft_tokens_.clear();
   alive_.clear();

@@ -1,7 +1,7 @@
-// Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix
-// decoding: Oliaro et al., NeurIPS 2025). It proposes more tokens after longer matches, and for continuations
-// that occurred more often. It needs no model. It saves time if answers repeat themselves or each other, as
-// those of agents do.
+// A drafter without a model: it proposes the tokens that followed similar text, in the sequence itself or
+// in past outputs (suffix decoding: Oliaro et al., NeurIPS 2025). Longer matches and more frequent
+// continuations give more draft tokens. This saves time if outputs repeat themselves or each other, as with
+// agents.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,11 @@ namespace octavo {
 
 class SuffixProposer final : public Proposer {
  public:
-  // `options` must be valid.
   explicit SuffixProposer(const SuffixOptions& options) : options_(options) {}
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
-  // Keeps the answer for other requests, unless its request has a cache salt. When max_cached_requests
-  // answers or kKeptTokensMax tokens are kept, the older half is removed.
+  // Keeps the output for other requests, unless the request has a cache salt. If max_cached_requests
+  // outputs or kKeptTokensMax tokens are kept, removes the older half.
   void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;
 
   static constexpr std::uint32_t kKeptTokensMax = 1 << 20;
@@ -31,8 +30,8 @@ class SuffixProposer final : public Proposer {
     SuffixText text;
     bool isolated = false;
   };
-  // A position in a text that matches the end of the sequence, and the number of matching tokens before
-  // it.
+  // A position in a text whose preceding tokens match the end of the sequence. `alike` is the number of
+  // matching tokens.
   struct Match {
     std::uint32_t place = 0;
     int alike = 0;
@@ -43,13 +42,13 @@ class SuffixProposer final : public Proposer {
   double follow(const SuffixText& known, std::size_t matches, int most);
 
   SuffixOptions options_;
-  std::unordered_map<std::uint64_t, Own> own_;  // by id of the sequence
-  SuffixText young_, old_;                      // kept answers, each followed by kEnd
+  std::unordered_map<std::uint64_t, Own> own_;  // by Draft::sequence
+  SuffixText young_, old_;                      // kept outputs, each followed by kEnd
   int young_answers_ = 0;
 
-  std::vector<Match> matches_;                  // scratch memory, longest matches first
-  std::vector<std::uint32_t> alive_;            // scratch memory: positions that match all draft tokens so
-                                                // far
+  std::vector<Match> matches_;  // scratch memory, longest matches first
+  // Scratch memory: positions that match all draft tokens so far.
+  std::vector<std::uint32_t> alive_;
   std::vector<TokenId> draft_tokens_;           // scratch memory
   std::vector<std::pair<TokenId, int>> votes_;  // scratch memory
   double best_ = 0;                             // expected number of accepted tokens of the draft

@@ -20,7 +20,6 @@ Text propose(SuffixProposer& proposer, const Text& text, std::uint64_t sequence 
   return draft.tokens;
 }
 
-// Ends a sequence with this output.
 void say(SuffixProposer& proposer, const Text& text, int prompt_tokens, bool isolated = false) {
   propose(proposer, text, 1000, 1, isolated);
   proposer.end(1000, text, prompt_tokens);
@@ -43,7 +42,7 @@ TEST(SuffixProposer, DraftsAsManyAsCameBeforeAlike) {
 }
 
 TEST(SuffixProposer, FollowsTheMajorityAsFarAsItIsLikely) {
-  // In this text, 3 follows "1 2" twice and 4 follows it once; 5 and 6 each follow "1 2 3" once.
+  // In this text, "1 2" is followed by 3 twice and by 4 once. "1 2 3" is followed by 5 and 6 once each.
   const Text text = {1, 2, 3, 5, 0, 1, 2, 3, 6, 7, 1, 2, 4, 8, 1, 2};
   SuffixProposer any({.max_spec_factor = 2, .min_token_prob = 0});
   EXPECT_THAT(propose(any, text), ElementsAre(3, 6, 7, 1));
@@ -97,7 +96,7 @@ TEST(SuffixProposer, AnAnswerTooLongToKeepIsLeftOut) {
   EXPECT_THAT(propose(proposer, {-2, 50, 51}), IsEmpty());
 }
 
-// In random texts with few different tokens, each proposal must have followed the same suffix earlier in one
+// In random texts with few different tokens, every draft must have followed the same suffix earlier in one
 // of the texts.
 TEST(SuffixProposer, DraftsWhatHasFollowed) {
   std::mt19937 random(4);

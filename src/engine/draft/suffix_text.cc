@@ -11,7 +11,7 @@ std::size_t SuffixText::bucket(TokenId first, TokenId second) const {
   return static_cast<std::size_t>(mixed >> 32) & (heads_.size() - 1);
 }
 
-// Adds the position to the list of the pair that ends there.
+// Adds the position to the list of the pair of tokens that ends there.
 void SuffixText::link(std::uint32_t place) {
   std::uint32_t& head = heads_[bucket(text_[place - 1], text_[place])];
   before_[place] = head;

@@ -1,5 +1,6 @@
-// A growing text with an index of its token pairs: linked lists of the positions of equal pairs, as in LZ77
-// coders. It finds the same matches as a suffix tree, but needs only 16 bytes per token.
+// A growing text with an index of its pairs of adjacent tokens. Linked lists contain the positions of equal
+// pairs, as in LZ77 coders. The index finds the same matches as a suffix tree, but needs only 16 bytes per
+// token.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ class SuffixText {
   std::uint32_t size() const { return static_cast<std::uint32_t>(text_.size()); }
   TokenId operator[](std::uint32_t place) const { return text_[place]; }
 
-  // Candidate positions at which a pair ends: last() returns the latest one, before() the one before a
-  // position. kNowhere: no further position. A list may also contain other pairs.
+  // Positions at which the pair may end: last() returns the latest one, and before() returns the next
+  // earlier one. kNowhere: there is no further position. A list is a hash bucket, so it may also contain
+  // other pairs.
   std::uint32_t last(TokenId first, TokenId second) const {
     return heads_.empty() ? kNowhere : heads_[bucket(first, second)];
   }
@@ -29,9 +31,9 @@ class SuffixText {
   void link(std::uint32_t place);
 
   std::vector<TokenId> text_;
-  std::vector<std::uint32_t> before_;  // per position in the text: previous position in the list
-  std::vector<std::uint32_t> heads_;   // per bucket: last position in the list; the number of buckets is a
-                                       // power of two
+  std::vector<std::uint32_t> before_;  // [position]: previous position in the same list
+  // [bucket]: last position in the list. The number of buckets is a power of two.
+  std::vector<std::uint32_t> heads_;
 };
 
 }  // namespace octavo

@@ -23,7 +23,6 @@ void pack_group(const StepPlan& plan, int g, int block_size, Batch::Group& group
   }
 }
 
-// Plans a copy of the state before each draft token.
 void copy_draft_states(const StepPlan& plan, Batch& batch) {
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
     const PlannedSequence& s = plan.sequences[i];

@@ -7,12 +7,12 @@
 namespace octavo {
 namespace {
 
-// Maximum number of sequences of a recorded step. Larger steps take longer than the launches of their
-// kernels, so they need no recording.
+// Maximum number of sequences of a captured step. The device takes longer for a larger step than the host
+// takes to launch its kernels, so a CUDA graph would save no time.
 constexpr int kMost = 512;
 
-// Returns the next size of a recording. Matrix products process 16 or 64 rows at a time, so padding to a
-// multiple costs little.
+// Returns the next size for which a CUDA graph is captured. Matrix products process 16 or 64 rows at a
+// time, so padding to a multiple costs little.
 int after(int size) {
   if (size < 16) return 2 * size;
   return size + (size < 64 ? 16 : 32);

@@ -1,6 +1,6 @@
-// Recordings of decoding steps (CUDA graphs). One launch replaces hundreds of launches, which the host
-// enqueues more slowly than the device runs them. A few step sizes have a recording; a step with fewer
-// sequences is padded to the next size.
+// CUDA graphs of decoding steps. A graph replaces hundreds of kernel launches, which take longer on the
+// host than the kernels take on the device. There is a graph for each of a few step sizes, and a step with
+// fewer sequences is padded to the next size.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,20 @@ namespace octavo {
 
 class DecodeRecordings {
  public:
-  // most: maximum number of tokens and sequences in a step; 0 disables recordings.
+  // `most` is the maximum number of tokens and sequences in a step; 0 disables CUDA graphs.
   explicit DecodeRecordings(int most);
 
-  // Returns the sizes that have a recording, in ascending order.
   const std::vector<int>& sizes() const { return sizes_; }
 
-  // Returns the size to which this step is padded. It is 0, and the step runs without a recording, if the
-  // step does more than decode one token per sequence, or if it is above all sizes.
+  // Returns the size to which the step is padded. Returns 0 if the step must run without a CUDA graph,
+  // because it is too large or does more than decode one token per sequence.
   int size_of(const Batch& batch) const;
 
-  // Runs a step of this size. The first call runs `work` directly, because this loads the kernels. The second
-  // call records it, and later calls replay the recording.
+  // Runs a step of this size. The first call runs `work` directly, which loads the kernels. The second call
+  // captures `work` in a CUDA graph, and later calls replay the graph.
   void run(Stream& stream, int size, const std::function<void()>& work);
 
-  // Removes all recordings, because the memory that they use will be freed. No recording may be running.
+  // Removes all CUDA graphs, because the memory that they use will be freed. No graph may be running.
   void forget();
 
  private:
@@ -37,7 +36,7 @@ class DecodeRecordings {
     std::unique_ptr<Recording> recording;
   };
   std::vector<int> sizes_;
-  std::vector<Entry> entries_;  // parallel to sizes_
+  std::vector<Entry> entries_;  // [index in sizes_]
 };
 
 }  // namespace octavo

@@ -6,7 +6,6 @@
 namespace octavo {
 namespace {
 
-// A stream that lists its calls.
 class FakeStream final : public Stream {
  public:
   void synchronize() override {}
@@ -78,7 +77,7 @@ TEST(DecodeRecordings, ASizeRunsOnceIsRecordedOnceAndReplayedFromThenOn) {
   EXPECT_EQ(stream.launched_in_recording, 1);
   EXPECT_EQ(stream.recorded, 1);
   EXPECT_EQ(stream.replayed, 4);
-  recordings.run(stream, 4, work);  // another size begins with a direct run
+  recordings.run(stream, 4, work);
   EXPECT_EQ(stream.launched, 2);
   EXPECT_EQ(stream.replayed, 4);
 }

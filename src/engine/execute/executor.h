@@ -1,13 +1,12 @@
-// Interface that runs the steps of one engine, on one device or on several ranks: forward pass and sampling.
+// Interface that runs the steps of one engine, on one device or on several ranks. The engine loop calls it:
 //
 //   forward(batch)   enqueue the forward pass
-//   sample(rows)     enqueue the sampling of tokens from its logits
-//   collect()        wait for the oldest sampled step and return its tokens
-//   pool()           replaces sample() and collect() for models that do not generate text; returns
-//                    vectors of sequences or tokens
+//   sample(rows)     enqueue the sampling of tokens from the logits
+//   collect()        wait for the oldest sampled step and return the tokens
+//   pool()           pooling models: replaces sample() and collect(), and returns vectors
 //
-// forward and sample are two calls so that the host can work between them: it commits the previous step and
-// fills grammar masks. A host backend computes during the calls.
+// forward() and sample() are separate, so that the host can commit the previous step and fill grammar masks
+// while the device computes the forward pass. A host backend computes during the calls.
 #pragma once
 
 #include <algorithm>
@@ -27,16 +26,16 @@
 
 namespace octavo {
 
-// Returns the maximum number of encoded media tokens in memory: enough for the longest prompt, or for several
-// conversations.
+// Returns the maximum number of encoded media tokens in memory. It suffices for the longest prompt, or for
+// several short ones.
 inline std::int64_t image_tokens_max(int max_model_len) { return std::max(max_model_len, 8192); }
 
-// LoRA adapters in memory. Each adapter has a slot; Batch::adapters contains slots.
+// The LoRA adapters in memory. Each adapter has a slot, and Batch::adapters contains slots.
 class AdapterSlots {
  public:
-  // Reads an adapter from a folder. Any thread. Returns the errors of AdapterReader.
+  // Reads an adapter from a folder. Thread-safe. Returns the errors of AdapterReader.
   virtual Result<AdapterFile> read_adapter(const std::string& directory) const = 0;
-  // Adds these matrices to the adapter in a slot. Returns an error if memory does not suffice.
+  // Adds these matrices to the adapter in the slot. Returns an error if there is not enough memory.
   virtual Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) = 0;
   virtual void drop_adapter(int slot) = 0;
 
@@ -44,14 +43,15 @@ class AdapterSlots {
   ~AdapterSlots() = default;
 };
 
-// Encodes images, sound, and prompts for cross attention. Each result stays in its slot (Batch::images,
+// Encodes images, sounds, and prompts for cross attention. A result stays in its slot (Batch::images,
 // Batch::sources) until the slot is reused.
 class MediaEncoder {
  public:
-  // Begins to encode a part, and cancels an unfinished one. Returns an error if memory does not suffice.
+  // Starts to encode a part, and cancels an unfinished part. Returns an error if there is not enough
+  // memory.
   virtual Result<> begin_media(int slot, const MediaPart& part) = 0;
-  // Encodes a slice of about `rows` rows through all layers, so that steps can run between slices. Returns
-  // true when the part is encoded. The result does not depend on `rows`.
+  // Encodes about `rows` more rows through all layers, so that steps can run between the calls. Returns
+  // true when the part is complete. The result does not depend on `rows`.
   virtual bool advance_media(int rows) = 0;
   virtual void drop_media(int slot) = 0;
 
@@ -59,37 +59,35 @@ class MediaEncoder {
   ~MediaEncoder() = default;
 };
 
-// Copies KV blocks between the cache and memory outside of it, as bytes.
 class BlockExchange {
  public:
   // Returns the format of exported blocks, or unsupported with the reason if this engine cannot export
   // blocks.
   virtual Result<BlockFormat> block_format() const = 0;
-  // Copies a piece in BlockFormat, format.bytes long. Any thread. During the copy, steps may not write the
-  // exported block or state, or use the imported one.
+  // Copies a piece of format.bytes bytes. Thread-safe. During the copy, steps must not write an exported
+  // block or state, and must not use an imported one.
   virtual void export_piece(KvPlace place, std::span<std::byte> out) const = 0;
   virtual void import_piece(KvPlace place, std::span<const std::byte> bytes) = 0;
-  // Allocates host memory for copies of pieces, pinned for a GPU. Returns an error if memory does not
-  // suffice.
+  // Allocates host memory for copies of pieces; pinned if the device is a GPU. Returns an error if there is
+  // not enough memory.
   virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
-  // Returns true if the cache is in host memory.
   virtual bool in_host_memory() const { return true; }
-  // Returns the blocks in their native layout, for engines with the same layout.
+  // Returns the blocks in the native layout of the backend, for engines with the same layout.
   virtual NativeBlocks native_blocks() { return {}; }
 
  protected:
   ~BlockExchange() = default;
 };
 
-// Runs steps at the same time as other engines that share experts (model/blocks/expert_exchange.h). While one
-// engine computes a step, the others compute a step, too, or assist it.
+// Runs steps at the same time as other engines that share experts (model/blocks/expert_exchange.h). While
+// one engine computes a step, every other engine must compute a step, too, or assist.
 class LockStep {
  public:
   virtual std::vector<int> engine_sockets() const = 0;
-  // Returns true if another engine has begun a step and this engine has not. If false, `watch` reports the
-  // next such step, unless no further step is possible.
+  // Returns true if another engine has started a step and this engine has not. After false, `watch` reports
+  // the next such step, unless no further step is possible.
   virtual bool is_called(ArrivalWatch& watch) = 0;
-  // Computes this engine's experts in that step. Returns the errors of Executor::forward().
+  // Computes this engine's experts for that step. Returns the errors of Executor::forward().
   virtual Result<> assist() = 0;
 
  protected:
@@ -100,28 +98,27 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Returns true if the next forward() may be enqueued before the last step is collected. Batch::pending then
-  // lists the tokens that the last step is still sampling.
+  // Returns true if the next forward() may be enqueued before the last step is collected. Batch::pending
+  // then contains the tokens that the last step is still sampling.
   virtual bool asynchronous() const = 0;
-  // Returns the number of pipeline stages. This number of forward passes may be enqueued before the first one
-  // is sampled and collected. If it is above 1, asynchronous() is false.
+  // Returns the number of pipeline stages, which is also the number of forward passes that may be enqueued
+  // before the first one is sampled and collected. If it is above 1, asynchronous() is false.
   virtual int stages() const { return 1; }
   int steps_in_flight() const { return asynchronous() ? 2 : stages(); }
 
   // forward(), sample() and collect() return an error if the device failed permanently.
   virtual Result<> forward(const Batch& batch) = 0;
 
-  // Samples tokens: row i from the logits of the batch's token tokens[i]. The pointers in rows are read
-  // during the call. `rows` may be empty.
+  // Samples one token for each row. Row i uses the logits of token tokens[i] of the batch. The pointers in
+  // `rows` are read only during the call. `rows` may be empty.
   virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
-  // Waits for the oldest sampled step. Returns one token per row; valid until the next sample().
+  // Waits for the oldest sampled step. Returns one token for each row, valid until the next sample().
   virtual Result<std::span<SampledToken>> collect() = 0;
 
-  // Returns true for a model with a pooling head: forward() gets complete prompts, and pool() replaces
-  // sample() and collect().
-  // For each i, pool() applies head heads[i] (ModelSpec::head_at) to the batch's tokens [starts[i], starts[i
-  // + 1]). The result is valid until the next forward().
+  // Returns true for a model with a pooling head. forward() then gets complete prompts, and pool() replaces
+  // sample() and collect(). For each i, pool() applies the head heads[i] (ModelSpec::head_at) to tokens
+  // [starts[i], starts[i + 1]) of the batch. The result is valid until the next forward().
   virtual bool pools() const { return false; }
   virtual Result<std::span<const float>> pool(std::span<const std::int32_t>, std::span<const std::uint8_t>) {
     return failure(ErrorCode::unsupported, "this executor only samples tokens: it cannot pool");
@@ -129,7 +126,7 @@ class Executor {
 
   // Returns null if LoRA adapters are not supported.
   virtual AdapterSlots* adapters() { return nullptr; }
-  // Returns null if the model reads neither images nor sound and has no cross attention.
+  // Returns null if the model has no image or audio input and no cross attention.
   virtual MediaEncoder* media_encoder() { return nullptr; }
 
   // Returns null if this device cannot export KV blocks.
@@ -138,9 +135,8 @@ class Executor {
   // Returns null if the engine's steps do not depend on other engines.
   virtual LockStep* lock_step() { return nullptr; }
 
-  // Frees the cache's memory; its contents are lost. Call it while no step runs. The next step allocates the
-  // memory again.
-  // Returns unsupported if this device keeps the memory.
+  // Frees the memory of the cache, and its contents. No step may run. The next step allocates the memory
+  // again. Returns unsupported if this device keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device cannot free the memory of its KV cache");
   }

@@ -44,7 +44,7 @@ void ExpertBalancer::before_step() {
     forget();
     steps_ = 0;
   } else if (steps_ == options_.step_interval - options_.window_size) {
-    forget();  // only the last window before a plan is counted
+    forget();  // Only the last window_size steps before a plan are counted.
   }
   ++steps_;
   while (moving_ < next_.size()) {
@@ -53,8 +53,8 @@ void ExpertBalancer::before_step() {
   }
 }
 
-// Computes the plan on rank 0 for all ranks, so that rounding differences between ranks have no effect. A
-// layer stays unchanged if the plan does not reduce the load of its busiest rank.
+// Computes the plan on rank 0 for all ranks, because rounding may differ between ranks. A layer does not
+// change if the plan does not reduce the load of the busiest rank.
 void ExpertBalancer::plan() {
   next_.clear();
   double now = 0, then = 0;

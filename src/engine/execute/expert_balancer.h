@@ -1,6 +1,6 @@
-// Balances experts among the ranks of a stage at run time: counts tokens, plans, and moves experts between
-// two steps. Each rank has a balancer. All balancers count the same steps; those of one stage plan and move
-// together.
+// Balances experts among the ranks of a pipeline stage at run time: counts the tokens of each expert, plans
+// a new placement, and moves experts between two steps. Each rank has a balancer. All balancers count the
+// same steps, so all ranks of a stage plan and move at the same step.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace octavo {
 
 class ExpertBalancer {
  public:
-  // group: ranks that share the model's layers. model and group must live longer. Collective. Returns
-  // unsupported for a layer whose experts have several formats, and an error if memory for the arriving
-  // experts does not suffice.
+  // All ranks must call it. `group` has the ranks that share the model's layers; `model` and `group` must
+  // outlive this object. Returns unsupported for a layer whose experts have several formats, and an error
+  // if there is not enough memory to receive experts.
   static Result<std::unique_ptr<ExpertBalancer>> create(const ExpertBalancing& options, const Model& model,
                                                         ProcessGroup& group);
 
-  // Called on all ranks before each forward pass. It moves experts if the plan requires it. `group` reports
-  // failures.
+  // All ranks must call it before each forward pass. Moves experts if a new plan requires it. `group`
+  // reports failures.
   void before_step();
 
  private:
@@ -35,9 +35,9 @@ class ExpertBalancer {
   const ExpertBalancing options_;
   ProcessGroup& group_;
   std::vector<ExpertSpread*> layers_;  // layers of this stage
-  std::vector<ExpertPlacement> next_;  // current plan, by layer; layers below moving_ are done
+  std::vector<ExpertPlacement> next_;  // [layer]: planned placement; the layers below moving_ are done
   std::size_t moving_ = 0;
-  std::int64_t steps_ = 0;  // number of steps since the last plan
+  std::int64_t steps_ = 0;
   Buffer staging_;
 };
 

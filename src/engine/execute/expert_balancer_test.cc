@@ -1,4 +1,4 @@
-// Tests two ranks (threads) that move experts, because most tokens use only a few experts.
+// Tests two ranks (threads) that move experts. Most tokens use the same few experts.
 #include "engine/execute/expert_balancer.h"
 
 #include <gtest/gtest.h>
@@ -15,12 +15,12 @@ namespace {
 
 struct Outcome {
   std::vector<float> logits;
-  std::vector<ExpertPlacement> placements;  // final placement of each layer on each rank
+  std::vector<ExpertPlacement> placements;
 };
 
 constexpr int kRanks = 2;
 
-// Runs two tokens, one per step, so that the same experts are used again and again.
+// Runs the same two tokens again and again, one per step, so that the same experts are used.
 Outcome run(const golden::Golden& golden, const ExpertBalancing& options) {
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(kRanks)).value();
   std::vector<std::int32_t> text;
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExpertBalancers, testing::Values("qwen3_moe", "
 TEST_P(ExpertBalancers, ExpertsMoveAndNoNumberChanges) {
   const golden::Golden golden = golden::read(GetParam());
   const Outcome still = run(golden, {});
-  int moves = 0;  // number of moves; 0 is possible, because the load may already be balanced
+  int moves = 0;  // 0 is possible for one setting, because the load may already be balanced
   for (const bool use_async : {false, true})
     for (const int redundant : {0, 2}) {
       const Outcome moved = run(golden, {.enabled = true,

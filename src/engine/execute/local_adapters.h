@@ -1,4 +1,5 @@
-// LoRA adapters in an executor's memory, and the adapters that the current step uses.
+// The LoRA adapters in a LocalExecutor's memory, and the assignment of the current step's tokens to
+// adapters.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace octavo {
 
 class LocalAdapters final : public AdapterSlots {
  public:
-  // slots: maximum number of adapters in memory; 0: adapters are disabled.
+  // `slots` is the maximum number of adapters in memory; 0: adapters are disabled.
   LocalAdapters(const Model& model, Backend& backend, int slots, int rank_max);
 
   bool enabled() const { return reader_.has_value(); }
@@ -35,10 +36,11 @@ class LocalAdapters final : public AdapterSlots {
     std::vector<std::int32_t> starts;
     std::vector<std::int32_t> numbers;
   };
-  // Begins a step: sorts its tokens by adapter. Returns false if the step's tokens have no adapter.
+  // Sorts the tokens of the step by adapter. Returns false if no token has an adapter.
   bool begin_step(const Batch& batch);
   const Sorted& tokens() const { return tokens_; }
-  // Sorts rows of the step by the adapters of these tokens. The result is valid until the next call.
+  // Sorts rows by adapter. Row i belongs to the token tokens[i] of the step. The result is valid until the
+  // next call.
   const Sorted& sort_rows(std::span<const std::int32_t> tokens, const StepPlans& plans);
 
  private:
@@ -46,9 +48,9 @@ class LocalAdapters final : public AdapterSlots {
 
   Backend& backend_;
   std::optional<AdapterReader> reader_;
-  std::vector<Adapter> adapters_;             // by slot
-  std::vector<std::int32_t> sequence_slots_;  // adapter slot of each sequence; empty: no adapters
-  std::vector<std::int32_t> item_slots_;      // adapter slots of the items being sorted; -1: no adapter
+  std::vector<Adapter> adapters_;             // [slot]
+  std::vector<std::int32_t> sequence_slots_;  // [sequence]: slot of the adapter; empty: no adapters
+  std::vector<std::int32_t> item_slots_;      // [item being sorted]: slot of the adapter; -1: no adapter
   Sorted tokens_, rows_;
 };
 

@@ -11,8 +11,8 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   if (balancer_) balancer_->before_step();
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
   const bool adapted = adapters_.begin_step(batch);
-  // A step with adapters or images cannot use a recording.
-  const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: no recording
+  // A step with adapters or images cannot use a CUDA graph.
+  const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: no CUDA graph
   TRY_VOID(pack(batch, size, adapted));
 
   Stream& stream = *backend_.stream;
@@ -52,8 +52,8 @@ void LocalExecutor::leave() {
   if (experts_) experts_->leave();
 }
 
-// Writes the step's inputs and uploads them. Tokens that are still being sampled are copied on the device
-// from the sampler to the inputs.
+// Writes the inputs of the step and uploads them. The device copies tokens that are still being sampled
+// from the sampler's memory to the inputs.
 Result<> LocalExecutor::pack(const Batch& batch, int size, bool adapted) {
   const auto tokens = static_cast<std::size_t>(size > 0 ? size : batch.tokens());
   TRY_VOID(inputs_->begin(tokens, batch.pending.size(), backend_));
@@ -110,14 +110,14 @@ void LocalExecutor::hand_on(ProcessGroup* stages, const View& rows) {
 }
 
 void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
-  if (layout_.state_floats == 0) return;  // the layers with states belong to another stage
+  if (layout_.state_floats == 0) return;  // the layers with recurrent states are in another stage
   for (const Batch::StateCopy& copy : copies)
     backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1),
                           cache_.states().rows(copy.from, 1));
 }
 
-// If there are more rows than one pass computes, the host waits between passes. This happens only for
-// logprobs of prompts.
+// If there are more rows than fit into one pass, the host waits between the passes. This happens only with
+// prompt logprobs.
 Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   sampling_.begin(tokens, rows, *plans_);
   for (std::size_t begin = 0; begin < rows.size(); begin += logit_rows_.most()) {
@@ -131,7 +131,7 @@ Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<c
 
 Result<std::span<SampledToken>> LocalExecutor::collect() { return sampling_.collect(); }
 
-// Computes the rows in the same chunks as rank 0's sample().
+// Uses the same chunks as sample() on rank 0.
 Result<> LocalExecutor::give_logits(std::span<const std::int32_t> tokens) {
   for (std::size_t begin = 0; begin < tokens.size(); begin += logit_rows_.most())
     TRY_VOID(chunk_logits(tokens.subspan(begin, std::min(logit_rows_.most(), tokens.size() - begin))));

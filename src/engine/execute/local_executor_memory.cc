@@ -1,4 +1,4 @@
-// Memory of a LocalExecutor: workspaces, the KV cache, and an estimate of later allocations.
+// Memory of a LocalExecutor: workspaces, the KV cache, and the estimate of later allocations.
 #include <algorithm>
 
 #include "base/log.h"
@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Minimum number of logit rows that are computed at a time. With more rows, the output matrix is read less
-// often, but more memory is needed: with a vocabulary of 256k, a row takes 1 MiB.
+// Minimum number of logit rows that are computed at a time. More rows need more memory (1 MiB for each row
+// with a vocabulary of 256k), but the output matrix is read less often.
 constexpr int kLogitRows = 256;
 
 int logit_rows(const LocalExecutorOptions& options) {
@@ -68,7 +68,7 @@ Result<> LocalExecutor::allocate() {
                                     .states = layout_.state_floats > 0,
                                     .images = media_ && media_->has_rows(),
                                     .adapters = adapters});
-  // Allocates the maximum size, because recordings contain the addresses.
+  // Allocates the maximum size now, because CUDA graphs contain the addresses.
   const auto tokens = static_cast<std::size_t>(options_.max_tokens);
   const auto sequences = static_cast<std::size_t>(options_.max_sequences);
   TRY_VOID(inputs_->begin(tokens, sequences, backend_));
@@ -79,7 +79,8 @@ Result<> LocalExecutor::allocate() {
   return logit_rows_.reserve(static_cast<std::size_t>(rows), columns, adapters, backend_);
 }
 
-// Padding tokens write their keys and values to a separate block that queries do not read.
+// Adds one block to the cache. Padding tokens write their keys and values to this block, and no query reads
+// it.
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources,
                                        KeptBlocks kept) {
   blocks_ = blocks;
@@ -109,7 +110,8 @@ Result<> LocalExecutor::rehearse() {
   TRY_VOID(rehearse_step(texts));
   TRY_VOID(rehearse_step(decoding));
   const std::int64_t before = available();
-  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));  // the second run records the step
+  // the second run captures the CUDA graph
+  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));
   recording_bytes_ = std::max<std::int64_t>(before - available(), 0);
   recordings_.forget();
   cache_ = {};
@@ -119,7 +121,7 @@ Result<> LocalExecutor::rehearse() {
   return {};
 }
 
-// Uses every feature of the sampler except penalties, whose memory grows with the text.
+// Uses all features of the sampler except penalties, whose memory grows with the length of the text.
 Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
   const int vocab = static_cast<int>(model_->spec.vocab);
   const Batch batch = new_texts(texts, static_cast<int>(layout_.groups.size()), layout_.block_size, vocab);
@@ -166,8 +168,8 @@ Result<> LocalExecutor::release_cache() {
 }
 
 std::int64_t LocalExecutor::later_bytes() const {
-  // Estimates in bytes. kRecordingsAndCode: used if rehearse() has not run. kRest: memory that rehearse()
-  // does not use, such as code for other numbers of rows, masks and histories.
+  // Estimates in bytes. kRecordingsAndCode is used if rehearse() was not called. kRest covers memory that
+  // rehearse() does not use, such as masks, histories, and kernels for other numbers of rows.
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t media = media_ ? media_->later_bytes(model_->max_model_len) : 0;
   const std::int64_t own =

@@ -1,5 +1,5 @@
-// Compares the executor on CUDA with the one on the CPU: prompt, decoding, and sampling with all data that is
-// sent to the device. Builds without CUDA use an emulation whose device memory the host cannot read.
+// Compares the executor on CUDA with the executor on the CPU: prompts, decoding, and sampling with all
+// inputs. Builds without CUDA use an emulation whose device memory the host cannot read.
 #include "engine/execute/local_executor.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ SamplingParams params() {
   return p;
 }
 
-// Returns tokens [begin, end) of one sequence as a batch; its blocks are 1, 2, ...
+// Returns tokens [begin, end) of one sequence as a batch. The sequence has the blocks 1, 2, ..
 Batch batch_of(const std::vector<TokenId>& ids, int begin, int groups) {
   const int end = static_cast<int>(ids.size());
   Batch batch;
@@ -82,8 +82,8 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
 }
 
 #ifdef OCTAVO_CUDA_EMULATED
-// The host waits only for the ids of the previous step. So after every call except collect(), the device
-// still has work. After collect(), the next forward pass is still running.
+// The host waits only for the ids of the previous step. So the device has work after every call, and after
+// collect() the next forward pass is still running.
 TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   namespace device = cuda::emulated;
   Backend backend = make_cuda_backend().value();
@@ -106,7 +106,7 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   };
   EXPECT_TRUE(executor->forward(batch_of(ids, 0, 1)));
   sample(kPrompt - 1);
-  for (int step = 1; step < 10; ++step) {  // first direct runs, then a recording, then replays
+  for (int step = 1; step < 10; ++step) {  // direct runs first, then a captured graph, then replays
     ids.push_back(0);
     Batch batch = batch_of(ids, static_cast<int>(ids.size()) - 1, 1);
     batch.pending = {{0, 0}};
@@ -124,7 +124,8 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   }
 }
 
-// When the cache size is chosen, all late allocations have happened except recordings, whose size is known.
+// When the cache size is chosen, all late allocations have happened, except CUDA graphs, whose size is
+// known.
 TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {
   Backend backend = make_cuda_backend().value();
   auto model = Model::load("tests/data/models/llama", backend, {.threads = 2}).value();
@@ -157,7 +158,7 @@ TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {
   step({16, 16, 16, 16});
   constexpr auto kGraph = static_cast<std::int64_t>(cuda::emulated::kGraphBytes);
   EXPECT_LT(cached - available(), kGraph);
-  for (const int sequences : {1, 2, 4})  // all sizes
+  for (const int sequences : {1, 2, 4})
     for (int i = 0; i < 3; ++i) step(std::vector<int>(static_cast<std::size_t>(sequences), 1));
   const std::int64_t grown = cached - available();
   EXPECT_GE(grown, 3 * kGraph);

@@ -1,4 +1,4 @@
-// Encoded images, sounds and prompts in an executor's memory, and the part of them that the current step
+// The encoded images, sounds and prompts in a LocalExecutor's memory, and the rows that the current step
 // reads.
 #pragma once
 
@@ -18,28 +18,25 @@ namespace octavo {
 
 class LocalMedia final : public MediaEncoder {
  public:
-  // Returns null if the model reads neither images nor sound and has no cross attention. Returns the errors
-  // of the encoders.
+  // Returns null if the model has no image or audio input and no cross attention. Returns the errors of the
+  // encoders.
   static Result<std::unique_ptr<LocalMedia>> create(const Model& model, const CacheLayout& layout,
                                                     Backend& backend, int max_tokens, int max_sequences);
-  // Makes an object for prompts that are embeddings.
   static std::unique_ptr<LocalMedia> of_embeds(Backend& backend, std::int64_t dim);
 
   Result<> begin_media(int slot, const MediaPart& part) override;
   bool advance_media(int rows) override;
   void drop_media(int slot) override;
 
-  // Returns the maximum bytes of encoded parts, and of workspaces that are not allocated yet.
   std::int64_t later_bytes(int max_model_len) const;
-  // Returns the bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
+  // Returns the bytes of keys and values of all layers for one encoder input; 0 without cross attention.
   std::int64_t source_bytes() const { return sources_ ? sources_->place_bytes() : 0; }
   Result<> allocate_sources(std::int64_t slots);
 
   bool has_rows() const { return rows_ != nullptr; }
-  // Finds the rows of the step's images, and writes their row numbers to the inputs.
+  // Finds the rows of the step's images, and writes their row numbers to `inputs`.
   void place(const Batch& batch, StepInputs& inputs);
   std::span<const ImageRows> images() const { return step_; }
-  // Plans the step's cross attention, if the model has it.
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> sources);
   CrossBatch cross() const { return sources_ ? sources_->batch() : CrossBatch{}; }
 
@@ -47,10 +44,10 @@ class LocalMedia final : public MediaEncoder {
   explicit LocalMedia(Backend& backend) : backend_(backend) {}
 
   Backend& backend_;
-  std::unique_ptr<RowEncoder> rows_;        // null: prompts contain neither images nor sound
+  std::unique_ptr<RowEncoder> rows_;        // null: prompts contain neither images nor sounds
   std::unique_ptr<SourceEncoder> sources_;  // null: the model has no cross attention
-  std::vector<Buffer> encoded_;             // by slot
-  std::size_t begun_ = 0;                   // slot of the part being encoded
+  std::vector<Buffer> encoded_;             // [slot]
+  std::size_t begun_ = 0;                   // slot of the part that is being encoded
   std::vector<ImageRows> step_;
 };
 

@@ -1,5 +1,5 @@
-// Rows for which a step computes logits, or outputs of a head, in one pass: their row numbers on the device,
-// and the memory of the results.
+// The rows for which one pass computes logits, or outputs of a pooling head. Contains the row numbers on
+// the device, and the memory of the results.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace octavo {
 
 class LogitRows {
  public:
-  // columns: maximum length of a row. adapters: number of slots of LoRA adapters; 0: disabled. Returns an
-  // error if memory does not suffice.
+  // `columns` is the maximum length of a row. `adapters` is the number of slots of LoRA adapters; 0:
+  // disabled. Returns an error if there is not enough memory.
   Result<> reserve(std::size_t rows, std::size_t columns, std::size_t adapters, Backend& backend);
 
   std::size_t most() const { return most_; }
 
   struct Uploaded {
-    View rows, by_adapter, adapter_starts;  // by_adapter, adapter_starts: numbers and starts of
-                                            // LocalAdapters::Sorted
+    // by_adapter and adapter_starts are `numbers` and `starts` of LocalAdapters::Sorted.
+    View rows, by_adapter, adapter_starts;
   };
   // Uploads the row numbers. The result is valid until the next call.
   Result<Uploaded> upload(Backend& backend, std::span<const std::int32_t> rows,

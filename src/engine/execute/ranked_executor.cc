@@ -18,13 +18,13 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-// Commands that rank 0 sends to the other ranks, which run them in order of arrival.
+// Commands that rank 0 sends to the other ranks. A rank runs its commands in order of arrival.
 namespace order {
 struct AllocateCache {
   std::int64_t blocks = 0, state_slots = 0;
 };
 struct Forward {
-  Batch batch;  // without pending tokens
+  Batch batch;  // has no pending tokens
 };
 struct Assist {};
 struct Logits {
@@ -54,7 +54,7 @@ using Any = std::variant<AllocateCache, Forward, Assist, Logits, PutAdapter, Dro
                          AdvanceMedia, DropMedia, ReleaseCache, End>;
 }  // namespace order
 
-// Location of another rank's blocks, which rank 0 needs to open them.
+// Identifies the shared memory of another rank's blocks, so that rank 0 can open it.
 struct CacheSegment {
   std::int64_t process = 0, descriptor = 0;
 };
@@ -87,8 +87,8 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   return executor;
 }
 
-// Checks the ranks while the engine is idle. During a step it checks nothing, because the step itself detects
-// a lost rank and reports it to its requests.
+// Runs on a separate thread. Checks the ranks only while the engine is idle, because a step detects a lost
+// rank itself and reports it to its requests.
 void RankedExecutor::look_on(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
@@ -187,7 +187,7 @@ Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t
   return own_->pool(starts, heads);
 }
 
-// Sends the complete adapter to all ranks; each rank takes its part.
+// Sends the whole adapter to all ranks. Each rank takes its part.
 Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
   TRY_VOID(or_end(tell<order::PutAdapter>(place, changes)));
   return own_->adapters()->put_adapter(place, changes);
@@ -198,7 +198,7 @@ void RankedExecutor::drop_adapter(int place) {
   own_->adapters()->drop_adapter(place);
 }
 
-// Encodes the part on every rank, because the steps of every rank use the result.
+// All ranks encode the part, because the steps of all ranks use the result.
 Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
   TRY_VOID(or_end(tell<order::BeginMedia>(place, part)));
   return own_->media_encoder()->begin_media(place, part);
@@ -221,7 +221,7 @@ Result<> RankedExecutor::release_cache() {
 
 namespace {
 
-// A rank other than 0. It runs rank 0's commands until End or an error.
+// A rank other than 0. It runs the commands of rank 0 until the End command or an error.
 class Follower {
  public:
   Follower(LocalExecutor& own, Ranks& ranks)
@@ -269,7 +269,7 @@ class Follower {
   LocalExecutor& own_;
   Ranks& ranks_;
   const bool last_stage_, pipelines_;
-  std::deque<Batch> waiting_;  // same batches as in waiting_ of rank 0
+  std::deque<Batch> waiting_;  // the same batches as in waiting_ of rank 0
 };
 
 }  // namespace

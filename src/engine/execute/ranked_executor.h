@@ -1,13 +1,13 @@
-// Executor of an engine with several ranks. Rank 0 sends the work to the other ranks, computes its part and
-// samples.
+// Executor of an engine with several ranks. Rank 0 sends the work to the other ranks, computes its own
+// part, and samples.
 //
-// With several pipeline stages, a forward pass starts immediately in the first stage, while later stages
-// still run earlier passes. Rank 0 is in the last stage; it computes its part of a step when the step is
-// sampled.
+// With several pipeline stages, the first stage starts a forward pass immediately, while later stages still
+// run earlier passes. Rank 0 is in the last stage. It computes its part of a step when the step is sampled.
 //
-// If a rank of this host dies or hangs, the engine's process ends. The server restarts it with new ranks and
-// repeats the unfinished requests, so that streams continue. If a rank of another host is lost, the step
-// fails and its requests get an error. While the engine is idle, a thread checks that all ranks are alive.
+// If a rank on this host dies or hangs, the engine process ends. The server restarts the engine and all its
+// ranks, and repeats the unfinished requests, so that streams continue. If a rank on another host is lost,
+// the step fails and its requests get an error. While the engine is idle, a thread checks that all ranks
+// are alive.
 #pragma once
 
 #include <atomic>
@@ -31,20 +31,20 @@ class RankedExecutor final : public Executor,
                              public BlockExchange,
                              public LockStep {
  public:
-  // Allocates the cache on every rank. caches: layouts of the blocks, if they may be exported. Returns an
-  // error if a rank does not have enough memory.
+  // Allocates the cache on all ranks. `caches` describes the caches of the ranks, if blocks may be
+  // exported. Returns an error if a rank does not have enough memory.
   static Result<std::unique_ptr<RankedExecutor>> create(std::unique_ptr<Ranks> ranks,
                                                         std::unique_ptr<LocalExecutor> own,
                                                         std::int64_t blocks, std::int64_t state_slots,
                                                         const std::optional<RankCaches>& caches);
-  ~RankedExecutor() override;  // ends the other ranks
+  ~RankedExecutor() override;
 
   bool asynchronous() const override { return false; }
   int stages() const override { return ranks_->layout().pipeline; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override { return own_->collect(); }
-  // Only rank 0 runs the pooling head: it has the complete rows of all tokens.
+  // Only rank 0 runs the pooling head, because it has the complete rows of all tokens.
   bool pools() const override { return own_->pools(); }
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
                                       std::span<const std::uint8_t> heads) override;
@@ -82,17 +82,17 @@ class RankedExecutor final : public Executor,
   Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   Result<> or_end(Result<> done) const;
 
-  std::unique_ptr<Ranks> ranks_;  // owns the groups that the executor uses
+  std::unique_ptr<Ranks> ranks_;  // owns the groups that own_ uses
   std::unique_ptr<LocalExecutor> own_;
-  std::optional<RankedKvMemory> memory_;  // memory of blocks, if they may be exported
+  std::optional<RankedKvMemory> memory_;
   std::vector<std::byte> message_;
-  std::deque<Batch> waiting_;   // batches for earlier stages, oldest first
-  std::atomic<int> steps_ = 0;  // number of steps in flight
-  std::jthread looking_;        // health check; ends before the ranks do
+  std::deque<Batch> waiting_;  // batches that are in earlier stages, oldest first
+  std::atomic<int> steps_ = 0;
+  std::jthread looking_;  // checks the ranks; destroyed before ranks_
 };
 
-// Main loop of a rank other than 0 after loading: runs rank 0's commands until the end or a failure, which it
-// returns.
+// Main loop of a rank other than 0: runs the commands of rank 0 until the end or a failure. Returns the
+// failure.
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks);
 
 }  // namespace octavo

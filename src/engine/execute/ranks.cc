@@ -16,18 +16,18 @@
 namespace octavo {
 namespace {
 
-// Timeouts. Within a layer, messages follow each other quickly. A stage or another engine may compute a
-// complete prompt before its next message.
+// Time without a message after which a rank counts as hung. The ranks of a stage exchange messages in every
+// layer. Another stage or engine may compute a whole prompt before its next message.
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
-// All engines start at the same time; if this one has ended, the others end and restart, too.
+// All engines start at the same time. If an engine ends during the start, all engines end and restart.
 constexpr int kMeetEnginesS = 300;
-constexpr int kStagesMax = 16;  // each stage has a step in flight: SchedulerOptions::max_steps_in_flight
+// each stage has a step in flight, see SchedulerOptions::max_steps_in_flight
+constexpr int kStagesMax = 16;
 // Usual maximum size of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
-// Result of a rank's start; the ranks send it to each other.
 struct Greeting {
   bool ready = true;
   ErrorCode code = ErrorCode::internal;
@@ -45,7 +45,8 @@ Greeting greeting_of(const Result<>& ready) {
   return greeting;
 }
 
-// Returns whether the peer has closed the socket: it is readable although no data is expected.
+// Returns whether the peer has closed the connection. No data is expected, so the socket is readable only
+// if the peer has closed it.
 bool is_gone(int socket) {
   pollfd readable{socket, POLLIN, 0};
   return poll(&readable, 1, 0) != 0;
@@ -94,7 +95,7 @@ Result<> check_shared_experts(const EngineOptions& options) {
   return {};
 }
 
-// Draft tokens are computed in the last stage, but EAGLE-3 heads read the residual of layers in all stages.
+// Draft heads run in the last stage, but EAGLE-3 heads read the residual of layers in all stages.
 bool reads_early_layers(const EngineOptions& options) {
   const HeadOptions* head = options.speculation ? options.speculation->head() : nullptr;
   return head != nullptr && head->kind == HeadOptions::Kind::eagle3;
@@ -239,7 +240,6 @@ Result<> Ranks::connect(const EngineOptions& options) {
   return {};
 }
 
-// Connects to the ranks of all engines that share experts.
 Result<> Ranks::meet_engines(const EngineOptions& options) {
   if (!options.parallel.shares_experts()) return {};
   TRY(std::string identity, hosts_identity(options));
@@ -275,8 +275,8 @@ Result<> Ranks::check() {
   return {};
 }
 
-// Exchanges the results. Between steps, the other ranks wait without a time limit, because only rank 0 knows
-// when the next step begins.
+// Exchanges the results of the start. Afterwards, ranks other than 0 wait for the next step without a time
+// limit, because only rank 0 knows when it begins.
 Result<> Ranks::agree(const Result<>& ready) {
   const Greeting own = greeting_of(ready);
   std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));
@@ -287,7 +287,7 @@ Result<> Ranks::agree(const Result<>& ready) {
     if (!all[rank].ready)
       return std::unexpected(
           Error{all[rank].code, fmt::format("rank {}: {}", rank, all[rank].message), all[rank].field});
-  // No engine may begin a step before all engines are ready.
+  // No engine may start a step before all engines are ready.
   if (groups_.experts) groups_.experts->barrier();
   TRY_VOID(groups_.status());
   for (ProcessGroup* group : groups_.list())

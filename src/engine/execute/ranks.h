@@ -1,6 +1,7 @@
-// Processes of an engine's ranks and their transport: shared memory if all ranks are children of rank 0 on
-// this host, TCP if nodes are given, MPI under mpirun. If engines share experts, all their ranks also form
-// one group over TCP. A rank that ends closes its connections; as a result, the other ranks end, too.
+// Starts and connects the processes of an engine's ranks. The transport is shared memory if all ranks are
+// children of rank 0 on this host, TCP if nodes are given, and MPI under mpirun. If engines share experts,
+// all their ranks also form one group over TCP. When a rank ends, its connections close, and all other
+// ranks end, too.
 #pragma once
 
 #include <memory>
@@ -17,25 +18,25 @@
 
 namespace octavo {
 
-// Checks that an engine can run with the number of ranks in the options. Returns unsupported for features
-// that do not support several ranks, or invalid if the number of ranks is not a multiple of the number of
-// hosts.
+// Checks that an engine can run with the number of ranks in the options. Returns unsupported if a feature
+// does not work with several ranks, and invalid_argument if the number of ranks is not a multiple of the
+// number of hosts.
 Result<> check_ranks(const EngineOptions& options);
 
-// Returns the properties that must be equal on all hosts of an engine and in all engines of a server, as
-// text: the model, its partition, its cache and the limits of steps. Returns an error if the model's files
-// cannot be read.
+// Returns a text with the properties that must be equal on all hosts of an engine and in all engines of a
+// server: the model, its partition, its cache and the limits of steps. Returns an error if the files of the
+// model cannot be read.
 Result<std::string> hosts_identity(const EngineOptions& options);
 
 class Ranks {
  public:
-  // On rank 0: starts the other ranks of this host and waits for the ranks of other hosts. Each rank runs
-  // `command` with its number appended, and ends when this object is destroyed. Returns io; unsupported if
-  // there is no command; errors of TcpTransport and open_mpi_transport.
+  // Called on rank 0. Starts the other ranks of this host and waits for the ranks of other hosts. Each rank
+  // runs `command` with its rank appended, and ends when this object is destroyed. Returns io if a process
+  // cannot be started, unsupported if there is no command, and the errors of TcpTransport and
+  // open_mpi_transport.
   static Result<std::unique_ptr<Ranks>> start(const EngineOptions& options,
                                               const std::vector<std::string>& command);
-  // On other ranks: joins the engine. Returns the errors of start(), and an error if this process is not a
-  // rank.
+  // Called on the other ranks. Returns the errors of start(), and an error if this process is not a rank.
   static Result<std::unique_ptr<Ranks>> join(const EngineOptions& options, int rank);
   ~Ranks();
 
@@ -45,15 +46,15 @@ class Ranks {
   const RankGroups& groups() const { return groups_; }
   // Returns true if all ranks are children of rank 0 and communicate over shared memory.
   bool on_one_host() const { return transport_ == nullptr; }
-  // Checks that the ranks visible to this rank are alive. Any thread.
+  // Checks that the ranks to which this rank has a connection are alive. Thread-safe.
   Result<> check();
 
-  // Returns the connections to all ranks of the engines that share experts; null if experts are not shared.
+  // Returns the connections to all ranks of the engines that share experts, or null.
   const TcpTransport* engines() const { return engines_.get(); }
 
-  // Reports the result of this rank's start and waits for the results of the others. Afterwards, the timeout
-  // of a running engine applies. Returns this rank's own failure; on rank 0 also the first failure or the end
-  // of another rank.
+  // All ranks must call it. Reports the result of this rank's start and waits for the results of all ranks.
+  // Afterwards, the timeout of a running engine applies. Returns the failure of this rank; on rank 0, also
+  // the first failure or the end of another rank.
   Result<> agree(const Result<>& own);
 
  private:
@@ -66,13 +67,13 @@ class Ranks {
   RankLayout layout_;
   int rank_;
   int timeout_ms_;
-  std::size_t handed_on_bytes_;  // maximum bytes that a stage sends to the next one in a step
+  std::size_t handed_on_bytes_;
   std::mutex children_mutex_;
-  // processes of the other ranks, from rank 1 on; empty except on rank 0
+  // Processes of the other ranks, from rank 1 on. Empty except on rank 0.
   std::vector<remote::ChildProcess> children_;
   SharedMemory memory_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<TcpTransport> engines_;  // null: experts are not shared with other engines
+  std::unique_ptr<TcpTransport> engines_;  // null: the engine does not share experts with other engines
   RankGroups groups_;
 };
 

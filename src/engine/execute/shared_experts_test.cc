@@ -1,5 +1,5 @@
-// Tests engines (threads) that share experts. Every output must have the same bits as from an engine with all
-// experts.
+// Tests engines (threads) that share experts. Every output must have the same bits as the output of an
+// engine with all experts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ Engines load_all(EngineOptions options, int count) {
   return engines;
 }
 
-// The engines end like those of a server: one after another, and while idle.
+// The engines end like those of a server: one after another, while idle.
 class SharedExperts : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, SharedExperts,
                          testing::Values("qwen3_moe", "deepseek_v3", "gpt_oss", "qwen2_moe", "llama4"),

@@ -1,7 +1,6 @@
-// A device that computes hashes instead of a model. It stores token ids instead of keys and values. The next
-// token of a sequence is a hash of all tokens that the sequence reads through the block tables. So every
-// error in blocks, tables, slots or pending ids causes a wrong token, within microseconds and without a
-// model.
+// An executor for tests that computes hashes instead of a model. It stores token ids instead of keys and
+// values. The next token of a sequence is a hash of all tokens that the sequence reads through the block
+// tables. So every error in blocks, tables, slots or pending ids causes a wrong token.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,9 @@ struct SimulatedExecutorOptions {
   int vocab_size = 1000;
   int block_size = 16;
   int num_blocks = 0;
-  bool asynchronous = false;  // whether a step is accepted before the last one is collected, as on a GPU
-  int stages = 1;             // number of pipeline stages; a step is computed when it is sampled
+  // whether a step is accepted before the previous one is collected, as on a GPU
+  bool asynchronous = false;
+  int stages = 1;  // number of pipeline stages; a step is computed when it is sampled
 };
 
 class SimulatedExecutor final : public Executor, public BlockExchange {
@@ -42,13 +42,13 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
 
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);
-  // Returns the first allowed token from `token` on, wrapping around at the end of the vocabulary; -1 if all
-  // tokens are banned. An empty mask allows all tokens.
+  // Returns the first allowed token from `token` on, wrapping around at the end of the vocabulary, or -1 if
+  // no token is allowed. An empty mask allows all tokens.
   static TokenId allowed_from(TokenId token, std::span<const std::int32_t> mask, int vocab_size);
 
-  // After this call, a row that follows `token` has broken logits, as after a NaN.
+  // From now on, a row that follows `token` has broken logits, as after a NaN.
   void break_after(TokenId token) { broken_after_ = token; }
-  // After this call, collect() returns an error, as if the device had failed.
+  // From now on, collect() returns an error, as if the device had failed.
   void fail() { failed_ = true; }
 
  private:
@@ -57,13 +57,13 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   void compute(const Batch& batch);
 
   SimulatedExecutorOptions options_;
-  std::deque<Batch> waiting_;           // batches in the pipeline stages, oldest first
-  std::vector<TokenId> slots_;          // stored tokens, by slot of the first cache group
-  std::vector<TokenId> next_;           // token after each position of the batch
+  std::deque<Batch> waiting_;
+  std::vector<TokenId> slots_;          // [slot in the first cache group]: stored token
+  std::vector<TokenId> next_;           // [position in the batch]: token that follows
   std::vector<TokenId> last_of_token_;  // token ids of the batch, with pending ids resolved
-  std::vector<SequenceId> owner_;       // sequence of each token in the batch
-  std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // by id of the sequence
-  std::deque<std::vector<SampledToken>> sampled_;            // results that are not collected yet
+  std::vector<SequenceId> owner_;       // [token in the batch]: its sequence
+  std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // by sequence id
+  std::deque<std::vector<SampledToken>> sampled_;
   std::vector<SampledToken> collected_;
   TokenId broken_after_ = -1;
   bool failed_ = false;

@@ -1,5 +1,5 @@
-// Inputs of a step, in memory that host and device exchange. Addresses depend only on the number of tokens,
-// so that recordings stay valid.
+// Inputs of a step, in memory that host and device exchange. The addresses depend only on the number of
+// tokens, so that CUDA graphs stay valid.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace octavo {
 
 class StepInputs {
  public:
-  // The inputs that the model reads.
+  // Says which inputs the model reads.
   struct Shape {
     std::size_t groups = 0;
     bool types = false;
-    bool axes = false;  // whether positions are on several RoPE axes
+    bool axes = false;  // whether positions have several RoPE axes
     bool states = false;
     bool images = false;
     std::size_t adapters = 0;  // number of slots of LoRA adapters; 0: disabled
@@ -26,12 +26,12 @@ class StepInputs {
 
   explicit StepInputs(const Shape& shape) : shape_(shape) { slots.resize(shape.groups); }
 
-  // Lays out a step of `tokens` tokens. pending: number of tokens that the last step is still sampling.
-  // Returns an error if memory does not suffice.
+  // Places the arrays of a step with `tokens` tokens in memory. `pending` is the number of tokens that the
+  // last step is still sampling. Returns an error if there is not enough memory.
   Result<> begin(std::size_t tokens, std::size_t pending, Backend& backend);
-  // Writes the batch's arrays. Padding tokens write to the cache slot `padding`.
+  // Writes the arrays of the batch. Padding tokens write to the cache slot `padding`.
   void pack(const Batch& batch, std::int64_t padding);
-  // Only for recurrent layers. query_starts: includes the padding.
+  // Recurrent layers only. `query_starts` includes padding sequences.
   void pack_states(const Batch& batch, std::span<const std::int32_t> query_starts);
   void upload(Backend& backend) { memory_.upload(*backend.device, *backend.stream); }
 
@@ -48,11 +48,11 @@ class StepInputs {
 
   Part<std::int32_t> ids, positions, types;
   Part<std::int32_t> axes;                                     // [3, tokens]
-  std::vector<Part<std::int64_t>> slots;                       // per cache group
-  Part<std::int32_t> state_slots, state_starts, state_copies;  // arrays for recurrent layers
+  std::vector<Part<std::int64_t>> slots;                       // [cache group]
+  Part<std::int32_t> state_slots, state_starts, state_copies;  // recurrent layers only
   Part<std::int32_t> pending_tokens, pending_rows;
   Part<std::int32_t> adapter_tokens, adapter_starts;
-  Part<std::int32_t> image_rows;  // rows of the tokens of Batch::images, image after image
+  Part<std::int32_t> image_rows;  // rows of the tokens of Batch::images, one image after another
 
  private:
   const Shape shape_;

@@ -1,4 +1,4 @@
-// The sequences of a step and its attention plans.
+// The attention plans of a step, and the mapping from its tokens to sequences.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,14 @@ namespace octavo {
 
 class StepPlans {
  public:
-  // Returns an error if the backend does not support these layers.
   static Result<StepPlans> create(const Model& model, const CacheLayout& layout, Backend& backend,
                                   int max_tokens, int max_sequences);
 
-  // Plans the step. size: number of sequences including padding sequences, which have no tokens; 0: no
-  // padding.
+  // Plans the step. `size` is the number of sequences including padding sequences, which have no tokens; 0:
+  // no padding.
   void plan(const Batch& batch, int size);
-  // Plans each image whose tokens all attend to each other as a separate sequence that ends with the
-  // image.
+  // If the tokens of an image all attend to each other, plans the image as a separate sequence that ends
+  // with the image.
   Result<> plan_wholes(const Batch& batch);
 
   // Returns the plan and the slots (from `inputs`) of each cache group. The result is valid until the next
@@ -34,7 +33,7 @@ class StepPlans {
   // Includes the padding.
   const std::vector<std::int32_t>& query_starts() const { return query_starts_; }
   std::int64_t sequences() const { return std::ssize(lengths_); }
-  // Returns the index of the sequence to which the token belongs; id_of() returns the id of this sequence.
+  // Returns the index of the token's sequence in the batch. id_of() returns the id of the sequence.
   std::size_t sequence_of(std::int32_t token) const;
   SequenceId id_of(std::int32_t token) const { return ids_[sequence_of(token)]; }
 
@@ -46,10 +45,10 @@ class StepPlans {
   const CacheLayout& layout_;
   Backend& backend_;
   const int max_tokens_;
-  using Plans = std::vector<std::unique_ptr<AttentionPlan>>;  // one per cache group
+  using Plans = std::vector<std::unique_ptr<AttentionPlan>>;  // [cache group]
   Plans plans_;
-  std::vector<Plans> whole_plans_;  // plans of images whose tokens all attend to each other, one element per
-                                    // image
+  // [image]: plans of the images whose tokens all attend to each other
+  std::vector<Plans> whole_plans_;
   std::vector<WholeSpan> wholes_;
   std::vector<std::int32_t> query_starts_, lengths_;
   std::vector<SequenceId> ids_;

@@ -1,4 +1,4 @@
-// Samples the tokens of a step, and records which results the host already has.
+// Samples the tokens of a step in chunks of rows, and remembers which results have reached the host.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ class StepSampling {
 
   Result<> reserve(std::int64_t rows, std::int64_t vocab, int max_sequences);
 
-  // Begins to sample: row i is for the step's token tokens[i].
+  // Starts to sample. Row i uses the logits of token tokens[i] of the step.
   void begin(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows, const StepPlans& plans);
-  // Launches the sampling of the next rows; rows that were launched before must have been collected. logits:
-  // see Sampler::launch.
+  // Launches the sampling of the next rows. The rows of the previous launch must have been collected. For
+  // `logits`, see Sampler::launch.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
-  // Waits for the launched rows. Returns all tokens since begin(); valid until the next begin().
+  // Waits for the launched rows. Returns all tokens since begin(), valid until the next begin().
   std::span<SampledToken> collect();
   void forget() { results_.clear(); }
 
-  // Writes the tokens that were still being sampled when the step was planned to the inputs. Returns the
-  // number of tokens that are still being sampled; the inputs list them.
+  // Fills in the tokens that were still being sampled when the step was planned, if they have reached the
+  // host. Lists the other tokens in the inputs, and returns their number.
   std::size_t resolve(const Batch& batch, StepInputs& inputs) const;
   // See Sampler::ids.
   View ids() const { return sampler_.ids(); }
 
  private:
   Sampler sampler_;
-  // row of the next token of each sequence, sorted by sequence
+  // Row of the next token of each sequence, sorted by sequence.
   std::vector<std::pair<SequenceId, std::int32_t>> owners_;
-  std::vector<SampledToken> results_;  // results that the host has
+  std::vector<SampledToken> results_;  // results that have reached the host
   bool sampling_ = false;              // whether later rows are still being sampled
 };
 

@@ -11,9 +11,9 @@
 namespace octavo {
 namespace {
 
-// If a step begins within this time after the end of the last step, it counts as begun at that end: on a real
-// device, the host's work between two steps overlaps with the last step. A sequence that is in both steps
-// makes the second one depend on the first.
+// A step that starts within this time after the previous step counts as if it had started immediately,
+// because a real device overlaps the host's work between two steps with the previous step. A step that
+// contains a sequence of the previous step depends on it.
 constexpr std::int64_t kBackToBackUs = 2'000;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A device for simulated servers, which takes as long as a model would but computes nothing. Tokens depend
-// only on the request's seed, and each output has its maximum length.
+// An executor for simulated servers. Its steps take as long as those of a real model, but it computes
+// nothing. Tokens depend only on the seed of the request, and each output has the maximum length.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,14 @@ namespace octavo {
 
 class TimedExecutor final : public Executor, public BlockExchange {
  public:
-  // blocks: format of exported and imported blocks, whose contents are zeros; nullopt: blocks cannot be
-  // exported.
+  // `blocks` is the format of exported and imported blocks, whose contents are zeros. nullopt: blocks
+  // cannot be exported.
   TimedExecutor(const StepTiming& timing, int vocab_size, std::optional<BlockFormat> blocks = {})
       : timing_(timing), vocab_size_(vocab_size), blocks_(std::move(blocks)) {}
 
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  // Waits until the step's time is over.
   Result<std::span<SampledToken>> collect() override;
 
   BlockExchange* block_exchange() override { return blocks_ ? this : nullptr; }
@@ -38,8 +37,8 @@ class TimedExecutor final : public Executor, public BlockExchange {
   StepTiming timing_;
   int vocab_size_;
   std::optional<BlockFormat> blocks_;
-  std::int64_t ends_us_ = 0;      // end of the last step
-  std::vector<SequenceId> last_;  // sequences of the last step
+  std::int64_t ends_us_ = 0;
+  std::vector<SequenceId> last_;
   std::vector<SampledToken> sampled_;
 };
 

@@ -28,7 +28,7 @@ Request timed_request(int prompt, int max_tokens) {
   return request;
 }
 
-// On a busy machine, a step may take longer than its time, but never less.
+// On a busy machine, a step may take longer than its time, but never shorter.
 TEST(TimedExecutor, StepsTakeTheirTime) {
   const auto engine = timed_engine_of({.fixed_us = 3'000, .token_us = 100});
   const auto sink = std::make_shared<Recorder>();

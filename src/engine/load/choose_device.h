@@ -1,4 +1,4 @@
-// Selects the device on which an engine computes.
+// Selects the device on which an engine computes. Called when an engine is loaded.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,13 @@
 
 namespace octavo {
 
-// Checks that a GPU can run the model (model/support.h).
+// Returns an error if the GPU cannot run the model (model/support.h).
 using CheckModel = std::function<Result<>(const Backend& gpu)>;
 
-// Returns the backend of options.device. "auto" selects a GPU if it can run the model, otherwise the CPU; the
-// log names the device and the reason. Returns invalid_argument if the device does not exist, unsupported if
-// "auto" selects a GPU but there are several ranks, and errors of `check` that do not depend on the device.
+// Returns the backend of options.device. "auto" selects a GPU if a GPU can run the model, and otherwise the
+// CPU. The log names the device and the reason. Returns invalid_argument if the device does not exist,
+// unsupported if "auto" selects a GPU but there are several ranks, and errors of `check` that do not depend
+// on the device.
 Result<Backend> choose_device(const EngineOptions& options, const CheckModel& check);
 
 }  // namespace octavo

@@ -64,8 +64,8 @@ TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
   EXPECT_EQ(choose_device(ranks, runs)->name, "cpu");
 }
 
-// The CPU is selected only if the GPU cannot run the model. An unsupported option and an unreadable model are
-// errors.
+// The CPU is selected only if the GPU cannot run the model. An unsupported option or an unreadable model is
+// an error.
 TEST(ChooseDevice, AutoIsTheCpuForAModelThatTheGpuLacksAPartOf) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   const auto with = [](std::string field, ErrorCode code) {

@@ -1,4 +1,4 @@
-// Sets the properties of the engine's model that clients can read.
+// Fills in EngineInfo, the properties of a model that clients can read.
 #pragma once
 
 #include "model/spec.h"
@@ -6,10 +6,8 @@
 
 namespace octavo {
 
-// Describes the head of a model that returns vectors or scores.
 void describe_head(const ModelSpec& spec, EngineInfo& info);
 
-// Describes the encoder of images, sound or prompts.
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info);
 
 }  // namespace octavo

@@ -10,9 +10,9 @@
 namespace octavo {
 namespace {
 
-// Subtracts from `bytes` the memory of states for max_num_seqs sequences and their draft tokens, but at most
-// half of `bytes`. If this does not suffice, sequences have priority, with one draft token each. A sequence's
-// encoded sound or prompt counts as part of its state.
+// Subtracts from `bytes` the memory for the states of max_num_seqs sequences and their draft tokens, at
+// most half of `bytes`. If there is not enough memory, each sequence gets states for at most one draft
+// token. With cross attention, the encoder input of a sequence is part of its state.
 Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
   if (state_bytes == 0) return {};
   const std::int64_t most = bytes / 2 / state_bytes;
@@ -33,9 +33,9 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
   return {};
 }
 
-// Subtracts from `bytes` the memory of the prefix cache's saved states: at most what the longest sequences
-// need, and at most a quarter of `bytes` if there are blocks. Without saved states, prefixes cannot be
-// shared.
+// Subtracts from `bytes` the memory for the saved states of the prefix cache. It is at most the memory that
+// the longest sequences need and, if there are blocks, at most a quarter of `bytes`. Without saved states,
+// sequences cannot share prefixes.
 void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::int64_t& bytes,
                        SchedulerOptions& s) {
   if (state_bytes == 0 || !s.enable_prefix_caching) return;
@@ -48,8 +48,8 @@ void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::
            s.mamba_block_size);
 }
 
-// Returns the number of blocks without attention. In this case, blocks only identify prefixes, and their
-// number depends on the number of sequences and saved states.
+// Returns the number of blocks of a model without attention. Such blocks have no bytes and only identify
+// prefixes, so their number depends on the number of sequences and saved states.
 std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
   const int step = std::max(s.max_num_batched_tokens, s.mamba_block_size);
   return std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len) +
@@ -62,7 +62,7 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
   MemoryPlan memory = figures.memory;
   memory.useful = s.max_num_seqs * (cached + 2 * (model.state_bytes + figures.source_bytes)) +
-                  2 * s.draft_states * model.state_bytes;  // at most half of it for states
+                  2 * s.draft_states * model.state_bytes;  // twice, because states get at most half of it
   std::int64_t bytes = cache_bytes(memory);
   TRY_VOID(plan_states(model.state_bytes + figures.source_bytes, bytes, s));
   plan_saved_states(model.state_bytes, block_bytes, bytes, s);
@@ -84,8 +84,8 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   return {};
 }
 
-// Plans to compute the uncached part of each text in one step, so keys and values are needed only during the
-// step. The +1 is for the output token, which is never computed.
+// Pooling models: plans one step for the uncached part of each text, so its keys and values are needed only
+// during that step. The +1 is for the output token, which is never computed.
 void read_whole_texts(SchedulerOptions& s, bool prefixes) {
   s.enable_prefix_caching = prefixes;
   s.enable_chunked_prefill = false;
@@ -103,8 +103,8 @@ SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& o
   s.block_size = model.layout.block_size;
   s.groups.clear();
   for (const LayerGroup& group : model.layout.groups) s.groups.push_back({group.window});
-  // The scheduler counts blocks. Without attention, blocks have no bytes, and a sequence keeps them for one
-  // step, because the block of the previous token identifies the prefix.
+  // The scheduler plans with blocks, even without attention. Then blocks have no bytes, and a sequence
+  // keeps a block for one step, because the block of the previous token identifies the prefix.
   if (model.layout.groups.empty()) s.groups.push_back({.window = 2});
   s.enable_prefix_caching = options.cache.enable_prefix_caching;
   const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;

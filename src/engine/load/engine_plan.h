@@ -1,4 +1,4 @@
-// Computes the scheduler's options from the user's options and the sizes of the loaded model. It uses no
+// Computes the scheduler's options from the user's options and the sizes of the loaded model. Uses no
 // device, clock or file.
 #pragma once
 
@@ -14,45 +14,46 @@
 
 namespace octavo {
 
-// Sizes that are known after the model's files are read.
+// Sizes that are known after the files of the model are read.
 struct ModelPlanFigures {
   CacheLayout layout{};
   int max_model_len = 0;
   std::int64_t block_bytes = 0;  // bytes of a block, in the pipeline stage with the largest blocks
-  std::int64_t state_bytes = 0;  // bytes of a sequence's state, in the pipeline stage with the largest states
-  bool pools = false;            // whether this is a pooling model, which reads each text in one step
-  bool caches_prefixes = true;   // whether prefixes are cached; ignored unless `pools`
+  // bytes of a sequence's state, in the pipeline stage with the largest states
+  std::int64_t state_bytes = 0;
+  bool pools = false;           // pooling model, which computes each text in one step
+  bool caches_prefixes = true;  // pooling models only: whether prefixes are cached
   std::uint64_t hash_seed = 0;
 };
 
-// Sizes that are known after weights and workspaces are in memory.
+// Sizes that are known after weights and workspaces are allocated.
 struct MemoryFigures {
-  MemoryPlan memory{};            // plan_engine() sets `useful`
-  std::int64_t source_bytes = 0;  // bytes for one sequence's sound or prompt in cross attention
-  // Bytes of one block of the draft model, which has the same number of blocks as the model.
+  MemoryPlan memory{};
+  std::int64_t source_bytes = 0;  // bytes of one encoder input of cross attention
+  // Bytes of one block of the draft model, which has the same number of blocks as the target model.
   std::int64_t draft_block_bytes = 0;
   int steps_in_flight = 1;
-  int draft_states = 0;  // maximum number of draft tokens in a step, if there are states
+  int draft_states = 0;  // recurrent models only: maximum number of draft tokens in a step
 };
 
-// Plans everything except the number of blocks and states. The sizes of workspaces follow from this
-// plan.
+// Plans everything except the numbers of blocks and states. The result determines the sizes of the
+// workspaces.
 SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& options);
 
-// Adds the number of blocks and states, and the maximum sequence length. An explicit max_model_len must fit;
-// without it, the model's own limit is lowered until it fits. Returns invalid_argument for
-// kv_cache_memory_bytes.
+// Plans the numbers of blocks and states, and the maximum sequence length. If the user has set
+// max_model_len, a sequence of this length must fit. Otherwise the limit of the model is reduced until a
+// sequence fits. Returns invalid_argument on kv_cache_memory_bytes.
 Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const MemoryFigures& memory,
                                      const EngineOptions& options);
 
-// Returns this engine's part of the device's memory, which it shares with the server's other engines.
+// Returns this engine's part of the device memory. The engines of a server share the memory equally.
 MemoryPlan memory_of(const EngineOptions& options, const Device& device);
 
-// Only for pooling models: returns true if the output depends only on the last token and the cached tokens
-// before it.
+// Pooling models only: returns true if the output depends only on the last token and the cached tokens.
 bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec);
 
-// Returns true if the longest text fits into the KV cache. Otherwise texts are read without a cache.
+// Returns false if texts must be computed without a cache, because the longest text does not fit into the
+// KV cache.
 bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, const MemoryPlan& memory);
 
 }  // namespace octavo

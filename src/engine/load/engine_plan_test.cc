@@ -46,7 +46,7 @@ TEST(EnginePlan, APoolingStepHoldsTheLongestText) {
   EXPECT_EQ(s.max_num_batched_tokens, 101);
   EXPECT_FALSE(s.enable_chunked_prefill);
   EXPECT_FALSE(s.enable_prefix_caching);
-  EXPECT_EQ(s.num_blocks, 101 / 16 + 4);  // no cache is planned, only the blocks of one step
+  EXPECT_EQ(s.num_blocks, 101 / 16 + 4);  // no cache, only the blocks of one step
 }
 
 TEST(EnginePlan, BlocksFillTheMemory) {

@@ -11,11 +11,11 @@ namespace octavo {
 namespace {
 
 constexpr int kCounts[] = {1, 2, 4, kFreeTokensFewest, 12, 16, 24, kFreeTokensMost};
-// Maximum duration of a step with free tokens, as a multiple of the duration with one token. Within this
-// limit, a draft token with an acceptance rate of one half saves more time than it costs.
+// Tokens are free if the step takes at most this multiple of the time with one token. Up to this limit, a
+// draft token with an acceptance rate of one half saves more time than it costs.
 constexpr double kMostTime = 1.75;
-constexpr int kRuns = 5;                           // number of runs, the fastest of which counts
-constexpr std::int64_t kPatienceNs = 100'000'000;  // time limit in ns for the runs of one size
+constexpr int kRuns = 5;                           // the fastest run counts
+constexpr std::int64_t kPatienceNs = 100'000'000;  // time limit for all runs of one size, in ns
 
 bool is_free(const StepTimes& times, int tokens) {
   return times.knows(tokens) &&
@@ -53,7 +53,7 @@ Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions&
   };
   const int most = std::min({scheduler.max_num_batched_tokens, scheduler.max_model_len,
                              scheduler.num_blocks * scheduler.block_size});
-  TRY_VOID(fastest(1));  // first use of the memory, which is not measured
+  TRY_VOID(fastest(1));  // the first run is not measured, because it touches new memory
   StepTimes times;
   for (const int count : kCounts) {
     if (count > most) break;

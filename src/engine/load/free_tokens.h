@@ -1,6 +1,6 @@
-// Measures the duration of steps before the engine serves. Several tokens cost about as much as one, because
-// a step reads each matrix from memory only once. The number of such free tokens depends on the model, the
-// processor and the number of threads.
+// Measures step times before the engine serves requests. Several tokens take about as long as one token,
+// because a step reads each matrix only once from memory. The number of such free tokens depends on the
+// model, the processor and the number of threads. DraftPolicy uses it.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace octavo {
 
-// Range of the result. The lower limit also applies if the measured number is lower, because other programs
-// may have used the processor.
+// Range of free_tokens_of(). The result is kFreeTokensFewest even if fewer tokens were measured, because
+// other programs may have used the processor during the measurement.
 inline constexpr int kFreeTokensFewest = 8;
 inline constexpr int kFreeTokensMost = 32;
 
-// Returns the number of tokens that a step computes in about the time of one token, from kFreeTokensFewest to
-// kFreeTokensMost.
+// Returns the number of tokens that a step computes in about the time of one token, from kFreeTokensFewest
+// to kFreeTokensMost.
 int free_tokens_of(const StepTimes& times);
 
-// Measures steps of 1 to kFreeTokensMost tokens, until they take too long. The executor must have its cache,
-// and no step may have run; the first blocks are overwritten. Returns the errors of Executor::forward. now:
-// replaces now_ns() in tests.
+// Measures steps with 1 to kFreeTokensMost tokens, and stops when steps take too long. The executor must
+// have its cache, and no step may have run. Overwrites the first blocks. `now` replaces now_ns() in tests.
+// Returns the errors of Executor::forward.
 Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions& scheduler, int vocab,
                                      const std::function<std::int64_t()>& now = now_ns);
 

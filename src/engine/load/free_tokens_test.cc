@@ -1,4 +1,4 @@
-// Tests the number of free tokens of a step, with executors whose steps have given durations.
+// Tests the number of free tokens, with executors whose steps take given times.
 #include "engine/load/free_tokens.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ TEST(FreeTokens, AreThoseThatHardlyTakeLonger) {
   Timed by_token([](int tokens) { return 1000 * tokens; });
   EXPECT_EQ(measured(by_token), kFreeTokensFewest);
   Timed between(
-      [](int tokens) { return 900 + 50 * tokens; });  // 12 tokens: 1.58 times one token; 16: 1.79 times
+      // 12 tokens take 1.58 times as long as one token, and 16 tokens take 1.79 times as long
+      [](int tokens) { return 900 + 50 * tokens; });
   EXPECT_EQ(measured(between), 12);
 }
 

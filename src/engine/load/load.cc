@@ -32,14 +32,14 @@ Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineO
   return Ranks::start(options, hooks.rank_command);
 }
 
-// Returns the device without the number of threads, which does not affect answers.
+// Returns the name of the device without the number of threads, which does not affect outputs.
 std::string device_name(const Backend& backend) {
   const std::string name = backend.device->name();
   const std::size_t threads = name.find(", ");
   return threads == std::string::npos ? name : name.substr(0, threads) + ")";
 }
 
-// Returns the estimated work of one rank. It assumes that each step reads the weights of all experts.
+// Estimates the work of one rank. Assumes that each step reads the weights of all experts.
 WorkFigures work_figures(const EngineOptions& options, const LoadedModel& loaded) {
   const Model& model = loaded.executor->model();
   ModelSpec whole = model.spec;
@@ -53,8 +53,8 @@ WorkFigures work_figures(const EngineOptions& options, const LoadedModel& loaded
           .kv_bytes_per_token = static_cast<double>(loaded.figures.block_bytes) / options.cache.block_size};
 }
 
-// Loads the model that proposes draft tokens, without its cache. The cache will have the same number of
-// blocks as the target's cache.
+// Loads the draft model without its cache. The cache will have the same number of blocks as the cache of
+// the target model.
 Result<std::optional<LoadedDraft>> load_draft_of(const std::shared_ptr<Backend>& backend,
                                                  const EngineOptions& options, LoadedModel& target) {
   const SchedulerOptions step = plan_step(target.figures, options);
@@ -120,13 +120,13 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   return info;
 }
 
-// Adds the proposer. target: must live as long as the engine.
+// Adds the proposer. `target` must outlive the engine.
 Result<> add_proposer(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                       const LocalExecutor& target, std::optional<LoadedDraft> draft,
                       const SchedulerOptions& scheduler, EngineParts& parts) {
   StepTimes times;
   int free_tokens = usual_free_tokens(target.device());
-  // If draft tokens need states, the scheduler has already planned their number.
+  // If draft tokens need states, the scheduler has already planned how many draft tokens there are.
   if (target.device().shares_host_memory() && scheduler.draft_states == 0 &&
       options.speculation->per_batch_size.empty()) {
     TRY(times, measure_step_times(*parts.executor, scheduler, target.model().spec.vocab));
@@ -140,7 +140,7 @@ Result<> add_proposer(const std::shared_ptr<Backend>& backend, const EngineOptio
 Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY(std::unique_ptr<Ranks> ranks, start_ranks(*backend, options, hooks));
-  // Weights and workspaces are loaded first, so that the remaining memory is measured instead of estimated.
+  // Loads weights and workspaces first, so that the free memory can be measured instead of estimated.
   auto loaded_or_not = load_model(backend, options, hooks, ranks.get());
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());

@@ -1,4 +1,5 @@
-// Loads an engine from options: reads the checkpoint, plans the memory and starts the engine's thread.
+// Loads an engine from its options: reads the checkpoint, plans the memory and starts the engine thread.
+// The server calls it.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +15,20 @@
 
 namespace octavo {
 
-// Hooks of the caller; each may be empty.
+// Callbacks and values that the caller provides. Each one may be empty.
 struct LoadHooks {
-  // Called on any thread with (bytes read, total bytes) while the weights load.
+  // Called on any thread with (bytes read, total bytes) while the weights are loaded.
   std::function<void(std::size_t, std::size_t)> progress{};
-  // Makes the vocabulary for grammars, for a model with `vocab_size` logits. Empty: requests cannot have a
-  // grammar.
+  // Creates the vocabulary for grammars. `vocab_size` is the number of the model's logits. Empty: requests
+  // cannot have a grammar.
   std::function<Result<std::shared_ptr<const grammar::Vocabulary>>(int vocab_size)> vocabulary{};
-  std::function<Backend(Backend)> dress{};  // wraps the device's backend
+  std::function<Backend(Backend)> dress{};  // replaces or wraps the backend, for benchmarks and tests
   std::function<void()> after_step{};       // see EngineParts
-  // Command of a process that calls run_rank(); the rank's number is appended. Empty: only one rank is
-  // possible.
+  // Command of a process that calls run_rank(). The rank is appended to it. Empty: the engine can have only
+  // one rank.
   std::vector<std::string> rank_command{};
-  // Descriptor of memory that outlives this process (KeptCache), which load_engine() takes over; -1: none.
+  // File descriptor of memory that outlives this process (KeptCache). load_engine() takes ownership. -1: no
+  // such memory.
   int kept_memory = -1;
 
   MakeVocabulary make_vocabulary(int vocab_size) const {
@@ -35,17 +37,17 @@ struct LoadHooks {
   }
 };
 
-// Loads an engine. If the device is "auto" and the GPU's backend cannot run the model, the engine uses the
-// CPU and logs this (choose_device.h). Returns an error if the checkpoint is invalid or not supported, if the
-// device does not exist, if memory does not suffice, or if options contradict each other.
+// Loads an engine. Returns an error if the checkpoint is invalid or not supported, if the device does not
+// exist, if there is not enough memory, or if options contradict each other.
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 
-// Checks that this folder or GGUF file can replace the model's weights in load_engine()
-// (ModelOptions::weights_dir). Errors name the field "weights_path".
+// Checks that the weights in this folder or GGUF file can replace the weights of the model
+// (ModelOptions::weights_dir). Returns an error on "weights_path".
 Result<> check_weights(const EngineOptions& options, const std::string& path);
 
-// Main function of a rank other than 0, with the options of load_engine. Returns when rank 0's process ends.
-// Returns an error if this rank's part of the model cannot be loaded, or if another rank is lost.
+// Main function of a rank other than 0, with the same options as load_engine(). Returns when the process of
+// rank 0 ends. Returns an error if this rank's part of the model cannot be loaded, or if another rank is
+// lost.
 Result<> run_rank(const EngineOptions& options, int rank);
 
 }  // namespace octavo

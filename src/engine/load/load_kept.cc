@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Returns the reason why blocks cannot be kept; "": they can.
+// Returns the reason why blocks cannot be kept, or an empty text.
 std::string_view obstacle(const EngineOptions& options, const ModelPlanFigures& figures,
                           const Backend& backend) {
   if (!backend.device->shares_host_memory()) return "the KV cache is in the memory of a GPU";
@@ -19,7 +19,7 @@ std::string_view obstacle(const EngineOptions& options, const ModelPlanFigures& 
   return "";
 }
 
-// Hash of everything that determines the bytes of a block with given tokens.
+// Returns a hash of everything, except the tokens, that determines the bytes of a block.
 Hash128 identity_of(const EngineOptions& options, const LoadedModel& loaded, const Backend& backend) {
   const ModelPlanFigures& figures = loaded.figures;
   std::string text = fmt::format("{:016x}{:016x}|{}|{}|{}|{}|{}", loaded.content.high, loaded.content.low,

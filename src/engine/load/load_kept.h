@@ -1,4 +1,4 @@
-// The KV cache in memory that outlives the engine's process: whether an engine can use it, and how.
+// Decides whether an engine can use a KV cache that outlives its process (KeptCache), and maps the memory.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace octavo {
 
-// Memory of an earlier engine, before it is mapped.
+// The kept memory of an earlier engine (KeptCache), before it is mapped.
 class KeptPlan {
  public:
-  // descriptor: LoadHooks::kept_memory. The memory is used if the blocks are in host memory and belong to one
-  // rank, and if prefixes are cached.
+  // `descriptor` is LoadHooks::kept_memory. The memory is used if prefixes are cached and the blocks are in
+  // the host memory of a single rank.
   KeptPlan(int descriptor, const EngineOptions& options, const LoadedModel& loaded, const Backend& backend);
 
-  // Returns the bytes of memory that the earlier engine's blocks occupy. The system does not count them as
-  // available, but this engine's blocks use them.
+  // Returns the bytes that the earlier engine's blocks occupy. The operating system does not count them as
+  // available, but the blocks of this engine will use them.
   std::int64_t occupied_bytes() const;
-  // Returns the number of blocks of an earlier engine with the same identity; nullopt: none.
+  // Returns the number of blocks of an earlier engine with the same identity; nullopt if there is no such
+  // engine.
   std::optional<int> num_blocks() const;
-  // Maps the memory, and sets the seed of the prefix keys. The result is empty if the memory is not used.
-  // state_slots: number of slots of recurrent states.
+  // Maps the memory and sets the seed of the prefix hash. `state_slots` is the number of slots of recurrent
+  // states. The result is empty if the memory is not used.
   Result<KeptCache::Opened> open(SchedulerOptions& scheduler, int state_slots) const;
 
  private:

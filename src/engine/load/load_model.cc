@@ -16,7 +16,7 @@
 namespace octavo {
 namespace {
 
-// Checks that a step has room for all tokens of an image in addition to the running answers.
+// A step must have space for all tokens of an image in addition to one token of each running sequence.
 Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   const int tokens = tower.image_tokens();
   const int needed =
@@ -32,7 +32,6 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   return {};
 }
 
-// Rejects options that models with cross attention do not support.
 Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(
@@ -45,12 +44,12 @@ Result<> check_cross(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// Version of the cached values. Raise it when the content of caches changes.
+// Increase it when the content of caches changes.
 constexpr int kCacheVersion = 1;
 
-// Returns the identity of the keys and values: models with equal fingerprints compute equal keys and values
-// for the same tokens. It covers max_model_len, because some RoPE scalings depend on it (model/rope.h). read:
-// model_fingerprint or sampled_fingerprint.
+// Returns the identity of keys and values. Models with equal identities compute equal keys and values for
+// the same tokens. The identity includes max_model_len, because some RoPE scalings depend on it
+// (model/rope.h). `read` is model_fingerprint or sampled_fingerprint.
 Result<Hash128> content_of(const EngineOptions& options, const Model& model,
                            Result<std::string> (*read)(const std::string&, const std::string&)) {
   TRY(const std::string files, read(options.model.dir, options.model.weights_dir));
@@ -77,8 +76,8 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
       .engine = options.parallel.shares_experts() ? options.first_index + options.index : 0};
 }
 
-// Sets the sizes for all stages. All stages have the same number of blocks and states, so the stage with the
-// largest layers determines it.
+// Sets the sizes that are equal in all pipeline stages. All stages have the same number of blocks and
+// states, so the stage with the largest layers determines this number.
 Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache,
                             const Ops& ops, ModelPlanFigures& figures) {
   TRY(const std::vector<Stage> stages, divide_layers(spec, options.parallel.pipeline_parallel_size));
@@ -91,7 +90,7 @@ Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const 
   return {};
 }
 
-// Returns the part of the cache on each rank. spec: the part of the model on rank 0.
+// Returns the layout of the cache on each rank. `spec` describes the part of the model on rank 0.
 Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const RankLayout& layout) {
   const Shard shard = spec.shard;
   spec.shard = {};
@@ -113,8 +112,8 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
   return caches;
 }
 
-// Logs a hint if the output matrix is not quantised: quantised checkpoints often keep it in 16 bits, and each
-// step reads the complete matrix.
+// Logs a hint if the output matrix is not quantised. Quantised checkpoints often keep it in 16 bits, and
+// each step reads the whole matrix.
 Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   TRY(const std::string_view method, quantization_method(options.model.dir));
   if (method == "none" || method == "gguf") return {};
@@ -127,14 +126,13 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// model: the part of the model on rank 0.
 void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
   if (load.quantization == Encoding::plain) return;
   log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
            ranks != nullptr ? " a rank" : "", size_text(model.checkpoint_bytes));
 }
 
-// Heads for speculative decoding that this rank loads. Only rank 0 has heads, because it has all rows.
+// The draft heads that this rank loads. Only rank 0 has heads, because only rank 0 has the complete rows.
 struct RankHeads {
   bool one_with_cache = false;
   bool by_place = false;
@@ -146,7 +144,6 @@ struct RankHeads {
   }
 };
 
-// Checks that the options fit the model, and logs advice.
 Result<> check_model(const EngineOptions& options, const LoadOptions& load, const Model& model,
                      const Ranks* ranks) {
   const auto has_experts = [](const LayerSpec& layer) {
@@ -182,8 +179,8 @@ ModelPlanFigures figures_of(const Model& model, const CacheOptions& cache, const
           .hash_seed = secret_seed()};
 }
 
-// Returns the sizes. A pooling model reads texts without a cache if a cache is useless, or if the longest
-// text does not fit into it.
+// Returns the sizes for the plan. A pooling model computes texts without a cache if a cache is useless, or
+// if the longest text does not fit into the cache.
 ModelPlanFigures plan_figures(const EngineOptions& options, const Model& model, const Backend& backend,
                               CacheOptions& cache) {
   ModelPlanFigures figures = figures_of(model, cache, backend);
@@ -206,7 +203,8 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .sampler = {options.logprobs.processed},
           // Drafting needs the sampled tokens of the last step on the host.
           .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
-          // In recorded steps with embeddings, the emulated device detects a race while keys are stored.
+          // With prompt embeddings, the emulated device reports a data race in captured steps while they
+          // store keys.
           .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds,
           .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
           .expert_balancing = options.parallel.expert_balancing,
@@ -259,7 +257,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
   }
-  // The server chose the files, and only a change of them between two starts must be found: samples suffice.
+  // The server chose the files, so it suffices to find out whether they changed since the last start.
+  // Samples of the files suffice for that.
   if (hooks.kept_memory >= 0) {
     TRY(loaded.content, content_of(options, *model, sampled_fingerprint));
   }

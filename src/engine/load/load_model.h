@@ -17,16 +17,16 @@ namespace octavo {
 struct LoadedModel {
   std::unique_ptr<LocalExecutor> executor;
   ModelPlanFigures figures;
-  Hash128 content = {};  // identity of the keys and values; only with LoadHooks::kept_memory
+  Hash128 content = {};  // identity of the keys and values; set only with LoadHooks::kept_memory
   std::optional<Drafter> drafter = {};
-  std::optional<RankCaches> rank_caches = {};  // caches of the ranks, if blocks may be exported
+  // layouts of the caches of all ranks, if blocks may be exported
+  std::optional<RankCaches> rank_caches = {};
 };
 
-// Loads the model. ranks: null if there is one rank.
 Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                const LoadHooks& hooks, const Ranks* ranks);
 
-// Returns the options for loading the complete model, on any device.
+// Returns the options for loading the whole model on any device.
 Result<LoadOptions> load_options(const EngineOptions& options);
 
 }  // namespace octavo

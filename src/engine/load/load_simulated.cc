@@ -78,8 +78,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.vocab_size = spec.vocab;
   info.max_queued = options.schedule.max_queued;
   info.max_logprobs = options.logprobs.max;
-  // For prefill and decode servers: blocks are transferred with the real protocol, but have only 8 bytes
-  // each.
+  // Prefill and decode servers transfer blocks with the real protocol, but each block has only 8 bytes.
   std::optional<BlockFormat> exchanged;
   if (layout.groups.size() == 1 && layout.state_bytes() == 0)
     exchanged = BlockFormat{.fingerprint = "simulated " + spec.architecture,

@@ -1,5 +1,5 @@
-// Engines without a model's weights. The model's config determines the step times and the size of the
-// cache.
+// Loads simulated engines, which need only the config of the model, not its weights. The config determines
+// the step times and the size of the cache.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Loads an engine if `executor` is not "local". Returns an error if the value, the model's config or the
-// timing file is invalid.
+// Call it if DeviceOptions::executor is not "local". Returns an error if its value, the model's config or
+// the timing file is invalid.
 Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks);
 
 }  // namespace octavo

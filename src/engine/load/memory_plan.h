@@ -1,4 +1,4 @@
-// Computes the part of a device's memory that the KV cache gets. All sizes are in bytes.
+// Computes how much of a device's memory the KV cache gets. All sizes are in bytes.
 #pragma once
 
 #include <algorithm>
@@ -8,17 +8,18 @@ namespace octavo {
 
 struct MemoryPlan {
   std::int64_t asked = 0;      // kv_cache_memory_bytes; 0: automatic
-  std::int64_t useful = 0;     // maximum that the largest step can use
-  std::int64_t all = 0;        // total memory of the device
+  std::int64_t useful = 0;     // maximum that the running sequences can use
+  std::int64_t all = 0;
   std::int64_t available = 0;  // free memory after weights and workspaces are allocated; 0: unknown
-  std::int64_t reserved = 0;   // memory for allocations after that of the cache
+  std::int64_t reserved = 0;   // memory for allocations that come after the cache
   bool shared_with_host = true;
-  double utilization = 0.9;  // fraction of separate device memory that the engine may use
+  // fraction of the device memory that the engine may use; ignored if shared_with_host
+  double utilization = 0.9;
 };
 
-// Returns the bytes of the KV cache. With host memory, they are at most 4 GiB and at most half of the
-// available memory. With separate device memory, they are what `utilization` leaves after everything else, or
-// 0.
+// Returns the bytes of the KV cache. In host memory, the cache gets at most 4 GiB and at most half of the
+// available memory. In separate device memory, it gets all memory within `utilization` that nothing else
+// needs.
 inline std::int64_t cache_bytes(const MemoryPlan& plan) {
   if (plan.asked > 0) return plan.asked;
   constexpr std::int64_t kHostDefault = std::int64_t{4} << 30;

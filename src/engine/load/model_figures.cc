@@ -7,7 +7,6 @@ namespace octavo {
 ModelFigures model_figures(const ModelSpec& spec) {
   constexpr int kElementBytes = 2;
   const PassCost one = pass_cost(spec, 1, 1, kElementBytes, kElementBytes);
-  // a pass with one more cached position
   const PassCost two = pass_cost(spec, 1, 2, kElementBytes, kElementBytes);
   const double pair = two.operations - one.operations;
   return {.weight_bytes = static_cast<double>(count_parameters(spec).total) * kElementBytes,

@@ -49,7 +49,6 @@ TEST(Placement, NodesAndListsAreTakenAsTheyAreAsked) {
               HasSubstr("\"3-1\" must be a list of processors"));
 }
 
-// Returns the processors that this process may use.
 std::vector<int> allowed() {
   cpu_set_t set;
   EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
@@ -66,7 +65,7 @@ TEST(Placement, AProcessRunsOnItsListWithAThreadForEachProcessor) {
   options.parallel.data_parallel_size = 2;
   options.device.processors = first + "|" + last;
   options.index = 1;
-  std::thread([&] {  // in a separate thread, because placed() binds it
+  std::thread([&] {  // placed() binds the calling thread
     const auto own = placed(options, 0);
     ASSERT_TRUE(own) << own.error().message;
     EXPECT_EQ(own->device.threads, 1);

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Returns why the model needs token ids in addition to embeddings; "": it does not need them.
+// Returns why the model cannot compute prompts without token ids, or an empty text.
 std::string_view needs_ids(const ModelSpec& spec) {
   if (spec.head) return "is a pooling model, but prompt_embeds need a generating model";
   if (spec.has_cross()) return "has an encoder for prompts or sound, so it does not support prompt_embeds";

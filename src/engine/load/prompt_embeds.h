@@ -1,4 +1,4 @@
-// Checks whether a model can take prompts as embeddings.
+// Checks whether prompts of a model can be embeddings.
 #pragma once
 
 #include "engine/engine_options.h"
@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Returns an error for "enable_prompt_embeds", with the property of the model that excludes it.
+// Returns an error on "enable_prompt_embeds" that says why the model does not support prompt embeddings.
 Result<> check_prompt_embeds(const EngineOptions& options, const Model& model);
 
 }  // namespace octavo

@@ -1,5 +1,4 @@
-// Engines with LoRA adapters. An answer has the same bits in a batch with many adapters as it has when it
-// runs by itself.
+// Tests engines with LoRA adapters. An output has the same bits in a batch with many adapters as alone.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -18,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr int kAdapters = 8;
 constexpr int kAdapterRequests = 16;
 
-// Copies the golden adapter of this model with another lora_alpha, which scales its effect.
+// Copies the golden adapter of the model with another lora_alpha, which scales the effect of the adapter.
 std::string adapter(const ScratchDirectory& in, const std::string& model, int alpha) {
   const fs::path folder = in / fmt::format("a{}", alpha);
   fs::copy("tests/data/adapters/" + model, folder);
@@ -31,7 +30,6 @@ std::string adapter(const ScratchDirectory& in, const std::string& model, int al
   return folder;
 }
 
-// Returns requests for every adapter and for the base model.
 std::vector<Request> requests(int vocab) {
   std::vector<Request> all;
   for (int i = 0; i < kAdapterRequests; ++i) {
@@ -44,7 +42,8 @@ std::vector<Request> requests(int vocab) {
 
 TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
   for (const std::string model : {"llama-f32", "qwen2_moe", "mistral",
-                                  "qwen3_moe"}) {  // mistral: embedding and output matrix; qwen3_moe: experts
+                                  // mistral: embedding and output matrix; qwen3_moe: experts
+                                  "qwen3_moe"}) {
     SCOPED_TRACE(model);
     const ScratchDirectory folders;
     EngineOptions options;
@@ -75,7 +74,7 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     EXPECT_NE(alone[0].logprobs, alone[7].logprobs);
     EXPECT_EQ(answers_to(*engine, all), alone);
 
-    EngineOptions narrow = options;  // small steps; few blocks, so that some answers are preempted
+    EngineOptions narrow = options;  // small steps and few blocks, so that some sequences are preempted
     narrow.schedule.max_num_batched_tokens = 24;
     narrow.cache.num_blocks = 12;
     EXPECT_EQ(answers_to(*load(narrow), all), alone);

@@ -7,7 +7,7 @@ namespace octavo {
 namespace {
 
 constexpr std::size_t kNamesMax = 4096;
-constexpr std::size_t kChangesAtOnce = 8;  // maximum number of matrices copied between two steps
+constexpr std::size_t kChangesAtOnce = 8;  // maximum number of matrices that are copied between two steps
 
 }  // namespace
 
@@ -87,14 +87,14 @@ void AdapterTable::fail(Entry& entry, Error error) {
   entry.state = State::failed;
   const bool was_there = entry.waiting.empty();
   tell(entry, std::unexpected(error));
-  if (!was_there) {  // a request named an adapter that cannot be loaded
+  if (!was_there) {
     entry.leaving = true;
     error = {ErrorCode::invalid_argument, "cannot load the adapter: " + error.message, "model"};
   }
   entry.error = std::move(error);
 }
 
-// Reads the next queued adapter. Adapters are read one at a time, in the order of the requests.
+// Adapters are read one at a time, in the order of the requests.
 void AdapterTable::read_next() {
   const auto busy = [](const Entry& entry) {
     return entry.state == State::reading || entry.state == State::read;
@@ -168,7 +168,7 @@ void AdapterTable::leave_place(Entry& entry) {
   places_[static_cast<std::size_t>(std::exchange(entry.place, -1))] = nullptr;
 }
 
-// Returns true if the adapter is ready or has failed.
+// Copies the next matrices to the device. Returns true if the adapter is ready or has failed.
 bool AdapterTable::prepare(Entry& entry) {
   const std::span changes(entry.file.changes);
   const std::span next =
@@ -193,7 +193,8 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     const bool in_memory = entry->state == State::ready;
-    const bool is_asked = failed && entry->state == State::failed;  // a waiting answer still needs the error
+    // a waiting request still needs the error
+    const bool is_asked = failed && entry->state == State::failed;
     if (entry->leaving && entry->state != State::reading && !is_asked &&
         !(in_memory && is_used(entry->place))) {
       leave_place(*entry);

@@ -1,9 +1,9 @@
-// The LoRA adapters that an engine knows by name. Some of them are loaded into slots.
+// The LoRA adapters of an engine by name, and their assignment to device slots.
 //
-// A separate thread reads an adapter's folder. Between two steps, the engine's thread copies a few of its
-// matrices to the device, so that loading delays no request. If all slots are in use, the engine evicts the
-// least recently used adapter that no answer uses; a later request loads it again. Only one adapter is read
-// at a time, which bounds the memory of adapters that wait for a slot.
+// A separate thread reads the folder of an adapter. Between steps, the engine thread copies a few matrices
+// of the adapter to the device, so that loading delays no request. If all slots are in use, the least
+// recently used adapter that no running answer uses is evicted; the next request for it loads it again.
+// Adapters are read one at a time, which limits the host memory of adapters that wait for a slot.
 #pragma once
 
 #include <condition_variable>
@@ -23,30 +23,29 @@ namespace octavo {
 
 class AdapterTable {
  public:
-  // places: number of slots. wake: called on the reading thread when advance() has work.
+  // `places` is the number of slots. `wake` is called on the reading thread when advance() has work.
   AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake);
-  // Completes pending loads with the error that the engine stops.
+  // Completes pending loads with the error that the engine has stopped.
   ~AdapterTable();
 
-  // The functions below are called on the engine's thread.
+  // The functions below must be called on the engine thread.
 
-  // Adds an adapter, or replaces the one with the same name. Answers that use the old adapter keep it.
+  // Adds an adapter, or replaces the adapter with the same name. Running answers keep the old adapter.
   void load(AdapterSource source, AdapterDone done);
-  // Removes the name. Answers that use the adapter keep it. Errors: unknown name.
+  // Removes the name. Running answers keep the adapter. Returns an error if the name is unknown.
   void unload(const std::string& name, const AdapterDone& done);
 
   struct Use {
     int place = -1;
     Hash128 digest;
   };
-  // Returns the adapter for a new answer. Returns nullopt while the adapter is loading: call again when
-  // advance() returns true. Errors: unknown name, or the adapter cannot be read.
+  // Returns the adapter for a new answer. Returns nullopt while the adapter is loading; call again when
+  // advance() has returned true. Returns an error if the name is unknown or the adapter cannot be read.
   Result<std::optional<Use>> use(const std::string& name);
 
-  // Continues loading. is_used(place): whether an answer uses the adapter in this slot. Returns true if an
-  // adapter became ready or failed.
+  // Continues loading. is_used(place) returns whether a running answer uses the adapter in the slot.
+  // Returns true if an adapter became ready or failed.
   bool advance(const std::function<bool(int place)>& is_used);
-  // Returns whether matrices are being copied to the device.
   bool preparing() const;
 
  private:
@@ -58,7 +57,7 @@ class AdapterTable {
     int place = -1;
     std::uint64_t last_used = 0;
     AdapterFile file;
-    std::size_t prepared = 0;  // number of matrices copied so far
+    std::size_t prepared = 0;
     Error error{};
     std::vector<AdapterDone> waiting;
   };
@@ -76,11 +75,11 @@ class AdapterTable {
 
   AdapterSlots* const slots_;  // null if there are no slots
   const std::function<void()> wake_;
-  std::vector<Entry*> places_;  // adapter in each slot; null: free
+  std::vector<Entry*> places_;  // [slot]; null: free
   std::list<Entry> entries_;
   std::uint64_t uses_ = 0;
 
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;
   std::condition_variable came_;
   std::optional<std::string> to_read_;
   std::optional<Result<AdapterFile>> read_;

@@ -1,4 +1,4 @@
-// The cost of an answer so far.
+// Accumulates the cost of one answer. StepCosts fills it.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,13 @@
 
 namespace octavo {
 
-// Blocks that an answer holds, and the time for which they are counted.
+// Measures blocks x time. `blocks` is the current number of blocks of the answer, and since_ns is the time
+// up to which the cost is counted.
 struct BlockTime {
   int blocks = 0;
   std::int64_t since_ns = 0;
 
-  // Adds the time up to now_ns to the cost.
+  // Adds the time from since_ns to now_ns to the cost.
   void settle(std::int64_t now_ns, AnswerCost& cost) {
     const std::int64_t passed = std::max<std::int64_t>(0, now_ns - since_ns);
     if (blocks > 0) cost[CostUnit::kv_block_nanoseconds] += blocks * passed;
@@ -25,7 +26,7 @@ struct BlockTime {
   }
 };
 
-// Makes integers of a sum of fractions.
+// Splits off the integer part of a growing sum.
 struct WholeUnits {
   double rest = 0;
   std::int64_t take(double amount) {

@@ -55,7 +55,7 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
     fail(index, {ErrorCode::internal, "the grammar does not allow this token", {}}, now_us);
     return true;
   }
-  // This also applies with ignore_eos, because no token may follow the end of the grammar.
+  // Also applies with ignore_eos, because no token may follow the end of the grammar.
   if (!finish && under_grammar && answer.guided->matcher().is_terminated()) finish.emplace();
   if (!finish) return false;
   answer.news.stop_token = finish->stop_token;

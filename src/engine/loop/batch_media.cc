@@ -5,10 +5,11 @@
 namespace octavo {
 namespace {
 
-// Adds those rows of one media part that the planned tokens use. sequence: index in the batch.
+// Adds the rows of a media part that the planned tokens use. `sequence` is the index of the sequence in the
+// batch.
 void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& part, int place,
               Batch& batch) {
-  // number of consecutive prompt tokens: the whole part, or one row of its grid
+  // Number of consecutive prompt tokens: the whole part, or one row of its token grid.
   const int run = part.row_breaks ? part.columns : part.tokens;
   for (int row = 0, at = part.first; row < part.tokens; row += run, at += run + 1) {
     const int first = std::max(at, s.first);

@@ -1,5 +1,5 @@
-// Finds the rows of encoded media for the tokens of a batch, and sets the positions of tokens on the grids
-// of images.
+// Fills the media fields of a batch: the rows of encoded media that its tokens use, and the positions of
+// its tokens on image grids.
 #pragma once
 
 #include "engine/execute/batch.h"
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Fills the images, sources and axes of a packed batch.
+// Sets Batch::images, sources and axes. The batch must be packed.
 void add_media(const StepPlan& plan, AnswerTable& answers, Batch& batch);
 
 }  // namespace octavo

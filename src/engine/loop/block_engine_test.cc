@@ -1,6 +1,6 @@
-// Engines of models whose blocks occur in no other engine test: all expert routers, sinks, sliding windows,
-// chunked attention, ALiBi, indexers, values narrower than keys, residuals that skip layers, and layers
-// that share another layer's KV. An answer depends only on its request.
+// Tests engines of models with features that no other engine test has: all expert routers, sinks, sliding
+// windows, chunked attention, ALiBi, indexers, values that are narrower than keys, residuals that skip
+// layers, and layers that share KV. An output depends only on its request.
 #include <gtest/gtest.h>
 
 #include <algorithm>

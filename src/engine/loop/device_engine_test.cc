@@ -1,5 +1,5 @@
-// Engines on the CUDA backend. Builds without CUDA use an emulated device, which makes progress only while
-// a thread waits for it. Answers have the same bits with and without CUDA graphs, and with serial and
+// Tests engines on the CUDA backend. Builds without CUDA use an emulated device, which makes progress only
+// while a thread waits for it. Outputs have the same bits with and without CUDA graphs, and with serial and
 // overlapping steps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
     }
 }
 
-// The cache gets the memory that remains after the largest steps.
+// The cache gets the memory that the largest steps leave free.
 TEST_P(DeviceEngineParts, MeasuresWhatTheCacheCanHave) {
   const std::vector<CollectedAnswer> expected = answers(options_);
   EngineOptions options = options_;
@@ -86,7 +86,7 @@ TEST_P(DeviceEngineParts, PromptsComeBackFromATierToTheBit) {
   expect_back_from({.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
 }
 
-// Option --kv-offloading-size on a device with separate memory.
+// Tests --kv-offloading-size on a device with separate memory.
 TEST_P(DeviceEngineParts, PromptsComeBackFromHostMemoryToTheBit) {
   const ScratchDirectory folder;
   const auto stats = expect_back_from({.place = folder / "unused",
@@ -108,7 +108,7 @@ EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
     EXPECT_THAT(engine.error().message, testing::HasSubstr("for models with recurrent layers"));
     return {};
   }
-  // The test repeats, because blocks are stored while steps run: the first rounds may find none.
+  // Repeats, because blocks are stored while steps run, so the first rounds may find no block.
   EXPECT_TRUE(eventually([&] {
     EXPECT_TRUE(answers_of(**engine, 7) == expected);
     (*engine)->reset_prefix_cache();
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceEngineParts,
                          [](const auto& test) { return std::string(test.param); });
 
 // If the CUDA backend does not support a feature, `auto` selects the CPU. If the user requested CUDA, the
-// result is an error.
+// engine returns an error.
 class Refused : public testing::Test {
  protected:
   void SetUp() override {

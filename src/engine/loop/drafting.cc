@@ -12,7 +12,7 @@ void Drafting::note_planned(AnswerIndex answer, std::span<const TokenId> drafts)
   answers_[answer].account.cost[CostUnit::draft_tokens] += std::ssize(drafts);
 }
 
-// Returns false while the next token may depend on the length of the reasoning.
+// Returns false if the next token may depend on the number of reasoning tokens.
 bool Drafting::takes_drafts(const Answer& answer) { return !answer.thinking.counts(); }
 
 void Drafting::want(const RowOwner& owner) {
@@ -118,8 +118,8 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
               {policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};
 }
 
-// Cuts the draft before the first token that the grammar forbids or cannot check within the step, and after
-// a token that changes the grammar's masks.
+// Cuts the draft before the first token that the grammar forbids or cannot check within the step. Also cuts
+// it after a token that changes the grammar's masks.
 void Drafting::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   const auto cut_at = [&](TokenId token) {
     draft_tokens.erase(std::ranges::find(draft_tokens, token), draft_tokens.end());

@@ -1,5 +1,5 @@
-// Draft tokens in the step loop. After the outputs of a step are sent, the proposer reads the step and
-// proposes tokens for the next step.
+// Speculative decoding in the step loop. After the outputs of a step are sent, the proposer reads the step
+// and proposes draft tokens for the next step.
 #pragma once
 
 #include <array>
@@ -23,11 +23,11 @@ class Drafting {
   struct Counters {
     std::int64_t drafts = 0;
     std::int64_t tokens = 0;
-    std::array<std::int64_t, kDraftTokensMax> accepted = {};  // index: position in the draft
+    std::array<std::int64_t, kDraftTokensMax> accepted = {};  // [position in the draft]
   };
 
-  // proposer: null without speculative decoding. proposes: false on an asynchronous executor, because its
-  // next step is already running.
+  // `proposer` is null without speculative decoding. `proposes` is false on an asynchronous executor,
+  // because the next step is already running when a step's tokens are known.
   Drafting(Scheduler& scheduler, AnswerTable& answers, Proposer* proposer, DraftPolicy policy, bool proposes)
       : scheduler_(scheduler),
         answers_(answers),
@@ -35,17 +35,16 @@ class Drafting {
         policy_(std::move(policy)),
         proposes_(proposer != nullptr && proposes) {}
 
-  // Counts the draft tokens that the step verifies for one sequence.
   void note_planned(AnswerIndex answer, std::span<const TokenId> drafts);
   // Marks the rows after a rejected draft token. Their results are invalid.
   void drop_rejected(RowList& rows, std::span<const SampledToken> results);
   // Copies the texts of the step for the proposer, because sequences may end before propose().
   void note_texts(const StepPlan& plan, const Batch& batch, const RowList& rows,
                   std::span<const SampledToken> results);
-  // Marks a sequence that may have draft tokens in the next step.
+  // Marks a sequence that may get draft tokens for the next step.
   void want(const RowOwner& owner);
-  // Passes the step to the proposer and gets draft tokens for all marked sequences. Errors: the device
-  // failed permanently.
+  // Passes the step to the proposer, and gets draft tokens for all marked sequences. Returns an error if
+  // the device failed permanently.
   Result<> propose(int sequences);
   void note_computed(const StepRecord& record);
   // See Proposer::forget.
@@ -68,7 +67,7 @@ class Drafting {
   DraftPolicy policy_;
   const bool proposes_;
   std::vector<RowOwner> wanting_;
-  std::vector<Draft> drafts_;  // one per sequence in wanting_; further elements are reused memory
+  std::vector<Draft> drafts_;  // parallel to wanting_; further elements are kept to reuse their memory
   std::vector<ComputedText> texts_;
   Counters counters_;
 };

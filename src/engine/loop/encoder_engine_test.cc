@@ -1,4 +1,4 @@
-// Engines of embedding models, on every backend, with single texts and with batches.
+// Tests engines of embedding models on every backend, with single texts and with batches.
 #include "engine/testing/encoder_rig.h"
 
 namespace octavo {
@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "xlm-roberta-classifier"),
                          test_name);
 
-// Some of the cases as GGUF files, written by tools/goldens/gguf_encoders.py.
+// Some of the models as GGUF files, which tools/goldens/gguf_encoders.py creates.
 class EncoderGgufFile : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
                          testing::Values("bert", "embedding_gemma", "eurobert", "jina_v3", "modernbert",

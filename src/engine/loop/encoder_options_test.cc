@@ -1,4 +1,5 @@
-// Encoders whose pooling, heads or adapters come from files or options, and the checks of their requests.
+// Tests encoders whose pooling, heads or adapters come from files or options, and the checks of their
+// requests.
 #include "engine/testing/encoder_rig.h"
 
 namespace octavo {
@@ -95,7 +96,7 @@ TEST_P(SentenceFolder, WhatIsNotDoneIsRefused) {
   EXPECT_THAT(error(), testing::HasSubstr("type is missing"));
 }
 
-// A batch contains texts with one vector per token and texts with one vector. The bits are those of
+// A batch has texts with one vector per token and texts with one vector. The bits are the same as in
 // separate runs.
 TEST(TokenVectors, ComeOfModelsThatEmbed) {
   const std::string directory = std::string(kRoot) + "nomic_bert";
@@ -118,7 +119,6 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
   }
 }
 
-// The three heads of BGE-M3, in one batch and separately.
 TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   const std::string directory = std::string(kRoot) + "bge-m3";
   EngineOptions options;
@@ -155,7 +155,7 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   check("reference", {}, "reference", all.size());
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) check(std::string(name(isa)), isa, "cpu", all.size());
-  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // few texts: the emulated device is slow
+  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // few texts, because the emulated device is slow
   // With the published architecture name, the model is an XLM-RoBERTa without token heads.
   EXPECT_TRUE(encoder_engine_of(directory, {}, "cpu").value()->info().tasks.token_heads.empty());
 }
@@ -175,7 +175,7 @@ TEST(TokenHeads, AreInFilesOfTheirOwn) {
   EXPECT_THAT(error(), testing::HasSubstr("sparse_linear.weight"));
 }
 
-// Tasks of Jina v3: a batch contains texts for the base model and texts for an adapter.
+// Tasks of Jina v3: a batch has texts for the base model and texts for an adapter.
 TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   const std::string directory = std::string(kRoot) + "jina_v3";
   EngineOptions options;
@@ -281,20 +281,20 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < texts.size(); ++i)
       EXPECT_EQ(pooled(*cached, std::span(texts).subspan(i, 1))[0], expected[i]) << round << " " << i;
-  // The first round reuses the common prefix. The second round reuses the full blocks of every text,
-  // without its last token. The statistics are updated after the answer.
+  // The first round reuses the common prefix. The second round reuses all full blocks except those with the
+  // last token. The statistics are updated after the response.
   std::int64_t reused = 96;
   for (const Text& text : texts)
     reused += (std::ssize(text.ids) - 1) / options.cache.block_size * options.cache.block_size;
   EXPECT_TRUE(eventually([&] { return hits(*cached) == reused; })) << hits(*cached) << " of " << reused;
-  // For token vectors, all tokens are computed. Their blocks are cached as well.
+  // For token vectors, all tokens are computed. Their blocks are cached, too.
   const auto tokens = [&](Engine& engine) {
     return pooled(engine, std::span(texts).last(1), [](std::size_t) { return Task::token_embed; });
   };
   const auto before = hits(*cached);
   EXPECT_EQ(tokens(*cached), tokens(*fresh));
   EXPECT_EQ(hits(*cached), before);
-  // With other pooling types, nothing is cached.
+  // With this pooling type, nothing is cached.
   options.model.pooling_type = "MEAN";
   const auto mean =
       encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();

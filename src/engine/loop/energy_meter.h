@@ -1,5 +1,5 @@
-// Power of the processors, from the energy counters of Linux' powercap (RAPL). They count all programs of the
-// machine. Most systems let only root read them.
+// Measures the power of the processors with the energy counters of Linux powercap (RAPL). The counters
+// include all programs on the machine. On most systems, only root can read them.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ class EnergyMeter {
  public:
   static constexpr std::int64_t kSampleNs = 100'000'000;  // reading a counter takes some microseconds
 
-  // folder: /sys/class/powercap, or another folder in tests.
+  // `folder` differs from the default only in tests.
   explicit EnergyMeter(const std::string& folder = "/sys/class/powercap");
   ~EnergyMeter();
   EnergyMeter(const EnergyMeter&) = delete;
   EnergyMeter& operator=(const EnergyMeter&) = delete;
 
   bool readable() const { return !packages_.empty(); }
-  // Returns the mean power between the last two samples; 0: unknown. Samples if the last sample is older than
-  // kSampleNs.
+  // Returns the mean power between the last two samples, or 0 if it is unknown. Takes a new sample if the
+  // last one is older than kSampleNs.
   double microjoules_per_ns(std::int64_t now_ns);
 
  private:
   struct Package {
     int file;
-    std::int64_t range;  // the counter starts again at 0 after this value
-    std::int64_t last;   // its value at the last sample
+    std::int64_t range;  // the counter restarts at 0 after this value
+    std::int64_t last;
   };
 
   std::vector<Package> packages_;

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   options.max_steps_in_flight = parts.executor->steps_in_flight();
   options.samples_ahead = parts.executor->stages() == 1;
   info.max_num_seqs = options.max_num_seqs;
-  // A pooling request counts as one with one output token.
+  // The scheduler counts one output token for a pooling request.
   info.max_model_len = options.max_model_len - (info.tasks.default_task != Task::generate ? 1 : 0);
   info.num_blocks = options.num_blocks;
   info.block_size = options.block_size;
@@ -94,7 +94,7 @@ Result<> Engine::start_transfers(const KvTransferOptions& options) {
   return {};
 }
 
-// Runs on the caller's thread. Refuses requests that can never run.
+// Runs on the caller's thread. Rejects requests that can never run.
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> sink) {
   if (!own_stats().condition.healthy) return failure(ErrorCode::unavailable, "the engine has failed");
   TRY_VOID(check_request(request, info_));
@@ -126,8 +126,8 @@ void Engine::wake_up(Done done) {
   done({});
 }
 
-// Returns the maximum number of prompt and output tokens together. fits() refuses a prompt that fills the
-// context.
+// Returns the maximum number of prompt and output tokens together. Scheduler::fits() rejects a prompt that
+// fills the context.
 int Engine::max_total_tokens(const Request& request) const {
   if (request.task != Task::generate) return static_cast<int>(request.prompt.size()) + 1;
   const int context = scheduler_->options().max_model_len;
@@ -137,7 +137,7 @@ int Engine::max_total_tokens(const Request& request) const {
 void Engine::thread_main() {
   watch_.start();
   Mail mail;
-  Result<bool> ran = false;                                     // error: the device failed permanently
+  Result<bool> ran = false;  // An error means that the device failed permanently.
   bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first iteration arms the watch
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
@@ -156,7 +156,7 @@ void Engine::thread_main() {
     for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
     advance_media();
-    if (transfers_) advance_transfers();  // after every call that may start a request
+    if (transfers_) advance_transfers();  // must come after all calls that may start a request
     if (!mail.frozen && ran) {
       watch_.begin_step();
       const std::int64_t began_us = now_us();
@@ -169,7 +169,7 @@ void Engine::thread_main() {
       }
     }
     assisted = (mail.frozen || !ran.value_or(true)) && assist_engines(ran);
-    // Fails also the requests that arrived during the failed step.
+    // Also fails the requests that arrived during the failed step.
     if (!ran) fail_everything(ran.error());
     gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
     if (!waiting_.sleeps.empty()) fall_asleep();
@@ -182,7 +182,8 @@ void Engine::thread_main() {
   }
   // The destructor of AdapterTable completes these commands with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
-  for (Submission& submission : mail.submissions) admit(submission);  // every request must receive its end
+  // every request must get a final output
+  for (Submission& submission : mail.submissions) admit(submission);
   for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
   for (Pause& wanted : mail.pauses) waiting_.pauses.push_back(std::move(wanted));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
@@ -190,11 +191,11 @@ void Engine::thread_main() {
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (after_step_) after_step_();
-  watch_.stop();  // while this thread exists, because the watch reads its CPU clock
+  watch_.stop();  // stops here, because the watch reads the CPU clock of this thread
 }
 
-// Assists the step of another engine; called while this engine has no step. Returns false if no other
-// engine has begun a step. Sets `ran` to the error if the device failed.
+// Called while this engine has no step. Assists the step of another engine that shares experts. Returns
+// false if no engine has started a step. Sets `ran` to the error if the device failed.
 bool Engine::assist_engines(Result<bool>& ran) {
   LockStep* const lock = executor_->lock_step();
   if (lock == nullptr || !ran || !lock->is_called(*engines_watch_)) return false;
@@ -237,8 +238,7 @@ void Engine::admit(Submission& submission) {
   }
 }
 
-// Schedules the answer if its grammar, its media, its adapter and its blocks from other engines are
-// available.
+// Schedules the answer if its grammar, media, adapter and loaded blocks are ready.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
@@ -250,13 +250,13 @@ void Engine::start(AnswerIndex index) {
     if (!use) return answers_.fail(index, use.error(), now_us());
     if (!*use) return;
     answer.adapter = (*use)->place;
-    // The identity contains the digest of the adapter's files, not its name, because the cached KV depends
+    // The identity contains the digest of the adapter's files instead of the name, because the KV depends
     // on the weights.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
-  // Events report the adapter's name instead of the digest only if the identity has no tenant and the
-  // request has no media.
+  // Events can report the names of adapter and salt only if they are the whole identity: there is no tenant
+  // and no media.
   if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
     observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
@@ -287,7 +287,7 @@ void Engine::schedule(AnswerIndex index) {
   }
 }
 
-// If the request has ended, it has no open answers.
+// A request that has ended has no open answers, so nothing happens.
 void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
@@ -325,15 +325,15 @@ void Engine::advance_transfers() {
   steps_.forget_blocks(transfers_->take_loaded());
 }
 
-// Returns whether no step can run because the free blocks do not suffice: other engines hold leases on the
-// rest.
+// Returns whether no step can run because there are too few free blocks, while other engines hold leases on
+// blocks.
 bool Engine::must_give_way() const {
   if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
 }
 
-// Completes pending sleeps once no request is unfinished and no transfer uses the blocks.
+// Completes pending sleep() calls if no request is unfinished and no transfer uses blocks.
 void Engine::fall_asleep() {
   if (!inbox_.asleep())
     return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
@@ -355,7 +355,7 @@ void Engine::begin_pause(Pause&& wanted) {
   waiting_.pauses.push_back(std::move(wanted));
 }
 
-// Completes pending pauses once no step is in flight.
+// Completes pending pause() calls if no step is in flight.
 void Engine::end_pauses_once_still(bool frozen) {
   if (!inbox_.paused())
     return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
@@ -366,8 +366,9 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
-// A step's maximum number of tokens limits the rows of a slice. While answers are decoding, slices are small
-// and together take at most half the time of the last step, so decoding slows down by at most 1.5x.
+// A slice has at most max_num_batched_tokens rows. While answers are decoding, slices are small and
+// together take at most half of the time of the last step, so that decoding takes at most 1.5 times as
+// long.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};

@@ -1,4 +1,5 @@
-// The engine. One thread plans, runs and commits steps. Other threads send their work to an inbox.
+// The engine, which implements EngineClient in the process that computes. One thread plans, runs and
+// commits steps. Other threads communicate with it through an inbox.
 #pragma once
 
 #include <functional>
@@ -34,26 +35,26 @@ struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};
   DraftPolicy draft_policy{};
-  MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; if empty, requests with a
-                                       // grammar are refused
-  std::uint64_t seed = 0;              // seed of requests without a seed
-  std::function<void()> after_step{};  // called on the engine's thread after the outputs of a step are sent
-  StepWatchRule watch{};               // time limits after which a step counts as hung
-  KvEventOptions kv_events{};          // destination of the prefix cache's events
-  double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples, 0 to 1
-  WorkFigures work_figures{};          // work of the model; 0: unknown, so that only tokens have a cost
-  bool report_work = false;            // whether WorkStats has estimates
-  KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks
-  std::unique_ptr<KeptCache> kept{};          // blocks that outlive the process; its memory is the executor's
-  int threads = 1;                            // number of threads that verify kept blocks
+  // Creates the vocabulary of grammars. If it is empty, requests with a grammar are rejected.
+  MakeVocabulary vocabulary{};
+  std::uint64_t seed = 0;
+  std::function<void()> after_step{};  // called on the engine thread after the outputs of a step are sent
+  StepWatchRule watch{};
+  KvEventOptions kv_events{};
+  // fraction of the blocks that KvResidencyStats measures; 0: no measurement
+  double kv_residency_sample = 0;
+  WorkFigures work_figures{};  // work of the model; 0: unknown, so cost is divided by tokens
+  bool report_work = false;
+  KvTransferOptions kv_transfer{};
+  std::unique_ptr<KeptCache> kept{};  // blocks that outlive the process; the executor owns the memory
+  int threads = 1;
 };
 
 class Engine final : public EngineClient {
  public:
-  // Starts the thread and sets the limits in `info` that follow from the options. Errors: the scheduler's
-  // options are invalid, or the executor does not support an option.
+  // Starts the thread, and sets the limits in `info` that follow from the options. Returns an error if the
+  // scheduler's options are invalid, or if the executor does not support an option.
   static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
-  // Aborts all unfinished requests, then stops the thread.
   ~Engine() override;
 
   EngineInfo info() const override { return info_; }
@@ -114,9 +115,9 @@ class Engine final : public EngineClient {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
   struct {
-    std::unique_ptr<KvEventPublisher> events;  // null if events are disabled
-    std::optional<KvResidency> residency;      // nullopt if residency is not measured
-    std::unique_ptr<KeptCache> kept;           // null if blocks do not outlive the process
+    std::unique_ptr<KvEventPublisher> events;  // null: events are disabled
+    std::optional<KvResidency> residency;      // nullopt: not measured
+    std::unique_ptr<KeptCache> kept;           // null: blocks do not outlive the process
   } observers_;
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
@@ -127,9 +128,9 @@ class Engine final : public EngineClient {
   MaskWorker masks_;
   StepLoop steps_;
   StepWatch watch_;
-  std::unique_ptr<KvTransfers> transfers_;  // null without connectors
-  std::int64_t step_us_ = 0;                // duration of the last step in microseconds; 0 if no step ran
-                                            // since media_ advanced
+  std::unique_ptr<KvTransfers> transfers_;  // null: no connectors
+  // Duration of the last step in microseconds; 0 if no step ran since media_ advanced.
+  std::int64_t step_us_ = 0;
   struct {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;
@@ -138,7 +139,7 @@ class Engine final : public EngineClient {
   mutable std::mutex stats_mutex_;
   EngineStats stats_;
 
-  std::unique_ptr<ArrivalWatch> engines_watch_;  // null if no other engine shares experts with this one
+  std::unique_ptr<ArrivalWatch> engines_watch_;  // null: no other engine shares experts with this one
   std::thread thread_;
 };
 

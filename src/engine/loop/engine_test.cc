@@ -15,7 +15,7 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Modes, EngineModes, EngineModes::all(), EngineModes::name);
 
 TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
-  // The pool is 1.2 times as large as the longest request, which causes chunks, preemptions and shared
+  // The pool is 1.2 times as large as the longest request, so there are chunks, preemptions and shared
   // prefixes.
   Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   struct Expectation {
@@ -46,7 +46,7 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
   EXPECT_GT(rig.engine->own_stats().preemptions + rig.engine->own_stats().prefix_cache.hits, 0);
   EXPECT_GE(rig.accepted_drafts(), rig.speculates() ? 300 : 0);
   rig.expect_empty();
-  // An answer may end while it waits to be recomputed.
+  // A preempted sequence may be stopped before it runs again.
   EXPECT_LE(preemptions, rig.engine->own_stats().preemptions);
   if (GetParam() == Mode::synchronous) {
     EXPECT_EQ(preemptions, rig.engine->own_stats().preemptions);
@@ -69,7 +69,7 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
   }
   for (auto& sink : sinks) {
     sink->wait_ended(1);
-    // Some answers finish before the abort arrives.
+    // Some requests finish before the abort arrives.
     const std::optional<FinishReason> end = sink->record().ends[0].finished;
     aborted += end == FinishReason::abort;
     EXPECT_THAT(end, testing::AnyOf(FinishReason::abort, FinishReason::length));
@@ -78,7 +78,7 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
   rig.expect_empty();
 }
 
-// Aborts its request at the third token, on the engine's thread.
+// Aborts its request at the third token, on the engine thread.
 class Leaver final : public OutputSink {
  public:
   explicit Leaver(Engine& engine) : engine_(engine) {}
@@ -151,8 +151,8 @@ TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
   EXPECT_EQ(record.logprobs.size(), 3u);
 }
 
-// Cases: a model that reasons from the start, one that begins to reason later, and a prompt that has used
-// the whole budget.
+// Three cases: the model reasons from the start, it starts to reason later, or the prompt has used the
+// whole budget.
 TEST_P(EngineModes, ThoughtsEndWithTheirBudget) {
   Rig rig({.mode = GetParam()});
   const std::vector<TokenId> prompt = some_prompt(5, 20);
@@ -231,7 +231,7 @@ TEST_P(EngineModes, ADeadDeviceEndsEverythingAndSaysSo) {
             ErrorCode::unavailable);
 }
 
-// Fails in its first step, when the test permits it.
+// Fails in the first step, after the test allows it.
 class FailingExecutor final : public Executor {
  public:
   bool asynchronous() const override { return false; }
@@ -295,7 +295,8 @@ TEST(Engine, RefusesWhatCannotBeServed) {
   EXPECT_EQ(error(request_for({kVocab}, 5)).field, "prompt");
   EXPECT_EQ(error(request_for({-1}, 5)).field, "prompt");
   EXPECT_EQ(error(request_for(some_prompt(1, 512), 5)).field, "prompt");
-  EXPECT_EQ(error(request_for(some_prompt(1, 300), 5)).field, "max_tokens");  // needs 19 of 16 blocks
+  // 19 blocks are needed, but there are only 16
+  EXPECT_EQ(error(request_for(some_prompt(1, 300), 5)).field, "max_tokens");
 }
 
 // Two answers may wait while one runs.

@@ -57,8 +57,8 @@ void GrammarCompiler::run(const Task& task) {
   }
   done_(task.id, std::move(compiled));
   if (!cache_ || warm_ || !thread_.idle()) return;
-  // While the thread is idle, it precomputes the masks that most grammars share. It skips this if memory is
-  // exhausted.
+  // While the thread is idle, it precomputes the masks that most grammars share. A failure because of
+  // memory does not matter.
   warm_ = true;
   (void)within_memory([&]() -> Result<> {
     cache_->warm_up();

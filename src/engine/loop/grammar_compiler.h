@@ -15,7 +15,7 @@
 
 namespace octavo {
 
-// Makes the vocabulary of grammars. Called once, for the first request with a grammar.
+// Creates the vocabulary of grammars. Called once, for the first request with a grammar.
 using MakeVocabulary = std::function<Result<std::shared_ptr<const grammar::Vocabulary>>()>;
 
 using CompiledGrammar = Result<std::shared_ptr<const grammar::CompiledGrammar>>;
@@ -24,16 +24,16 @@ class GrammarCompiler {
  public:
   using Done = std::function<void(RequestId, CompiledGrammar)>;
 
-  // done: called on the compiler's thread, in the order of the post() calls. The destructor waits for the
-  // running compilation and drops the others.
+  // `done` is called on the compiler's thread, in the order of the post() calls. The destructor waits for
+  // the running compilation and drops all waiting ones.
   GrammarCompiler(MakeVocabulary vocabulary, Done done);
 
-  // Queues a grammar, without waiting. Errors passed to `done`: invalid_argument, with the field of the
-  // source.
+  // Queues a grammar and returns immediately. `done` gets invalid_argument, with the field of the source,
+  // if the grammar is invalid.
   void post(RequestId id, grammar::GrammarSource source);
-  // Returns the grammar from the cache, or null if it is not there: then call post().
+  // Returns the cached grammar, or null if post() must be called.
   std::shared_ptr<const grammar::CompiledGrammar> known(const grammar::GrammarSource& source);
-  // Drops the request's grammar if its compilation has not begun.
+  // Drops the request's grammar if its compilation has not started.
   void cancel(RequestId id);
 
   void add_stats(EngineStats& stats) const;

@@ -1,5 +1,5 @@
-// Computes grammar masks. If a mask takes longer than kStepWork, the mask worker computes it. Its sequence
-// is parked during this time, and the other sequences continue.
+// Computes the grammar masks of the running sequences. A mask that takes longer than kStepWork is computed
+// by the mask worker. Meanwhile the sequence is parked, and all other sequences continue.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@ namespace octavo {
 
 class Guidance {
  public:
-  // Number and cost of the masks so far.
   struct Counters {
     std::int64_t filled = 0;
     std::int64_t nanoseconds = 0;  // time within steps
-    std::int64_t deferred = 0;     // masks computed by the mask worker
+    std::int64_t deferred = 0;
   };
 
   Guidance(Scheduler& scheduler, AnswerTable& answers, MaskWorker& worker)
       : scheduler_(scheduler), answers_(answers), worker_(worker) {}
 
-  // Returns true if the next token's mask is ready or is computed within the step. Otherwise the worker
-  // computes it.
+  // Returns true if the mask of the next token is ready, computing it if that is fast enough. Otherwise the
+  // mask worker computes it.
   bool mask_is_ready(SequenceId sequence, Answer& answer);
 
-  // Advances over a draft token and fills the mask of the next token. Returns false, without a change, if
+  // Advances over a draft token and fills the mask of the next token. Returns false and changes nothing if
   // the token is forbidden, if it ends the text, or if the mask takes too long.
   bool follow_draft(GuidedText& text, TokenId draft_token, std::span<std::int32_t> mask);
 
-  // Called when the worker has finished the sequence's text. Returns the sequence, which is still parked,
-  // or null if it has ended.
+  // Called when the mask worker has finished the text of the sequence. Returns the sequence, which is still
+  // parked, or null if it has ended.
   const Sequence* take_back(SequenceId sequence);
 
-  int under_way() const { return under_way_; }  // texts of the worker, including those of ended sequences
+  // texts at the mask worker, including those of ended sequences
+  int under_way() const { return under_way_; }
   const Counters& counters() const { return counters_; }
 
  private:

@@ -1,4 +1,4 @@
-// Answers with a grammar, in every mode of the engine.
+// Tests grammars in every mode of the engine.
 #include <future>
 #include <new>
 
@@ -13,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, GuidedEngine, EngineModes::all(), EngineModes::n
 
 constexpr TokenId kEndOfText = 999;
 
-// Returns a vocabulary of tokens with one to three letters; token 999 ends a text.
+// Returns a vocabulary of tokens with one to three letters. Token 999 ends a text.
 MakeVocabulary letters(grammar::Vocabulary::Encode encode = {}) {
   return [encode] {
     std::vector<std::string> tokens;
@@ -48,7 +48,7 @@ Setup tight(Mode mode, MakeVocabulary vocabulary = letters()) {
           .vocabulary = std::move(vocabulary)};
 }
 
-// Returns the tokens that the simulated device outputs with the grammar, with or without forced tokens.
+// Returns the tokens that the simulated device outputs under the grammar, with or without forced tokens.
 // Stops at the end of the text or after `count` tokens.
 std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
                                     std::vector<TokenId> tokens, int count, bool jumps = false) {
@@ -82,7 +82,7 @@ TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
     request.eos_ids = {kEndOfText};
     request.grammar = grammars[i % 4];
-    request.sampling.ignore_eos = i % 3 == 0;  // the end of the grammar ends the answer in any case
+    request.sampling.ignore_eos = i % 3 == 0;  // the end of the grammar ends the output in any case
     Expectation e;
     e.tokens = request.grammar ? expected_under(compiled(*request.grammar), request.prompt, 90)
                                : expected(request.prompt, 90);
@@ -162,7 +162,7 @@ TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
       EXPECT_TRUE(std::ranges::equal(std::span(record.tokens).first(static_cast<std::size_t>(count)),
                                      std::span(free).first(static_cast<std::size_t>(count))));
       if (ignore_eos) {
-        EXPECT_GT(std::ssize(record.tokens), count);  // the text of the grammar follows
+        EXPECT_GT(std::ssize(record.tokens), count);
       } else {
         EXPECT_EQ(std::ssize(record.tokens), count);
         EXPECT_EQ(record.ends[0].finished, FinishReason::stop);
@@ -205,8 +205,8 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
   rig.expect_empty();
 }
 
-// The masks of an ambiguous grammar take longer as the text grows. No step waits for them, and the outputs
-// stay the same.
+// The masks of an ambiguous grammar take longer as the text grows. No step waits for these masks, and the
+// outputs stay the same.
 TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
   const MakeVocabulary vocabulary = letters([](std::string_view text) {
     const bool plain = std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
@@ -260,7 +260,7 @@ TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   rig.expect_empty();
 }
 
-// Forced tokens are appended together and may need more blocks than the sequence has reserved.
+// Forced tokens are appended together, so they may need more blocks than are promised to the sequence.
 TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   const MakeVocabulary vocabulary = letters(spelled);
   Rig rig({.num_blocks = 12,
@@ -294,7 +294,7 @@ TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   rig.expect_empty();
 }
 
-// The error is the client's (HTTP 400), even if it is found during generation.
+// The error is a client error (HTTP 400), even if it occurs during generation.
 TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
   auto stuck = std::make_shared<Recorder>();
@@ -302,7 +302,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   Request request = request_for(some_prompt(1, 20), 50);
   request.grammar = regex("-");  // no token of the vocabulary contains "-"
   request.sampling.logprobs.output = request.sampling.logprobs.prompt = 1;
-  // The first request ends when its grammar is compiled, the second in its first step.
+  // The first request ends when its grammar is compiled, and the second one ends in its first step.
   auto first = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(Request(request), first).has_value());
   first->wait_ended(1);
@@ -339,11 +339,13 @@ TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
 
 TEST_P(GuidedEngine, WhatExcludesEverythingIsNamed) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
-  Request banned = request_for(some_prompt(1, 20), 50);  // no token is both in the grammar and allowed
+  // the grammar and the request allow no common token
+  Request banned = request_for(some_prompt(1, 20), 50);
   banned.eos_ids = {kEndOfText};
   banned.grammar = regex("[a-c]{2}");
   banned.sampling.tokens.allowed_token_ids = {5, kEndOfText};
-  Request ends = request_for(some_prompt(1, 20), 50);  // only the end is allowed, which min_tokens bans
+  // the grammar allows only the end token, which min_tokens bans
+  Request ends = request_for(some_prompt(1, 20), 50);
   ends.eos_ids = {kEndOfText};
   ends.sampling.tokens.allowed_token_ids = {kEndOfText};
   ends.sampling.min_tokens = 3;
@@ -363,7 +365,7 @@ TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
-  request.grammar = regex("a-b");  // no token of the vocabulary contains "-"
+  request.grammar = regex("a-b");
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   stuck->wait_ended(1);
@@ -448,7 +450,8 @@ TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
   rig.expect_empty();
 }
 
-// An answer that another engine began continues with the same tokens, for every length of the first part.
+// An output that another engine has started continues with the same tokens, for every length of the first
+// part.
 TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
   const MakeVocabulary vocabulary = letters(spelled);
   const auto grammar = regex("[a-f0-9]{3,9}(verylongforcedtext[x-z]{2}andmore){1,3}z");
@@ -466,7 +469,7 @@ TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
     const std::vector<TokenId> tokens = whole->record().tokens;
     ASSERT_GT(tokens.size(), 20u);
     Rig rig(tight(GetParam(), vocabulary));
-    // The first part ends only between outputs: tokens of one output are not separated.
+    // The first part ends between two outputs, because the tokens of one output are not separated.
     std::size_t cut = 0;
     for (const std::size_t size : whole->record().output_sizes) {
       request.answers_so_far = {

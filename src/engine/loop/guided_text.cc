@@ -16,7 +16,6 @@ bool GuidedText::take(TokenId token) {
   }
   filled_ = false;
   if (untaken_.empty()) {
-    // The end token is checked first.
     if (matcher_.vocabulary().contains(token) && matcher_.vocabulary().is_eos(token))
       return matcher_.accept(token);
     if (const std::optional<bool> taken = matcher_.try_accept(token)) return *taken;

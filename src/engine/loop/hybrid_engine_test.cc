@@ -1,5 +1,5 @@
-// Engines of models with recurrent layers. An answer depends only on its request, for any use of the state
-// slots.
+// Tests engines of models with recurrent layers. An output depends only on its request, for any use of the
+// state slots.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).last(1));
 }
 
-// Answers are equal with saved states, with too few state slots, and without saved states.
+// Outputs are equal with saved states, with too few state slots, and without saved states.
 TEST_P(HybridEngine, PrefixesAreShared) {
   options_.cache.enable_prefix_caching = false;
   const auto without = load_engine(options_).value();
@@ -95,8 +95,8 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
 }
 
-// After a rejected draft token, states return to an earlier value. The variations are: saved states of
-// prefixes, few blocks (which cause preemptions), and few states.
+// After a rejected draft token, states return to an earlier value. The variations have saved states of
+// prefixes, few blocks (so that sequences are preempted), or few states.
 TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
   const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kHybridRequests);
   struct Variation {
@@ -122,7 +122,7 @@ TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
     options_.cache.enable_prefix_caching = v.prefix_caching;
     options_.cache.num_blocks = v.preempts ? few_blocks() : std::nullopt;
     const auto engine = load_engine(options_).value();
-    for (int round = 0; round < 3; ++round)  // draft tokens come from past answers
+    for (int round = 0; round < 3; ++round)  // draft tokens come from past outputs
       EXPECT_EQ(answers_of(*engine, kHybridRequests), plain) << v.name << ", round " << round;
     const EngineStats stats = engine->own_stats();
     const std::int64_t accepted =

@@ -126,8 +126,8 @@ bool Inbox::paused() const {
   return paused_;
 }
 
-// Removes submissions from `mail` while the inbox is paused. Aborted ones remain, because they must receive
-// their end.
+// While the inbox is paused, moves submissions from `mail` back to the inbox. Aborted submissions stay in
+// `mail`, because their clients must get a final output.
 void Inbox::hold_back(Mail& mail) {
   const auto goes_on = [&](const Submission& s) {
     return s.id <= last_before_pause_ || unfinished_.at(s.id).aborting;

@@ -1,5 +1,4 @@
-// Messages from other threads to the engine's thread. The inbox also limits the number of unfinished
-// answers.
+// Messages from other threads to the engine thread. The inbox also limits the number of unfinished answers.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +18,7 @@
 
 namespace octavo {
 
-// A deadline that never passes, in now_us().
+// A time of now_us() that is never reached.
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 struct Submission {
@@ -40,7 +39,6 @@ struct AdapterCommand {
   AdapterDone done;
 };
 
-// Called once with the result of sleep().
 using SleepDone = std::function<void(Result<>)>;
 
 // A call of EngineClient::pause() that has not completed.
@@ -49,16 +47,15 @@ struct Pause {
   EngineClient::Done done;
 };
 
-// The messages since the last take().
 struct Mail {
   std::vector<Submission> submissions;
   std::vector<GrammarReady> grammars;
-  std::vector<SequenceId> masks;  // sequences whose masks are complete
+  std::vector<SequenceId> masks;
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SleepDone> sleeps;
   std::vector<Pause> pauses;
-  bool frozen = false;  // PauseMode::keep is in effect: the engine runs no step
+  bool frozen = false;  // PauseMode::keep is in effect, so the engine runs no step
   bool woken = false;
   bool reset_prefix_cache = false;
   bool look_at_prefixes = false;
@@ -67,20 +64,20 @@ struct Mail {
 
 class Inbox {
  public:
-  // places: maximum number of unfinished answers.
+  // `places` is the maximum number of unfinished answers.
   explicit Inbox(int places) : places_(places) {}
 
-  // Submits a request from any thread. Errors: resource_exhausted if too many answers are unfinished;
-  // unavailable after close().
+  // Thread-safe. Returns resource_exhausted if too many answers are unfinished, and unavailable after
+  // close().
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink);
-  // Aborts a request from any thread. An abort after the request's end is ignored. No other abort is lost.
+  // Thread-safe. An abort after the end of the request is ignored.
   void abort(RequestId id);
   void request_reset();
   void look_at_prefixes();
   void log_state();
   void command(AdapterCommand command);
   void wake();  // makes take() return
-  // Refuses new requests until wake_up(), and notifies the engine's thread.
+  // Rejects new requests until wake_up(), and notifies the engine thread.
   void sleep(SleepDone done);
   void wake_up();
   bool asleep() const;
@@ -93,14 +90,14 @@ class Inbox {
   // Called on the mask worker's thread.
   void mask_ready(SequenceId sequence);
 
-  // Waits until a message arrives, `until_us` passes or stop() is called; then replaces the content of
-  // `mail` with the messages. Returns false after stop(). Only for the engine's thread.
+  // Called on the engine thread. Waits until a message arrives, until_us passes or stop() is called.
+  // Replaces the content of `mail` with the messages. Returns false after stop().
   bool take(Mail& mail, std::int64_t until_us);
-  // Called on the engine's thread when all answers of the request have ended.
+  // Called on the engine thread when all answers of the request have ended.
   void finished(RequestId id);
 
-  void close();       // refuses new requests
-  void wait_empty();  // waits until no request is unfinished
+  void close();
+  void wait_empty();
   void stop();        // makes take() return false
 
  private:

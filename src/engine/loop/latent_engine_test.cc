@@ -1,5 +1,5 @@
-// Engines of models with latent attention. An answer depends only on its request, even if requests share
-// cached latents.
+// Tests engines of models with latent attention (MLA). An output depends only on its request, even if
+// requests share cached latents.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Computes slow masks on a separate thread. Only the sequence that needs the mask waits, and it is parked.
+// Computes slow grammar masks on a separate thread. Only the sequence that needs the mask waits, and it is
+// parked.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,3 @@
-// Tests pauses of an engine in this process.
 #include <chrono>
 #include <future>
 #include <utility>
@@ -60,8 +59,7 @@ TEST_P(PauseModes, WhatRunsIsFinishedAndWhatComesWaits) {
   rig.expect_empty();
 }
 
-// Pauses at its first output, on the engine's thread. This ensures that its request is running at the
-// pause.
+// Pauses at the first output, on the engine thread, so that the request is running when the engine pauses.
 class AbortsAtFirstOutput final : public OutputSink {
  public:
   AbortsAtFirstOutput(EngineClient& engine, std::shared_ptr<Recorder> recorder)

@@ -33,7 +33,7 @@ void Pooling::commit(const StepPlan& plan, std::span<const float> numbers, std::
       answers_.deliver_pooled(s.tag, own, now_us);
       continue;
     }
-    scheduler_.finish(s.sequence);  // before collect(), which lets other requests share its cached blocks
+    scheduler_.finish(s.sequence);  // must come before collect(), which lets other requests share the blocks
     answers_.fail(s.tag, {ErrorCode::internal, "the model computed numbers that are not finite", {}}, now_us);
   }
   scheduler_.collect(plan.step);

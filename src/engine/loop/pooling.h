@@ -1,4 +1,5 @@
-// Steps of pooling models. A step computes whole prompts and applies a head to each of them.
+// Runs the steps of pooling models. A step computes whole prompts and applies a pooling head to each
+// prompt.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ class Pooling {
   Pooling(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers)
       : info_(info), scheduler_(scheduler), executor_(executor), answers_(answers) {}
 
-  // Returns the head outputs of the plan's computed sequences. They are valid until the executor's next
-  // forward().
+  // Computes the plan's prompts and applies the pooling heads. Returns the outputs of the heads, valid
+  // until the executor's next forward().
   Result<std::span<const float>> compute(const StepPlan& plan);
   void commit(const StepPlan& plan, std::span<const float> numbers, std::int64_t now_us);
 
@@ -28,7 +29,8 @@ class Pooling {
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
-  std::vector<std::int32_t> starts_;  // starts_, heads_: reused memory
+  // Scratch memory of compute().
+  std::vector<std::int32_t> starts_;
   std::vector<std::uint8_t> heads_;
 };
 

@@ -16,13 +16,13 @@ struct Content {
   int users;
 };
 
-// Returns the cached contents in ascending order of ids: a parent precedes its children.
+// Returns the cached contents in ascending order of ids, so that parents precede their children.
 std::vector<Content> contents_of(const BlockPool& pool) {
   std::vector<Content> all;
   for (BlockId block = 0; block < pool.total(); ++block)
     if (pool.prefix(block) != kEmptyPrefix)
       all.push_back({pool.prefix(block), pool.parent(block), pool.references(block)});
-  // Merges equal contents, and keeps the one with the most users.
+  // If several blocks have equal contents, keeps the block with the most users.
   std::ranges::sort(all, [](const Content& a, const Content& b) {
     return a.prefix != b.prefix ? a.prefix < b.prefix : a.users > b.users;
   });
@@ -31,7 +31,7 @@ std::vector<Content> contents_of(const BlockPool& pool) {
   return all;
 }
 
-// Returns the index of each content's parent in the same list, or kNone if the parent is missing.
+// Returns the index of each content's parent in `contents`, or kNone if the parent is not cached.
 std::vector<int> parents_of(const std::vector<Content>& contents) {
   std::vector<int> parents;
   parents.reserve(contents.size());
@@ -44,7 +44,7 @@ std::vector<int> parents_of(const std::vector<Content>& contents) {
   return parents;
 }
 
-// Joins consecutive contents without a branch into one node.
+// A node consists of consecutive contents without a branch.
 std::vector<PrefixNode> nodes_of(const std::vector<Content>& contents) {
   const std::vector<int> parents = parents_of(contents);
   std::vector<int> children(contents.size(), 0);
@@ -70,12 +70,12 @@ std::vector<PrefixNode> nodes_of(const std::vector<Content>& contents) {
 
 PrefixTree prefix_tree(const BlockPool& pool, std::size_t nodes_max) {
   const std::vector<PrefixNode> nodes = nodes_of(contents_of(pool));
-  std::vector<std::int64_t> weights(nodes.size());  // number of blocks of a node and of its descendants
+  std::vector<std::int64_t> weights(nodes.size());  // number of blocks of the node and its descendants
   for (std::size_t i = nodes.size(); i-- > 0;) {
     weights[i] += nodes[i].blocks;
     if (nodes[i].parent != kNone) weights[static_cast<std::size_t>(nodes[i].parent)] += weights[i];
   }
-  // A parent's weight is above its children's, so the parent of a chosen child is chosen as well.
+  // A parent has more blocks than each of its children, so the parent of a chosen node is chosen, too.
   std::vector<std::size_t> chosen(nodes.size());
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
   std::ranges::stable_sort(chosen, std::greater<>(), [&](std::size_t i) { return weights[i]; });

@@ -1,4 +1,4 @@
-// The prefix cache as a tree, for inspection.
+// Returns the prefix cache as a tree, for inspection by users.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,10 @@
 
 namespace octavo {
 
-// Returns the `nodes_max` nodes with the most cached blocks, descendants included. Blocks with equal
-// content count once, also across cache groups. If the first blocks of a text were evicted, its path begins
-// at the first remaining block. O(n log n) in the number of blocks.
+// Returns the nodes_max nodes that have the most cached blocks, including the blocks of their descendants.
+// Equal contents count once, even if they are in several cache groups. If the first blocks of a text were
+// evicted, the path of the text starts at the first block that is still cached. Takes O(n log n) for n
+// blocks.
 PrefixTree prefix_tree(const BlockPool& pool, std::size_t nodes_max);
 
 }  // namespace octavo

@@ -29,8 +29,8 @@ std::span<const std::int32_t> RowList::next_mask_of(TokenId token, int vocab_siz
   return words;
 }
 
-// The logits at position p give the log-probability of the prompt token at p + 1. After a preemption,
-// positions that are recomputed get no row.
+// The logits at position p give the logprob of the prompt token at p + 1. Positions that are computed again
+// after a preemption get no row.
 void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows) {
   Answer& answer = answers_[s.tag];
   const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
@@ -43,8 +43,8 @@ void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowL
   answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
 }
 
-// If the grammar exceeds its limit or no token can continue the text, the request is at fault: a retry
-// would fail again.
+// If the grammar exceeds its limit or allows no token, the request is invalid, and a retry would fail
+// again.
 static Error error_of_mask(Error error, const Request& request) {
   if (error.code != ErrorCode::resource_exhausted) return error;
   return {ErrorCode::invalid_argument, std::move(error.message), request.grammar->field};
@@ -72,7 +72,7 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
     }
     if (answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), row.drafts, bans_)) {
       if (drafts > 0) break;  // the step after the draft tokens ends the answer
-      if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token
+      if (rule && rule->matcher().can_terminate()) return false;
       return invalid("",
                      "after {} tokens no token is possible: allowed_token_ids, bad_words, min_tokens and the "
                      "structured output of this request exclude each other",

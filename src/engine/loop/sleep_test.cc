@@ -1,4 +1,3 @@
-// Tests sleep of an engine in this process.
 #include <future>
 
 #include "base/testing/scratch_directory.h"

@@ -1,4 +1,4 @@
-// Text about the state of the engine, for logs. It contains numbers and ids, but no text of requests.
+// Formats the state of the engine for logs. The result has numbers and ids, but no text of requests.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// Returns one line: the number of tokens of each sequence in the step, and the preempted sequences.
+// Returns one line with the number of tokens of each sequence in the step, and the preempted sequences.
 std::string plan_text(const StepPlan& plan);
 
-// Returns several lines: queues and blocks, then one line per unfinished answer.
+// Returns several lines: queues and blocks, then one line for each unfinished answer.
 std::string state_text(const Scheduler& scheduler, AnswerTable& answers);
 
 }  // namespace octavo

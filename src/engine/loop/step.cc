@@ -37,8 +37,8 @@ Result<bool> StepLoop::run_one() {
   return true;
 }
 
-// Launches steps until every stage has one, then completes the oldest step. A sequence is in at most one
-// launched step.
+// Launches steps until every pipeline stage has one, then completes the oldest step. A sequence is in at
+// most one launched step.
 Result<bool> StepLoop::run_in_stages() {
   plan();
   if (!plan_.empty()) {
@@ -97,8 +97,8 @@ Result<> StepLoop::sample(Flight&& flight) {
   return {};
 }
 
-// Adds the rows to sample. Omits sequences that ended during the forward pass, and sequences whose mask is
-// not ready. The latter recompute their last token in a later step.
+// Adds the rows to sample. Skips sequences that ended during the forward pass, and sequences whose mask is
+// not ready. A skipped sequence that continues computes its last token again in a later step.
 void StepLoop::choose_rows() {
   rows_.clear();
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
@@ -118,7 +118,7 @@ void StepLoop::choose_rows() {
       drafting_.note_planned(s.tag, s.drafts);
       continue;
     }
-    rows_.cut(rows_before);  // removes the rows of the answer, which ends here
+    rows_.cut(rows_before);
     finish(s.sequence);
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
   }
@@ -132,7 +132,7 @@ Result<> StepLoop::commit() {
   note_computed(*flying_, computed_ns);
   drafting_.drop_rejected(rows_, results);
   drafting_.note_texts(plan_, batch_, rows_, results);
-  // Non-finite logits end their request before collect(), so that other requests do not share its blocks.
+  // A request with non-finite logits ends before collect(), so that no other request shares its blocks.
   for (std::size_t i = 0; i < results.size(); ++i)
     if (rows_[i].drafts == 0 && results[i].id < 0) fail_broken(rows_[i], now);
   scheduler_.collect(flying_->step);
@@ -190,15 +190,14 @@ bool StepLoop::commit_token(std::size_t row, SampledToken&& result, std::int64_t
   return false;
 }
 
-// Returns whether the request wants the row's log-probabilities.
 bool StepLoop::reports(const RowOwner& owner) const {
   const SamplingParams& params = answers_[owner.answer].params();
   return owner.prompt || params.logprobs.output || !params.logprobs.token_ids.empty();
 }
 
-// Appends the tokens that the grammar forces; the next step computes them together. Then starts the next
-// mask. With logprobs, biases or bans, or on an asynchronous executor, every token is sampled instead.
-// Returns true if the answer has ended.
+// Appends the tokens that the grammar forces, which the next step computes together. Then starts to compute
+// the next mask. With logprobs, biases or bans, and on an asynchronous executor, every token is sampled
+// instead. Returns true if the answer has ended.
 bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
   GuidedText* const rule = answer.rule();
@@ -210,7 +209,7 @@ bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   return false;
 }
 
-// Appends tokens that are not sampled. Returns true if one of them ended the answer.
+// Appends tokens that were not sampled. Returns true if the answer has ended.
 bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens,
                       std::int64_t now_us) {
   for (const TokenId token : tokens) {
@@ -222,7 +221,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
-  if (parked == nullptr) return;  // the sequence has ended
+  if (parked == nullptr) return;
   const AnswerIndex answer = parked->spec.tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);

@@ -1,17 +1,18 @@
-// One step of the engine. This file is the best start for a reader.
+// One step of the engine, which the engine thread runs in a loop. Start to read here:
 //
-// plan     choose the sequences of the step and their tokens     schedule/
-// pack     write the plan into flat arrays                        execute/batch.h
-// forward  compute hidden states from token ids and the KV cache  model/, kernels/
-// sample   compute logits of the selected rows, sample tokens     rows.h, sample/
-// commit   append tokens to sequences, send them to clients       step.cc
+//   plan     choose the sequences of the step and their tokens     schedule/
+//   pack     write the plan into flat arrays                        execute/batch.h
+//   forward  compute hidden states from token ids and the KV cache  model/, kernels/
+//   sample   compute logits of the selected rows, sample tokens     rows.h, sample/
+//   commit   append tokens to sequences, send them to clients       step.cc
 //
-// When a step commits a token, the grammar reads it and makes the mask of the next token (guidance.h).
+// When a step commits a token, the grammar reads the token and computes the mask of the next token
+// (guidance.h).
 //
-// With a proposer, a step also computes draft tokens, and samples a token after each one as if the draft
-// token were accepted (drafting.h). Sampling depends only on the seed and the position. A draft token is
-// accepted if the row before it sampled the same token. The rows after the first rejected draft token are
-// dropped, so the output tokens are exactly those without draft tokens.
+// With a proposer, a step also computes draft tokens, and samples a token after each draft token as if it
+// were accepted (drafting.h). A draft token is accepted if the previous row sampled the same token. All
+// rows after the first rejected draft token are dropped. Sampling depends only on the seed and the
+// position, so the output is the same as without draft tokens.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ namespace octavo {
 
 class StepLoop {
  public:
-  // proposer: null without speculative decoding.
+  // `proposer` is null without speculative decoding.
   StepLoop(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers,
            MaskWorker& mask_worker, Proposer* proposer, DraftPolicy draft_policy,
            const WorkFigures& work_figures, bool reports_work)
@@ -50,16 +51,16 @@ class StepLoop {
         records_(reports_work ? std::optional(work_figures) : std::nullopt),
         costs_(scheduler, answers, work_figures) {}
 
-  // Runs one step. Returns false if no sequence is scheduled. Errors: the device failed permanently.
+  // Runs one step. Returns false if no sequence is scheduled. Returns an error if the device failed
+  // permanently.
   Result<bool> run();
 
-  // Called when the mask worker has finished the sequence's mask: unparks the sequence.
+  // Called when the mask worker has finished the mask of the sequence. The sequence is then scheduled
+  // again.
   void resume(SequenceId sequence);
 
-  // Ends the sequence in the scheduler and in the proposer.
   bool finish(SequenceId sequence);
 
-  // Returns whether a launched step has tokens that use the adapter in this slot.
   bool uses_adapter(int slot) const;
 
   // Returns the last plan. Some of its sequences may have ended.
@@ -77,7 +78,6 @@ class StepLoop {
     std::int64_t began_us = 0;
     std::vector<StepPart> parts{};
   };
-  // A step in the pipeline, if the executor has several stages.
   struct Launched {
     StepPlan plan;
     Batch batch;
@@ -113,8 +113,8 @@ class StepLoop {
 
   StepPlan plan_;
   Batch batch_;
-  RowList rows_;                   // rows of the step in flight
-  std::optional<Flight> flying_;   // the step whose tokens are sampled but not committed
+  RowList rows_;
+  std::optional<Flight> flying_;   // the step that is sampled but not committed
   std::deque<Launched> launched_;  // steps in the pipeline, oldest first; empty with one stage
 };
 

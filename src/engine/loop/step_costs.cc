@@ -9,9 +9,10 @@
 namespace octavo {
 namespace {
 
-constexpr double kLatestShare = 0.1;             // weight of the last step in a running mean
-constexpr double kOperationsPerByte = 16;        // before steps of both kinds are measured
-constexpr int kFewTokens = 8, kManyTokens = 64;  // steps with fewer wait for memory, with more for arithmetic
+constexpr double kLatestShare = 0.1;       // weight of the last step in a running mean
+constexpr double kOperationsPerByte = 16;  // used until steps of both kinds were measured
+// A step with at most kFewTokens waits for memory. A step with at least kManyTokens waits for arithmetic.
+constexpr int kFewTokens = 8, kManyTokens = 64;
 
 StepWork work_of(const StepPart& part) {
   StepWork work;
@@ -31,7 +32,7 @@ void add_to_mean(double& mean, double value) {
 
 }  // namespace
 
-// Rounds the running sum instead of each share.
+// Rounds the running sum instead of each share, so that the shares add up to `amount`.
 void divide(std::int64_t amount, std::span<const double> weights, std::span<std::int64_t> shares) {
   double all = 0;
   for (const double weight : weights) all += weight;
@@ -64,7 +65,7 @@ double StepWeights::operations_per_byte() const {
 void StepWeights::weigh(std::span<const StepPart> parts, std::span<double> weights) const {
   const StepWork all = work_of(parts);
   const auto tokens = static_cast<double>(all.tokens);
-  if (figures_.operations_per_token <= 0) {  // nothing is known about the model
+  if (figures_.operations_per_token <= 0) {
     for (std::size_t i = 0; i < parts.size(); ++i) weights[i] = parts[i].tokens + parts[i].drafts;
     return;
   }
@@ -147,7 +148,8 @@ void StepCosts::count(Answer& answer, const StepPart& part, std::int64_t now_ns)
   AnswerAccount& account = answer.account;
   account.blocks.settle(now_ns, account.cost);
   const auto prompt = static_cast<int>(answer.accepted->request.prompt.size());
-  const int known = prompt + static_cast<int>(answer.so_far.tokens.size());  // before this engine
+  // tokens that an earlier engine has counted
+  const int known = prompt + static_cast<int>(answer.so_far.tokens.size());
   const int end = part.first + part.tokens;
   const int fresh = std::max(part.first, account.computed_until);
   const int again = std::clamp(account.computed_until - part.first, 0, part.tokens);

@@ -50,13 +50,12 @@ TEST(StepWeights, ALongContextPaysForItsAttention) {
   const auto decode = [](int length) { return StepPart{.first = length, .tokens = 1}; };
   const auto equal = shares_of(rule, {decode(500), decode(500)});
   EXPECT_DOUBLE_EQ(equal[0], equal[1]);
-  // 2 GB of weights for both, 1 GB and 0.01 GB of keys and values
+  // Both sequences share 2 GB of weights. Their keys and values have 1 GB and 0.01 GB.
   const auto long_one = shares_of(rule, {decode(9999), decode(99)});
   EXPECT_NEAR(long_one[0], (1 + 1.0) / 3.01, 1e-3);
-  // A prompt of 500 tokens beside a decode.
   const auto prompt = shares_of(rule, {{.first = 0, .tokens = 500}, decode(500)});
   EXPECT_GT(prompt[0], 0.99);
-  // Unverified draft tokens are computed like others.
+  // Draft tokens count like other computed tokens.
   const auto drafts = shares_of(rule, {{.first = 9, .tokens = 1, .drafts = 3}, decode(9)});
   EXPECT_NEAR(drafts[0], 0.8, 0.01);
 }
@@ -83,13 +82,11 @@ TEST(BlockTimeTest, CountsBlocksTimesNanoseconds) {
   blocks.hold(3, 1000, cost);
   blocks.hold(5, 1010, cost);  // 3 * 10
   blocks.settle(1100, cost);   // 5 * 90
-  blocks.settle(1050, cost);   // the clock's coarser reading
+  blocks.settle(1050, cost);   // the clock may go back
   blocks.hold(0, 1101, cost);  // 5 * 1
   blocks.settle(9000, cost);
   EXPECT_EQ(cost[CostUnit::kv_block_nanoseconds], 30 + 450 + 5);
 }
-
-// --- The engine's accounts ---
 
 struct Load {
   AnswerCost all;
@@ -98,7 +95,7 @@ struct Load {
   EngineStats stats;
 };
 
-// The costs that do not depend on time.
+// Returns only the costs that do not depend on time.
 AnswerCost counted(AnswerCost cost) {
   for (const CostUnit unit : {CostUnit::compute_nanoseconds, CostUnit::kv_block_nanoseconds,
                               CostUnit::encode_nanoseconds, CostUnit::energy_microjoules})
@@ -106,7 +103,7 @@ AnswerCost counted(AnswerCost cost) {
   return cost;
 }
 
-// All requests wait when the engine resumes, so that two runs plan the same steps.
+// All requests wait until the engine resumes, so that two runs plan the same steps.
 Load run_load(const Setup& setup) {
   Rig rig(setup);
   std::promise<void> paused;
@@ -166,7 +163,8 @@ TEST_P(StepCostsTest, TheAnswersPayForEverything) {
       EXPECT_GT(cost[CostUnit::kv_block_nanoseconds], 0);
       for (const std::int64_t unit : cost.units) EXPECT_GE(unit, 0);
     }
-    // An asynchronous device computes one step that no answer needs; a step in stages ends later than that.
+    // An asynchronous device computes one step that no sequence needs. With several stages, even more steps
+    // are computed.
     if (GetParam() == Mode::synchronous) {
       EXPECT_EQ(load.stats.costs.unassigned_ns, 0);
     }
@@ -185,8 +183,8 @@ TEST_P(StepCostsTest, TwoRunsOfTheSameLoadAgree) {
 }
 
 TEST(StepCosts, EveryTokenOfAStepIsInTheCosts) {
-  // Without a prefix cache and without stages: the tokens of all steps are prompt tokens, tokens computed
-  // again, and all output tokens but each answer's last.
+  // Without a prefix cache and stages, the tokens of all steps are the prompt tokens, the tokens that are
+  // computed again, and all output tokens except the last one of each sequence.
   Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .prefix_caching = false});
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (unsigned i = 0; i < 12; ++i) {
@@ -233,7 +231,7 @@ TEST(StepCosts, AnAnswerThatContinuesAfterADeadEnginePaysForThePromptOnce) {
   EXPECT_EQ(continued[CostUnit::output_tokens], 20);
   EXPECT_EQ(continued[CostUnit::tokens_recomputed], 55);
   EXPECT_GT(continued[CostUnit::compute_nanoseconds], 1'000'000'000'000);
-  // Another server has computed the first tokens: this one has not computed the prompt before.
+  // Another server has computed the first tokens, so this server has not computed the prompt before.
   const AnswerCost moved = cost_of({});
   EXPECT_EQ(moved[CostUnit::prompt_tokens_computed], 50);
   EXPECT_EQ(moved[CostUnit::tokens_recomputed], 5);

@@ -1,5 +1,4 @@
-// Counts the allocations of a warm engine step, and tests which requests fail if memory is exhausted in a
-// step.
+// Counts the allocations of a warm engine step, and tests which requests fail if a step runs out of memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@ constexpr int kTokens = 400;
 constexpr int kVocabulary = 4096;
 constexpr TokenId kEnd = kVocabulary - 1;
 
-// Stores the number of allocations at each token, without an allocation.
+// Stores the number of allocations at each token. Allocates no memory itself.
 class AllocationLog final : public OutputSink {
  public:
   void deliver(Output&& output) noexcept override {
@@ -75,8 +74,8 @@ class StepMemory : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-// Allowed allocations after an earlier answer of this length: the list of ids; with log-probabilities, also
-// their list and the entries of each element.
+// Allocations that a step may make after an earlier output of the same length: the list of ids and, with
+// logprobs, the list of logprobs with the entries of each element.
 TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   struct Case {
     const char* name;
@@ -124,7 +123,7 @@ TEST_F(StepMemory, MemoryThatRunsOutInAStepEndsOneRequest) {
   }
 }
 
-// Memory is exhausted within or outside a step. The shared grammar stays usable.
+// Memory runs out within or outside a step. The shared grammar stays usable.
 TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   const auto submit = [&](Request request) {
     auto sink = std::make_shared<Collector>();
@@ -133,7 +132,7 @@ TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   };
   const auto alone = submit(request());
   alone->wait();
-  // An ambiguous grammar: the number of ways to read the text grows with the text.
+  // The grammar is ambiguous, so the number of parses grows with the text.
   Request guided = request();
   guided.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::ebnf,
                                           .text = "root ::= root root root | root root | [a-z] | [0-9]",

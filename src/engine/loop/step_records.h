@@ -9,34 +9,34 @@
 
 namespace octavo {
 
-// Estimated work of one token and of one step, on one device.
+// Work of one token and of one step on one device, for estimates.
 struct WorkFigures {
   double operations_per_token = 0;
   double operations_per_pair = 0;  // for each (query, key) pair of attention
-  double weight_bytes = 0;         // bytes of weights that each step reads
+  double weight_bytes = 0;
   double kv_bytes_per_token = 0;
 };
 
 class StepRecords {
  public:
-  // figures: for WorkStats; nullopt: no estimates.
+  // `figures` are for WorkStats; nullopt: no WorkStats.
   explicit StepRecords(std::optional<WorkFigures> figures) : figures_(figures) {
     work_.enabled = figures.has_value();
   }
 
-  // Returns the record of a planned step. Its times are 0.
+  // The times of the returned record are 0.
   static StepRecord of_plan(const StepPlan& plan, AnswerTable& answers);
 
-  // Counts the tokens of a step as vLLM does: computed prompt tokens and added output tokens.
+  // Counts the tokens of a step as vLLM does: computed prompt tokens and new output tokens.
   void committed(std::int64_t tokens) { tokens_.observe(static_cast<double>(tokens)); }
-  // Completes the record. The duration begins at the step's launch or at the end of the previous step,
+  // Completes the record. The duration starts when the step was launched or when the previous step ended,
   // whichever is later.
   StepRecord computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
 
   const Histogram& tokens() const { return tokens_; }
   const RecentSteps& recent() const { return recent_; }
   const WorkStats& work() const { return work_; }
-  // Returns the seconds per prompt token: a running mean over steps with more prompt tokens than output
+  // Returns the seconds per prompt token, as a running mean over steps with more prompt tokens than output
   // tokens. Returns 0 before the first such step.
   double prompt_token_seconds() const { return prompt_token_seconds_; }
 

@@ -21,8 +21,8 @@ std::int64_t processor_us(clockid_t clock) {
   return std::int64_t{used.tv_sec} * 1'000'000 + used.tv_nsec / 1000;
 }
 
-// Sums the second number of schedstat: the time for which a thread has waited in a run queue. The result is
-// 0 if the kernel does not count it.
+// Returns the total time for which the threads of this process have waited in a run queue: the second
+// number of schedstat. Returns 0 if the kernel does not count it.
 std::int64_t process_waited_us() {
   std::int64_t waited_ns = 0;
   std::error_code error;

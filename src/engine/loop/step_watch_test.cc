@@ -22,7 +22,7 @@ TEST(StepProgress, AThreadThatWaitsInItsStepHangs) {
   EXPECT_FALSE(progress.hangs(7, 999, 5001, waited));
   EXPECT_TRUE(progress.hangs(7, 1000, 5002, waited));
   EXPECT_TRUE(progress.hangs(7, 5000, 5003, waited));
-  EXPECT_FALSE(progress.hangs(7, 6000, 6000, waited));  // the thread makes progress
+  EXPECT_FALSE(progress.hangs(7, 6000, 6000, waited));
 }
 
 TEST(StepProgress, AStepWhoseThreadsGetNoProcessorIsSlow) {

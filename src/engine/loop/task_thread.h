@@ -15,7 +15,7 @@ class TaskThread {
  public:
   explicit TaskThread(std::function<void(Task&)> work) : work_(std::move(work)), thread_([this] { run(); }) {}
 
-  // Waits for the running task, and drops the tasks that have not begun.
+  // Waits for the running task, and drops the tasks that have not started.
   ~TaskThread() {
     {
       const std::lock_guard lock(mutex_);
@@ -33,7 +33,6 @@ class TaskThread {
     came_.notify_one();
   }
 
-  // Drops the tasks that match `which` and have not begun.
   template <class Which>
   void forget(Which&& which) {
     const std::lock_guard lock(mutex_);
@@ -61,7 +60,7 @@ class TaskThread {
   }
 
   const std::function<void(Task&)> work_;
-  mutable std::mutex mutex_;  // guards tasks_ and stopping_
+  mutable std::mutex mutex_;
   std::condition_variable came_;
   std::deque<Task> tasks_;
   bool stopping_ = false;

@@ -1,4 +1,5 @@
-// Prompts as embeddings: their rows are the input of the first layer.
+// Encoder of prompts that are embeddings: their rows are the input of the first layer, so it only uploads
+// them.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@ namespace octavo {
 
 class EmbedRows final : public RowEncoder {
  public:
-  // dim: numbers in a row. The backend must live longer.
+  // `dim` is the number of values in a row. The backend must outlive this object.
   EmbedRows(Backend& backend, std::int64_t dim) : backend_(backend), dim_(dim) {}
 
   Result<> begin(const MediaPart& prompt) override;

@@ -1,5 +1,5 @@
-// Tests prompts as embeddings: the rows of the model's own embedding table must give the same outputs as the
-// token ids, bit for bit.
+// Tests prompts that are embeddings. The rows of the model's own embedding table must give the same outputs
+// as the token ids, bit for bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ EngineOptions embeds_options(const std::string& model, const std::string& device
   return options;
 }
 
-// Returns the request with its ids replaced by their rows of the embedding table.
+// Replaces the ids of the request by their rows of the embedding table.
 Request with_rows(const EngineOptions& options, Request request) {
   const Checkpoint checkpoint = Checkpoint::open(options.model.dir).value();
   const View table = view_of(*checkpoint.find("model.embed_tokens.weight"));
@@ -92,7 +92,7 @@ TEST(PromptEmbedsCache, IsKeyedByTheRows) {
   EXPECT_EQ(cached_of(*engine, changed), 0) << "another row is another prompt";
 }
 
-// Penalties of a prompt without token ids count only output tokens.
+// Without token ids, penalties count only output tokens.
 TEST(PromptEmbedsPenalties, SeeNoIds) {
   const EngineOptions options = embeds_options("models/llama");
   const auto engine = load_engine(options).value();

@@ -15,8 +15,8 @@ constexpr int kImageBlockSize = 16;
 
 int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBlockSize; }
 
-// Returns, for each position along an axis, the index of its learned position, out of `all`. The mapping is
-// proportional, because only `seen` patches show the image. It is computed in f32, as in transformers.
+// Maps each of the `seen` positions along an axis to one of the `all` learned positions, proportionally.
+// Computes in f32, like transformers.
 std::vector<int> stretched_places(int seen, int all) {
   const float step = 1.0F / static_cast<float>(seen);
   const double position = 1.0 / all;
@@ -31,7 +31,7 @@ std::vector<int> stretched_places(int seen, int all) {
 
 }  // namespace
 
-// Gives each sequence separate blocks.
+// Each sequence gets separate blocks.
 void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   *this = Sequences();
   starts = {0};
@@ -46,8 +46,8 @@ void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   }
 }
 
-// Returns a part of the sequences: of one sequence any range of rows, of several sequences only complete
-// ones.
+// Returns the part of the sequences that contains `rows`. If there are several sequences, `rows` must
+// consist of whole sequences.
 ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
   const auto count = static_cast<std::int32_t>(rows.count);
   Sequences part;
@@ -94,7 +94,6 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
                  input_.pixels.of(static_cast<float>(value), channel));
 }
 
-// Reads the position embedding as f32.
 Result<> ImageEncoder::read_positions() {
   Device& device = *backend_.device;
   Stream& stream = *backend_.stream;
@@ -123,7 +122,7 @@ std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
          blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
-// Orders the patches by window. Returns the number of patches in each window.
+// Sorts the patches by window. Returns the number of patches in each window.
 std::vector<std::int32_t> ImageEncoder::order_patches() {
   const int merge = input_.merge;
   const int window = input_.window > 0 ? input_.window : std::max(grid_.rows, grid_.columns);
@@ -168,7 +167,7 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   return {};
 }
 
-// Sets the visible part. Patches outside of it get keys after the visible ones, which queries do not read.
+// Sets the visible part of the image. Invisible patches get the last keys, which no query reads.
 void ImageEncoder::see(int rows, int columns) {
   const int extra = class_tokens();
   whole_.set({static_cast<std::int32_t>(grid_.patch_rows.size()) + extra});
@@ -223,7 +222,6 @@ Result<> ImageEncoder::reserve(const Room& needed) {
   return {};
 }
 
-// Uploads the row positions for this image size.
 void ImageEncoder::upload_grid() {
   const int across = grid_.columns * input_.merge, merged = input_.square();
   std::vector<std::int32_t> axes = grid_.patch_rows, positions(static_cast<std::size_t>(class_tokens()), 0),
@@ -268,7 +266,7 @@ void ImageEncoder::upload_grid() {
 }
 
 // Writes patches in the order of the convolution's weights: channel, frame, row, column. If frames are
-// missing, the last one is repeated.
+// missing, repeats the last one.
 void ImageEncoder::fill_patches(const Square& image, int frames) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(grid_.columns * input_.unit());
@@ -366,7 +364,7 @@ void ImageEncoder::start(const Square& picture, int frames) {
   done_ = {};
 }
 
-// Returns the projector's output in the order of the patches.
+// Returns the output of the projector in the order of the patches.
 View ImageEncoder::projected() const {
   return input_.window > 0
              ? memory_.projected.view(DType::f32, {std::ssize(grid_.token_slots), input_.row_dim()})
@@ -376,7 +374,7 @@ View ImageEncoder::projected() const {
 std::optional<Buffer> ImageEncoder::advance(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
-  const bool inside = done_.stored || done_.rows > 0;  // whether a layer has begun
+  const bool inside = done_.stored || done_.rows > 0;
   if (n > rows || inside) {
     if (done_.layers < layers)
       advance_layer(rows);
@@ -394,8 +392,8 @@ std::optional<Buffer> ImageEncoder::advance(int rows) {
   return std::move(encoded_);
 }
 
-// Runs a part of a layer. If the image is one sequence, the keys and values of all rows are stored before the
-// output of the first row is computed.
+// Runs a part of a layer. If the image is one sequence, the keys and values of all rows must be stored
+// before the first output is computed.
 void ImageEncoder::advance_layer(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const auto index = static_cast<std::size_t>(layout_.layers[done_.layers].group);
@@ -416,14 +414,14 @@ void ImageEncoder::advance_layer(int rows) {
   if (done_.rows == n) done_ = {.layers = done_.layers + 1};
 }
 
-// Returns the number of rows from `row` on that one call computes: complete squares, at most `rows` rows, but
-// at least one square.
+// Returns the number of rows, from `row` on, that one call computes. A call computes complete squares (a
+// square has the patches of one token): at most `rows` rows, but at least one square.
 std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
   const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
   return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
 }
 
-// Same with complete windows.
+// Like squares_from(), with complete windows instead of squares.
 std::int64_t ImageEncoder::windows_from(std::int64_t row, int rows) const {
   const auto first = std::ranges::lower_bound(windows_.starts, row);
   const auto end = std::upper_bound(first + 2, windows_.starts.end(), row + rows);

@@ -1,4 +1,4 @@
-// Encodes pixels to rows of the language model's input.
+// Encodes the pixels of an image to rows that are the input of the language model.
 #pragma once
 
 #include <memory>
@@ -14,20 +14,20 @@
 
 namespace octavo {
 
-// Uses the backend's stream.
+// A vision transformer that runs on the backend's stream.
 //
-// Patches are ordered by token: the patches of one token are adjacent and need no copy. If the model has
-// layers with windows, tokens are ordered by window. For these layers, each window is a sequence; for the
+// Patches are sorted by token, so that the patches of a token are adjacent and need no copy. If the model
+// has layers with windows, tokens are sorted by window. In these layers, each window is a sequence. In all
 // other layers, the image is one sequence.
 class ImageEncoder final : public RowEncoder {
  public:
-  // tower: Model::tower; tower and backend must live longer. If all images have the same size, all memory is
-  // allocated here; otherwise it grows with the largest image. Returns an error if memory does not suffice,
-  // or if the backend does not support the size of the heads.
+  // `tower` is Model::tower. `tower` and `backend` must outlive this object. If all images have the same
+  // size, all memory is allocated here. Otherwise the memory grows with the largest image. Returns an error
+  // if there is not enough memory, or if the backend does not support the size of the heads.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255. seen_rows, seen_columns: size of the
-  // upper left part, in patches; other patches attend only to this part. 0: the complete image.
+  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255. Patches attend only to the upper
+  // left part of seen_rows x seen_columns patches. 0: the whole image.
   struct Square {
     std::string_view bytes = {};
     std::span<const float> numbers = {};
@@ -35,44 +35,44 @@ class ImageEncoder final : public RowEncoder {
   };
 
   Result<> begin(const MediaPart& image) override;
-  // Only if all images have the same size: begins another image, whose rows are written to `encoded`, f32
-  // [tokens, row_bytes() / 4].
+  // Requires that all images have the same size. Starts to encode a square. `encoded` receives its rows,
+  // f32 [tokens, row_bytes() / 4].
   void begin_square(const Square& square, Buffer encoded);
-  // Runs the next layers, with at most `rows` rows of patches in total. If an image has more rows, a call
-  // runs `rows` rows of one layer, or one of its windows. The rows of the result have ImageInput::row_dim()
+  // Runs the next layers, on at most `rows` patches in total. If an image has more patches, a call runs
+  // `rows` patches or one window of a single layer. The rows of the result have ImageInput::row_dim()
   // elements.
   std::optional<Buffer> advance(int rows) override;
 
-  // Applies the projector to rows [n, dim]; returns [n, out_dim]. Only if all images have the same size.
+  // Applies the projector to `rows`, [n, dim]. Returns [n, out_dim]. Requires that all images have the same
+  // size.
   Result<std::vector<float>> projected(std::span<const float> rows);
 
   std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }
   std::int64_t later_bytes(int tokens_max) const override;
 
  private:
-  // Sizes that an image needs, or that are allocated.
+  // Sizes that an image needs, or for which memory is allocated.
   struct Room {
-    int rows = 0;  // number of patches, including the class token if there is one
+    int rows = 0;  // patches, including the class token if there is one
     int windows = 0;
-    int blocks = 0;  // maximum number of cache blocks that a layer uses
+    int blocks = 0;
 
     bool holds(const Room& other) const {
       return rows >= other.rows && windows >= other.windows && blocks >= other.blocks;
     }
   };
-  // Values that depend on the size of the last image.
   struct Grid {
-    int rows = 0, columns = 0;             // size of the image in tokens
-    std::vector<std::int32_t> patch_rows;  // [patches]: patch at each position, and its column
+    int rows = 0, columns = 0;  // size of the image in tokens
+    // [patches]: row and column of each patch in the image
+    std::vector<std::int32_t> patch_rows;
     std::vector<std::int32_t> patch_columns;
     std::vector<std::int32_t> token_slots;  // [tokens]
-    int seen_rows = 0, seen_columns = 0;    // size of the visible part, in patches
+    int seen_rows = 0, seen_columns = 0;    // size of the visible part in patches
   };
   struct DeviceMemory {
     Buffer patches, positions, axes, starts, token_slots, projected;
     Buffer placed;  // f32 [rows, dim]: interpolated position embeddings
   };
-  // Sequences that a group of layers computes.
   struct Sequences {
     std::vector<std::int32_t> starts, lengths, table;
     std::int64_t table_stride = 0;
@@ -80,7 +80,7 @@ class ImageEncoder final : public RowEncoder {
     int blocks = 0;
 
     void set(const std::vector<std::int32_t>& sizes);
-    // Returns the part of the sequences that attention reads for these rows.
+    // Returns the part of the sequences to which these rows attend.
     Sequences part(StepRows rows) const;
   };
 
@@ -106,7 +106,7 @@ class ImageEncoder final : public RowEncoder {
   const ImageInput input_;
   Backend& backend_;
   CacheLayout layout_;
-  std::vector<std::byte> numbers_;     // act [3, 256]: normalised value of each byte, per channel
+  std::vector<std::byte> numbers_;     // act [3, 256]: normalised value of each byte, for each channel
   std::vector<float> position_table_;  // [learned_positions, dim]
 
   Grid grid_;
@@ -115,7 +115,7 @@ class ImageEncoder final : public RowEncoder {
   Room room_;
   KvMemory cache_;
   std::unique_ptr<Decoder> decoder_;
-  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // [cache group]
   std::vector<Buffer> slots_;
   std::vector<std::byte> host_patches_;  // act [rows, patch_values]
   DeviceMemory memory_;
@@ -125,9 +125,10 @@ class ImageEncoder final : public RowEncoder {
   Buffer encoded_;
   struct Done {
     std::size_t layers = 0;
-    bool stored = false;    // whether all keys and values of the next layer are stored
-    std::int64_t rows = 0;  // number of rows whose keys and values are stored, or whose outputs are computed
-    std::int64_t tokens = 0;  // number of tokens for which the projector has run
+    bool stored = false;  // whether all keys and values of the next layer are stored
+    // rows of the next layer that are stored or, if `stored` is set, whose outputs are computed
+    std::int64_t rows = 0;
+    std::int64_t tokens = 0;  // tokens for which the projector has run
   };
   Done done_;
 };

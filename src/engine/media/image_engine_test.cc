@@ -1,4 +1,4 @@
-// Tests engines of vision models: on every backend, in chunks, alone and in batches.
+// Tests engines of vision models on every backend, in chunks, alone and in batches.
 #include "engine/testing/image_rig.h"
 
 namespace octavo {
@@ -11,7 +11,6 @@ Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& back
   return ImageEncoder::create(tower, backend);
 }
 
-// Encodes the first layers, then starts again and encodes the complete image in slices.
 Buffer encode(RowEncoder& encoder, const MediaPart& part) {
   for (int time = 0; time < 2; ++time) {
     CHECK(encoder.begin(part).has_value());
@@ -121,8 +120,8 @@ TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
   EXPECT_LE(ours, 1.5 * theirs);
 }
 
-// Covers several concurrent conversations, divided by small steps, with and without the prefix cache, and
-// with preemptions.
+// Several conversations run at the same time in small steps, with and without the prefix cache, and with
+// preemptions.
 TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   const auto alone = image_engine_of(directory_, {.prefix_caching = false});
   ASSERT_TRUE(alone.has_value());
@@ -132,13 +131,13 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   Request text = conversation_.request();
   text.media.clear();
   std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
-  // the answers need more blocks than two prompts leave free
+  // The sequences need more blocks than two prompts leave free.
   for (Request& request : requests) request.sampling.max_tokens = 40;
   const std::vector<CollectedAnswer> expected = answers_one_by_one(**alone, requests);
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
   std::vector<int> rooms{256};
   if (!GetParam().starts_with("gemma"))
-    rooms.push_back(scarce);  // layers with windows need another number of blocks
+    rooms.push_back(scarce);  // layers with windows need a different number of blocks
   for (const int blocks : rooms) {
     const auto engine = image_engine_of(
         directory_, {.step_tokens = std::max(29, conversation_.small_step()), .blocks = blocks});

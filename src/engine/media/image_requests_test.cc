@@ -6,8 +6,8 @@ namespace {
 
 using namespace image_rig;
 
-// A different image at the same position makes the prefix differ from the block of the image on. The same
-// image is found in the cache.
+// If the image differs, the prefix differs from the block of the image on. If the image is the same, it is
+// found in the cache.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
   const Conversation conversation("idefics3");
   const auto engine = image_engine_of(conversation.golden.directory);
@@ -83,8 +83,8 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("bytes of pixels"));
 }
 
-// Some tokens of an image may come from the prefix cache. The other tokens still attend to them and to each
-// other, and have separate rows in deep layers.
+// Some tokens of an image may come from the prefix cache. All tokens of the image attend to each other, and
+// have separate rows in deep layers.
 class ImagePrefixIn : public testing::TestWithParam<std::string> {};
 
 TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
@@ -144,7 +144,7 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
 INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),
                          image_test_name);
 
-// The names of blocks depend on the images, so the same text about another image is not found.
+// The keys of blocks depend on the images, so the same text about another image is not found.
 TEST(ImageModels, PromptsComeBackFromATier) {
   for (const char* name : {"gemma3", "qwen2_5_vl"}) {
     const Conversation conversation(name);
@@ -154,8 +154,8 @@ TEST(ImageModels, PromptsComeBackFromATier) {
                            .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
     const auto engine = image_engine_of(conversation.golden.directory, options).value();
     std::int64_t generated = 0;
-    // Returns the answer and the number of loaded tokens. Then no transfer is in flight, and the cache is
-    // empty.
+    // Returns the output and the number of loaded tokens. Afterwards, no transfer is in flight and the
+    // cache is empty.
     const auto ask = [&](Request request) {
       const std::int64_t before = engine->own_stats().kv_transfer.hits;
       const std::vector<TokenId> tokens = run(*engine, std::move(request)).tokens;

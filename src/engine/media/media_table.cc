@@ -13,8 +13,8 @@ MediaTable::Entry* MediaTable::find(Hash128 digest) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-// Returns a free slot. It frees the least recently used media until memory suffices. Returns null if all
-// remaining media are in use.
+// Returns a free slot. Frees the least recently used media until there is enough memory. Returns null if
+// running requests use all remaining media.
 MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
   while (tokens_ + tokens > tokens_max_) {
     Entry* oldest = nullptr;
@@ -30,8 +30,8 @@ MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
   return free != entries_.end() ? &*free : &entries_.emplace_back();
 }
 
-// Encodes a part. Returns false if it is not encoded yet, or waits for memory. An unfinished part that
-// requests no longer need is cancelled when the next part begins.
+// Encodes a part. Returns false if the part is not complete yet or must wait for memory. Cancels an
+// unfinished part if no request needs it.
 Result<bool> MediaTable::encode(const MediaPart& part, const Slices& slices) {
   if (!begun_ || begun_->digest != part.digest) {
     begun_.reset();

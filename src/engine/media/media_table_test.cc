@@ -12,7 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 
-// An encoder that stores the pixels of each slot.
 class FakeEncoder final : public MediaEncoder {
  public:
   Result<> begin_media(int place, const MediaPart& part) override {
@@ -32,7 +31,7 @@ class FakeEncoder final : public MediaEncoder {
 
   std::map<int, std::string> places;
   std::pair<int, std::string> begun;
-  int slices = 1, slices_done = 0;  // number of slices per image
+  int slices = 1, slices_done = 0;
   int encoded = 0;
 };
 
@@ -50,7 +49,6 @@ class MediaTableTest : public testing::Test {
     return accepted;
   }
 
-  // Runs advance() until it has no work. Returns the requests that become ready.
   std::vector<RequestId> advance() {
     std::vector<RequestId> ready;
     do {

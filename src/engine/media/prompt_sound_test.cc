@@ -1,5 +1,5 @@
-// Tests engines with sounds in prompts against transformers, on every backend, in chunks, alone and in
-// batches. tools/goldens/make_sound_goldens.py makes the data in tests/data/sound.
+// Tests engines with sounds in prompts on every backend, in chunks, alone and in batches, and compares the
+// results with transformers. tools/goldens/make_sound_goldens.py creates the data in tests/data/sound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,14 +18,14 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::size_t kSoundVocab = 272;
-constexpr int kRows = 100;  // number of encoder rows
+constexpr int kRows = 100;
 
 struct SoundCase {
   const char* name;
   TokenId token;                   // placeholder token of sounds
-  int joined;                      // number of encoder rows per token
+  int joined;
   std::vector<std::string> parts;  // parts of the golden conversation
-  bool whole = false;              // whether a window is encoded completely
+  bool whole = false;              // whether a window is encoded as a whole
   std::string model() const { return std::string(media::kSoundRoot) + name; }
 };
 
@@ -33,7 +33,6 @@ class PromptSound : public testing::TestWithParam<SoundCase> {
  protected:
   const media::VisionGolden& golden() const { return golden_; }
 
-  // The two sounds of the conversation.
   std::vector<MediaPart> sounds() const {
     const SoundCase& of = GetParam();
     const auto ids = golden().values<TokenId>("ids");
@@ -173,8 +172,8 @@ TEST_P(PromptSound, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-// A different sound at the same position makes the prefix differ from the block of the sound on. The same
-// sound is found in the cache.
+// If the sound differs, the prefix differs from the block of the sound on. If the sound is the same, it is
+// found in the cache.
 TEST_P(PromptSound, PrefixesAreSharedByEqualSoundsAlone) {
   const auto engine = engine_of({});
   const auto cached = [&](const Request& request) { return run(*engine, request).ends.at(0).cached_tokens; };

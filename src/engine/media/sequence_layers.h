@@ -1,4 +1,4 @@
-// Runs the layers of an encoder over one sequence, a few layers at a time.
+// Runs the layers of an encoder on one sequence, a few layers at a time.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,21 @@
 
 namespace octavo {
 
-// Runs one sequence at a time, so that its rows do not depend on other sequences. Only for devices that share
-// the host's memory.
+// Runs one sequence at a time, so that its rows do not depend on other sequences. The device must share the
+// host's memory.
 class SequenceLayers {
  public:
-  // rows: length of the longest sequence. model and backend must live longer. Returns an error if memory does
-  // not suffice, or if the backend does not support the size of the heads.
+  // `rows` is the length of the longest sequence. `model` and `backend` must outlive this object. Returns
+  // an error if there is not enough memory, or if the backend does not support the size of the heads.
   static Result<std::unique_ptr<SequenceLayers>> create(const Model& model, int rows, Backend& backend);
 
-  // Begins a sequence, and cancels an unfinished one. input: ids or features of `rows` rows, which attend to
-  // each other; its other fields are empty.
+  // Starts a sequence, and cancels an unfinished one. `input` has the ids or features of `rows` rows, which
+  // all attend to each other. All other fields of `input` must be empty.
   void begin(std::int64_t rows, ForwardBatch input);
-  // Runs the next layers, at most `rows` rows in total, but at least one layer. Returns true when all layers
-  // have run.
+  // Runs the next layers: at most `rows` rows in total, but at least one layer. Returns true when all
+  // layers have run.
   bool advance(int rows);
-  // Returns the decoder, which has the layers' output for the next stage.
+  // The decoder contains the output of the layers for the next stage of the encoder.
   Decoder& decoder() { return *decoder_; }
 
  private:
@@ -38,7 +38,7 @@ class SequenceLayers {
   CacheLayout layout_;
   KvMemory cache_;
   std::unique_ptr<Decoder> decoder_;
-  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // [cache group]
   std::vector<GroupBatch> groups_;
   std::vector<std::int32_t> starts_, lengths_, table_;
   ForwardBatch batch_;

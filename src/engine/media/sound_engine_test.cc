@@ -1,5 +1,5 @@
-// Tests engines of speech models against transformers, on every backend, in chunks, alone and in batches.
-// tools/goldens/make_sound_goldens.py makes the data in tests/data/sound.
+// Tests engines of speech models on every backend, in chunks, alone and in batches, and compares the
+// results with transformers. tools/goldens/make_sound_goldens.py creates the data in tests/data/sound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,6 @@ Request request_of(std::vector<TokenId> prompt, const std::vector<float>& mel, i
   return request;
 }
 
-// Returns a different sound for each seed.
 std::vector<float> quieter(int seed) {
   std::vector<float> mel = golden().values<float>("mel");
   for (std::size_t i = 0; i < mel.size(); ++i) mel[i] -= 0.02F * static_cast<float>(seed * (i % 7));
@@ -69,7 +68,7 @@ std::unique_ptr<Engine> sound_engine_of(const SoundTestOptions& test = {}) {
   return *std::move(engine);
 }
 
-// Returns the maximum difference of logprobs from transformers, over a complete prompt and the vocabulary.
+// Returns the maximum difference from the logprobs of transformers, over a whole prompt and the vocabulary.
 double distance(Engine& engine) {
   const auto ids = golden().values<TokenId>("ids");
   const auto logits = golden().values<float>("logits");
@@ -100,7 +99,7 @@ TEST(SoundEngine, ComputesWhatTransformersComputes) {
   EXPECT_LE(distance(*sound_engine_of({.step_tokens = 5, .sequences = 5})), 1e-4);
 }
 
-// Some tokens are never allowed; others are not allowed as the first token.
+// Some tokens are never allowed, and some are not allowed as the first token.
 TEST(SoundEngine, SaysWhatTransformersSays) {
   const auto expected = golden().values<TokenId>("greedy");
   const auto ids = golden().values<TokenId>("ids");
@@ -124,7 +123,8 @@ TEST(SoundEngine, BeginSuppressTokensMayComeLater) {
   EXPECT_EQ(run(*engine, std::move(follows)).tokens[0], changed[1]);
 }
 
-// There are fewer slots than requests, steps are small, each request runs twice, and some are preempted.
+// There are fewer slots than requests, steps are small, each request runs twice, and some sequences are
+// preempted.
 TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i) {

@@ -1,4 +1,4 @@
-// Turns log-mel spectrograms into rows of the language model's input.
+// Encodes the log-mel spectrogram of a sound to rows that are the input of the language model.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace octavo {
 
-// Joins several rows of the encoder into one row of the language model (SoundInput::joined), without the rows
-// of the silence after the sound.
+// Joins each SoundInput::joined rows of the encoder to one row of the language model, and drops the rows of
+// the silence after the sound.
 class SoundRows final : public RowEncoder {
  public:
-  // tower: Model::tower; tower and backend must live longer. Returns an error if memory does not suffice, or
-  // if the backend does not support the size of the heads.
+  // `tower` is Model::tower. `tower` and `backend` must outlive this object. Returns an error if there is
+  // not enough memory, or if the backend does not support the size of the heads.
   static Result<std::unique_ptr<SoundRows>> create(const Model& tower, Backend& backend);
 
   Result<> begin(const MediaPart& sound) override;

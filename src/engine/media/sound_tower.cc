@@ -9,8 +9,8 @@
 namespace octavo {
 namespace {
 
-// Calls put(to, frame, channel) for each input of each convolution output. The inputs have the order of the
-// weights: channel, then frame. Frame -1 is outside of the sound; its values are 0.
+// Calls put(to, frame, channel) for each input of each convolution output. The inputs are in the order of
+// the weights: channel, then frame. Frame -1 is before the start of the sound; its values are 0.
 template <class Put>
 void lay_out_patches(std::int64_t outputs, std::int64_t step, std::int64_t count, std::int64_t channels,
                      Put put) {
@@ -60,7 +60,7 @@ void SoundTower::convolve(const LinearParameter& w, const View& patches, const V
 void SoundTower::begin(std::string_view spectrogram, int rows_wanted) {
   const auto& convolutions = tower_.network.input<SoundInputRows>()->convolutions();
   const std::int64_t rows = rows_wanted, frames = input_.frames(), mels = input_.mels, dim = tower_.spec.dim;
-  const std::int64_t seen = 2 * rows;  // number of input frames of the second convolution
+  const std::int64_t seen = 2 * rows;
   CHECK(std::ssize(spectrogram) == mels * frames * static_cast<std::int64_t>(sizeof(float)),
         "{} bytes of sound", spectrogram.size());
   const DType act = tower_.activation;

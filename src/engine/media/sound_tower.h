@@ -1,4 +1,4 @@
-// Runs a sound encoder: a log-mel spectrogram passes two convolutions and the layers.
+// Runs a sound encoder, which consists of two convolutions and the layers, on a log-mel spectrogram.
 #pragma once
 
 #include <memory>
@@ -8,22 +8,21 @@
 
 namespace octavo {
 
-// Runs one sound at a time, so that its rows do not depend on other sounds. Only for devices that share the
+// Runs one sound at a time, so that its rows do not depend on other sounds. The device must share the
 // host's memory.
 class SoundTower {
  public:
-  // tower: Model::tower; tower and backend must live longer. Returns an error if memory does not suffice, or
-  // if the backend does not support the size of the heads.
+  // `tower` is Model::tower. `tower` and `backend` must outlive this object. Returns an error if there is
+  // not enough memory, or if the backend does not support the size of the heads.
   static Result<std::unique_ptr<SoundTower>> create(const Model& tower, Backend& backend);
 
-  // Begins a sound, and cancels an unfinished one. spectrogram: MediaPart::bytes of the sound. rows: number
-  // of encoder rows to compute, from the first one on; they attend to each other. The remaining rows are not
-  // computed.
+  // Starts a sound, and cancels an unfinished one. `spectrogram` is MediaPart::bytes of the sound. Computes
+  // only the first `rows` encoder rows, which all attend to each other.
   void begin(std::string_view spectrogram, int rows);
-  // Runs the next layers, at most `rows` rows in total, but at least one layer. Returns true when all layers
-  // have run.
+  // Runs the next layers: at most `rows` rows in total, but at least one layer. Returns true when all
+  // layers have run.
   bool advance(int rows) { return layers_->advance(rows); }
-  // Returns the decoder, which has the layers' output for the next stage.
+  // The decoder contains the output of the layers for the next stage of the encoder.
   Decoder& decoder() { return layers_->decoder(); }
 
  private:

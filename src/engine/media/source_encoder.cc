@@ -76,7 +76,7 @@ void SourceEncoder::encode(int place, const MediaPart& source) {
   keep(place, text_->decoder().rows());
 }
 
-// Stores the keys and values that each decoder layer computes from the encoder's rows.
+// Stores the keys and values that each decoder layer computes from the rows of the encoder.
 void SourceEncoder::keep(int place, const View& rows) {
   const std::int64_t n = rows.size(0);
   auto* const slots = static_cast<std::int64_t*>(slots_.data());

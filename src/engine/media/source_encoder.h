@@ -1,4 +1,5 @@
-// Encodes sounds or prompts to keys and values for the cross attention of a language model.
+// Encodes sounds or prompts for the cross attention of a language model. The code calls such an encoder
+// input a source.
 #pragma once
 
 #include <memory>
@@ -10,25 +11,25 @@
 
 namespace octavo {
 
-// Encodes one source at a time, so that its rows do not depend on other sources. The keys and values stay in
-// a slot until the slot is reused. So a sequence never computes them again, even after preemption. Only for
-// devices that share the host's memory.
+// Encodes one source at a time, so that its rows do not depend on other sources. The keys and values stay
+// in a slot until the slot is reused, so a sequence never computes them again, even after preemption. The
+// device must share the host's memory.
 class SourceEncoder {
  public:
-  // layout: cache layout of the language model. max_tokens, max_sequences: limits of a step. model and
-  // backend must live longer. Returns an error if memory does not suffice, or if the backend does not support
-  // the size of the heads.
+  // `layout` is the cache layout of the language model. max_tokens and max_sequences are the limits of a
+  // step. `model` and `backend` must outlive this object. Returns an error if there is not enough memory,
+  // or if the backend does not support the size of the heads.
   static Result<std::unique_ptr<SourceEncoder>> create(const Model& model, const CacheLayout& layout,
                                                        Backend& backend, int max_tokens, int max_sequences);
 
   std::int64_t place_bytes() const;
-  // Allocates the slots; called once. Returns an error if memory does not suffice.
+  // Allocates the slots. Must be called once. Returns an error if there is not enough memory.
   Result<> allocate_places(std::int64_t places);
 
   void encode(int place, const MediaPart& source);
 
-  // Plans the next step: sequence s has tokens [query_starts[s], query_starts[s + 1]) and the source in slot
-  // places[s].
+  // Plans the cross attention of the next step. Sequence s has the tokens [query_starts[s], query_starts[s
+  // + 1]) and the source in slot places[s].
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places);
   CrossBatch batch() const { return {.plan = cross_plan_.get(), .cache = places_.layers()}; }
 
@@ -44,11 +45,11 @@ class SourceEncoder {
   std::unique_ptr<SequenceLayers> text_;  // encoder of prompts; null: sources are sounds
 
   CacheLayout cross_layout_;
-  std::int64_t blocks_each_;  // number of blocks per slot
+  std::int64_t blocks_each_;  // blocks per slot
   KvMemory places_;
-  std::vector<std::int32_t> lengths_;  // number of rows of the source, by slot
+  std::vector<std::int32_t> lengths_;  // [slot]: number of rows of the source
   std::unique_ptr<AttentionPlan> cross_plan_;
-  std::vector<std::int32_t> cross_lengths_, cross_tables_;  // arrays of the current step
+  std::vector<std::int32_t> cross_lengths_, cross_tables_;
 
   Buffer ids_, positions_, slots_, scratch_;
 };

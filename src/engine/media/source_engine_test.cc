@@ -1,5 +1,6 @@
-// Tests engines of encoder-decoder models against transformers, on every backend, in chunks, alone and in
-// batches. tools/goldens/make_source_goldens.py makes the data in tests/data/source.
+// Tests engines of encoder-decoder models on every backend, in chunks, alone and in batches, and compares
+// the results with transformers. tools/goldens/make_source_goldens.py creates the data in
+// tests/data/source.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +63,8 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return request;
   }
 
-  // Returns the maximum difference of logprobs from transformers, over the complete text and the vocabulary.
+  // Returns the maximum difference from the logprobs of transformers, over the whole text and the
+  // vocabulary.
   double distance(Engine& engine, const std::string& name) {
     const auto ids = tokens("ids");
     const auto logits = golden().values<float>("logits." + name);
@@ -83,7 +85,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return most;
   }
 
-  std::string file_ = {};  // "/model.gguf", or empty for the folder
+  std::string file_ = {};  // "/model.gguf"; empty: the folder
 
  private:
   std::optional<media::VisionGolden> golden_;
@@ -98,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, SourceEngine, testing::Values("t5", "flan-t5", "
 
 TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
   // T5 does not scale attention scores, so rounding has more effect than in other models. In transformers,
-  // results in double and single precision differ by the same amount.
+  // double and single precision differ by the same amount.
   const double bound = std::string_view(GetParam()).ends_with("bart") ? 1e-4 : 2e-3;
   for (const char* name : {"short", "long"}) {
     EXPECT_LE(distance(*engine_of(), name), bound) << name;
@@ -111,8 +113,7 @@ TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
     }
 }
 
-// GGUF files that contain tokenizers, with the parameters of flan-t5, made by
-// tools/goldens/gguf_encoders.py.
+// GGUF files with tokenizers and the parameters of flan-t5. tools/goldens/gguf_encoders.py creates them.
 class SourceGgufFile : public SourceEngine {};
 INSTANTIATE_TEST_SUITE_P(Cases, SourceGgufFile, testing::Values("t5-gguf", "flan-t5"), [](const auto& test) {
   std::string name = test.param;
@@ -144,8 +145,8 @@ TEST_P(SourceEngine, SaysWhatTransformersSays) {
   }
 }
 
-// There are fewer slots than requests, and steps are small. It runs in bf16 with one thread and with several,
-// with preemptions.
+// There are fewer slots than requests, and steps are small. Runs in bf16 with one thread and with several
+// threads, with preemptions.
 TEST_P(SourceEngine, AnswersDoNotDependOnNeighbours) {
   const auto all = tokens("source.long");
   for (const char* dtype : {"float32", "bfloat16"}) {

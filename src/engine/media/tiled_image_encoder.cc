@@ -16,8 +16,8 @@ struct Tap {
   float weight;
 };
 
-// Returns the two input positions (of `size`) that are interpolated for output position `place` (of `out`),
-// with their weights.
+// Linear interpolation from `size` input positions to `out` output positions. Returns the two input
+// positions that determine output position `place`, with their weights.
 std::array<Tap, 2> taps(int place, int out, int size) {
   const float scale = static_cast<float>(size) / static_cast<float>(out);
   const float at = std::max(0.0F, (static_cast<float>(place) + 0.5F) * scale - 0.5F);
@@ -74,7 +74,7 @@ std::int64_t TiledImageEncoder::later_bytes(int tokens_max) const {
   return encoder_->later_bytes(std::min(tokens_max, side * side));
 }
 
-// Returns the pixels of the tile that complete patches cover.
+// Returns the pixels of the tile, without the partial patches at its edges.
 std::string TiledImageEncoder::tile(std::size_t index) const {
   const ImageInput& input = *tower_.spec.inputs.image;
   const auto row = static_cast<std::size_t>(3 * input.image_size),
@@ -112,7 +112,6 @@ void TiledImageEncoder::begin_tile(Buffer rows) {
                          std::move(rows));
 }
 
-// Returns the complete image, resized to the size of a tile.
 std::vector<float> TiledImageEncoder::shrunk() const {
   const int size = tower_.spec.inputs.image->image_size;
   const auto bytes = static_cast<std::size_t>(3 * size * size);
@@ -141,7 +140,7 @@ std::optional<Buffer> TiledImageEncoder::advance(int rows) {
   return std::move(encoded_);
 }
 
-// Returns the grid of tokens without padding: [out_rows, out_columns, row].
+// Returns the token grid without padding, [out_rows, out_columns, row].
 std::vector<float> TiledImageEncoder::grid_rows() const {
   const auto side = static_cast<std::size_t>(tower_.spec.inputs.image->side()), square = side * side * row_;
   const std::size_t first = tower_.spec.inputs.image->whole_last ? 0 : 1;
@@ -159,8 +158,8 @@ std::vector<float> TiledImageEncoder::grid_rows() const {
   return interpolated_rows(grid, grid_.rows, grid_.columns, grid_.out_rows, grid_.out_columns);
 }
 
-// Writes the rows of the complete image, then the grid of the tiles with a newline row after each grid row.
-// With whole_last, it writes the grid, the separator, then the complete image with newline rows.
+// Writes the rows of the whole image, followed by the grid of the tiles with a newline row after each grid
+// row. With whole_last, writes the grid first, then the separator, then the whole image with newline rows.
 void TiledImageEncoder::join(const View& out) const {
   const auto side = static_cast<std::size_t>(tower_.spec.inputs.image->side());
   const std::size_t tiles = static_cast<std::size_t>(grid_.tiles()) - 1;

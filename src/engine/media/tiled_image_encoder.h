@@ -1,4 +1,4 @@
-// Encodes the tiles of an image as one grid of input rows of the language model (ImageInput::tiled).
+// Encodes an image that is divided into tiles to one grid of rows (ImageInput::tiled).
 #pragma once
 
 #include <memory>
@@ -37,21 +37,21 @@ class TiledImageEncoder final : public RowEncoder {
   const Model& tower_;
   Backend& backend_;
   std::unique_ptr<ImageEncoder> encoder_;
-  std::size_t row_ = 0;           // number of values in a row
+  std::size_t row_ = 0;
   std::vector<float> newline_;    // [row]
-  std::vector<float> separator_;  // [row], only used with ImageInput::whole_last
+  std::vector<float> separator_;  // [row]; used only with ImageInput::whole_last
 
-  // State of the current image.
+  // The members below belong to the current image.
   MediaPart::Tiles grid_;
   std::string pixels_;
-  std::size_t done_ = 0;  // number of encoded squares: the complete image, then the tiles; with whole_last,
-                          // the tiles come first
+  // Number of encoded squares. The order is the whole image, then the tiles; with whole_last, the tiles
+  // come first.
+  std::size_t done_ = 0;
   std::vector<float> tiles_;  // [squares, side * side, row]
   Buffer encoded_;
 };
 
-// Resizes a grid [rows, columns, row] by bilinear interpolation between the four nearest rows, as torch
-// does.
+// Resizes a grid [rows, columns, row] with the bilinear interpolation of torch.
 std::vector<float> interpolated_rows(std::span<const float> grid, int rows, int columns, int out_rows,
                                      int out_columns);
 

@@ -1,5 +1,5 @@
-// Tests engines with videos against transformers, on every backend, in chunks, with the prefix cache.
-// tools/goldens/make_video_goldens.py makes video.safetensors in tests/data/vision.
+// Tests engines with videos on every backend, in chunks, with the prefix cache, and compares the results
+// with transformers. tools/goldens/make_video_goldens.py creates video.safetensors in tests/data/vision.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -120,7 +120,7 @@ TEST_P(VideoEngine, LogitsAreThoseOfTransformersInAnyChunks) {
       EXPECT_LE(difference(here, expected), 1e-4F) << step_tokens;
       if (whole.empty()) whole = here;
       EXPECT_EQ(here, whole) << step_tokens;
-      // the second run uses the prefix cache
+      // The second run uses the prefix cache.
       EXPECT_EQ(run(**engine, request()).tokens, answer_) << step_tokens;
     }
   }

@@ -1,4 +1,5 @@
-// Outputs of a real engine for requests of many kinds, compared bit for bit; for tests.
+// For tests: requests of many kinds, and functions that compare an engine's outputs with expected ones, bit
+// for bit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,9 +48,9 @@ struct CollectedAnswer {
   bool operator==(const CollectedAnswer&) const = default;
 };
 
-// Returns request i. Prompts have many lengths; requests are greedy and sampled, with penalties and logprobs
-// of prompt and output. Answers end at different times, so that steps have all sizes, are mixed, and lose
-// sequences while they run.
+// Returns request i. The requests have prompts of many lengths, greedy or random sampling, penalties, and
+// logprobs of prompt and output. Their outputs end at different times, so that steps have all sizes, mix
+// prefill and decode, and lose sequences while they run.
 inline Request request_of(int i, int vocab) {
   Request request;
   for (int t = 0; t < 3 + 7 * i; ++t) request.prompt.push_back((5 * i + 3 * t + 1) % vocab);
@@ -64,7 +65,6 @@ inline Request request_of(int i, int vocab) {
   return request;
 }
 
-// Sends all requests without waiting, and returns their answers.
 inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector<Request>& requests) {
   std::vector<std::shared_ptr<Collector>> sinks;
   for (const Request& request : requests) {
@@ -80,15 +80,14 @@ inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector
   return all;
 }
 
-// Sends the requests one after another, and returns their answers.
 inline std::vector<CollectedAnswer> answers_one_by_one(Engine& engine, const std::vector<Request>& requests) {
   std::vector<CollectedAnswer> all;
   for (const Request& request : requests) all.push_back(answers_to(engine, {request}).front());
   return all;
 }
 
-// Sends all requests without waiting, twice; the second time, the prefix cache serves them. scarce: repeat
-// until some were preempted, which depends on the arrival times.
+// Sends all requests without waiting, and then once more, so that the prefix cache is used. If `scarce` is
+// set, repeats this until a sequence was preempted, which depends on arrival times.
 inline void expect_answers(Engine& engine, const std::vector<Request>& requests,
                            const std::vector<CollectedAnswer>& expected, bool scarce) {
   const auto preempted = [&] { return engine.own_stats().preemptions > 0; };
@@ -97,7 +96,6 @@ inline void expect_answers(Engine& engine, const std::vector<Request>& requests,
   EXPECT_EQ(preempted(), scarce);
 }
 
-// Returns the answers to the requests 0 to count - 1.
 inline std::vector<CollectedAnswer> answers_of(Engine& engine, int count) {
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) requests.push_back(request_of(i, engine.info().vocab_size));

@@ -1,5 +1,5 @@
-// Engines of encoders, with texts and the outputs of transformers for them, for tests.
-// tools/goldens/make_encoder_goldens.py makes the data in tests/data/encoders.
+// For tests: engines of encoder models, with texts and the outputs of transformers for these texts.
+// tools/goldens/make_encoder_goldens.py creates the data in tests/data/encoders.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ inline std::vector<T> values_of(std::span<const StoredTensor> tensors, std::stri
   return values;
 }
 
-// Returns the texts of a case, with the output of transformers.
+// Returns the texts of a test case, with the outputs of transformers.
 inline std::vector<Text> read_texts(const std::string& directory, std::string_view expected) {
   const auto file = MappedFile::open(directory + "/golden.safetensors").value();
   const auto tensors = parse_safetensors(file.bytes(), directory).value();
@@ -81,7 +81,7 @@ inline Result<std::unique_ptr<Engine>> encoder_engine_of(const std::string& dire
   return isa ? load_engine(options, {.dress = dress}) : load_engine(options);
 }
 
-// Returns the engine's outputs for texts that arrive together, each with its task.
+// Returns the engine's outputs for texts that arrive together. task_of(i) is the task of text i.
 inline std::vector<std::vector<float>> pooled(Engine& engine, std::span<const Text> texts,
                                               const std::function<Task(std::size_t)>& task_of = {}) {
   std::vector<std::shared_ptr<Recorder>> recorders;

@@ -1,5 +1,5 @@
-// Engines of vision models, with conversations and the outputs of transformers for them, for tests.
-// tools/goldens/make_vision_goldens.py makes the data in tests/data/vision.
+// For tests: engines of vision models, with conversations and the outputs of transformers for these
+// conversations. tools/goldens/make_vision_goldens.py creates the data in tests/data/vision.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -31,7 +31,6 @@ using testing::HasSubstr;
 
 inline std::string pixels_of(const media::Image& tile) { return {tile.pixels.begin(), tile.pixels.end()}; }
 
-// A golden conversation about two images.
 struct Conversation {
   explicit Conversation(const std::string& name) : golden(name) {
     prompt = golden.values<TokenId>("ids");
@@ -114,9 +113,9 @@ struct Conversation {
   }
 
   static constexpr TokenId kImageToken = 259;
-  int unit;  // unit of sizes, for models that support any image size
-  // Returns the number of tokens in the smallest steps. If steps cannot divide an image, it exceeds the
-  // number of the image's tokens.
+  int unit;  // sizes are multiples of this number of pixels, in models that support any image size
+  // Returns the number of tokens in the smallest steps. For models whose images must be computed in one
+  // step, it is more than the number of tokens of an image.
   int small_step() const {
     return golden.directory.ends_with("gemma3") ? 25 : golden.directory.ends_with("gemma4-whole") ? 79 : 13;
   }
@@ -124,7 +123,7 @@ struct Conversation {
   std::vector<TokenId> prompt, answer;
   bool any_size, row_breaks, tiled, padded;
   std::vector<MediaPart> images;
-  std::vector<float> logits, bf16_kl;  // values at the last positions
+  std::vector<float> logits, bf16_kl;
   std::size_t vocab;
 
   Request request() const {

@@ -1,4 +1,5 @@
-// Two engines in one process, for tests: one computes prompts, the other loads their blocks and decodes.
+// For tests: two engines in one process. One engine computes prompts, and the other loads their blocks and
+// decodes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ inline KvTransferOptions transfer_options(bool produces, bool shared_memory = tr
   return {.enabled = true, .produces = produces, .consumes = !produces, .port = 0, .one_host = shared_memory};
 }
 
-// Sends the prefill request like a router: with one output token, and so that the prompt's blocks are kept.
+// Sends the prefill request like a router: it generates one token and keeps the blocks of the prompt.
 inline KvTransferParams prefill(Engine& engine, Request request) {
   request.sampling.max_tokens = 1;
   request.sampling.logprobs.output.reset();
@@ -33,7 +34,6 @@ inline KvTransferParams prefill(Engine& engine, Request request) {
   return record.ends[0].kv_transfer.value_or(KvTransferParams{});
 }
 
-// Sends the prefill request, then the decode request.
 inline CollectedAnswer answer_of(Engine& producer, Engine& consumer, Request request) {
   request.kv_transfer = prefill(producer, request);
   auto sink = std::make_shared<Collector>();

@@ -1,4 +1,4 @@
-// Logprobs of an engine, to compare them with the logits of a golden file; for tests.
+// For tests: gets logprobs of an engine, to compare them with the logits of a golden file.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 
 namespace octavo {
 
-// Waits until all answers have ended.
 inline Recorder::Record run(Engine& engine, Request request) {
   const auto recorder = std::make_shared<Recorder>();
   const int answers = request.answers();
@@ -22,8 +21,8 @@ inline Recorder::Record run(Engine& engine, Request request) {
   return recorder->record();
 }
 
-// Returns the logprobs of all tokens after the last `positions` prompt tokens except the very last,
-// [positions, vocab] in order of tokens.
+// Returns the logprobs of all tokens after the last `positions` prompt tokens, except the last one:
+// [positions, vocab], in order of token ids.
 inline std::vector<float> last_logprobs(Engine& engine, Request request, std::size_t positions,
                                         std::size_t vocab) {
   request.sampling.logprobs.prompt = -1;

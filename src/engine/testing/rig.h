@@ -1,4 +1,4 @@
-// An engine with the simulated device, and its expected output, for tests.
+// For tests: an engine with the simulated device, and the output that it must have.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,12 +19,11 @@ namespace octavo {
 inline constexpr int kVocab = 1000;
 inline constexpr int kBlock = 16;
 
-// Records all output.
 class Recorder final : public OutputSink {
  public:
   struct Record {
     std::vector<TokenId> tokens;
-    std::vector<std::size_t> output_sizes;  // number of tokens in each output
+    std::vector<std::size_t> output_sizes;  // number of tokens in each Output
     std::vector<TokenLogprobs> logprobs, prompt_logprobs;
     std::vector<Output> ends;
   };
@@ -68,11 +67,11 @@ class Recorder final : public OutputSink {
   int outputs_ = 0;
 };
 
-// Mode of the engine: synchronous steps, an asynchronous device, draft tokens of a proposer or of a draft
-// model, pipeline stages.
+// Modes of the engine: synchronous steps, an asynchronous device, a proposer, a draft model, or pipeline
+// stages.
 enum class Mode : std::uint8_t { synchronous, asynchronous, proposing, drafting, staged };
 
-// A proposer that knows the given texts, and proposes their next tokens with some errors.
+// A proposer that knows the correct output tokens and proposes them with some errors.
 class Prompter final : public Proposer {
  public:
   void learn(std::vector<TokenId> prompt, std::span<const TokenId> answer) {
@@ -122,7 +121,7 @@ struct Setup {
 
 struct Rig {
   SimulatedExecutor* device = nullptr;
-  Prompter* prompter = nullptr;  // set in mode proposing
+  Prompter* prompter = nullptr;  // set in Mode::proposing
   DraftModel* drafting = nullptr;
   std::unique_ptr<Engine> engine;
 
@@ -147,8 +146,8 @@ struct Rig {
       parts.proposer = std::move(proposer);
     }
     if (setup.mode == Mode::drafting) {
-      // The draft model is the same model, so all its draft tokens are accepted; its cache has room for few
-      // sequences.
+      // The draft model is the same model, so all its draft tokens are accepted. Its cache can hold only a
+      // few sequences.
       options.max_draft_tokens = 5;
       constexpr int kBlocks = 24;
       auto proposer = std::make_unique<DraftModel>(
@@ -168,7 +167,7 @@ struct Rig {
     engine = Engine::start(options, info, std::move(parts)).value();
   }
 
-  // Teaches the proposer a request's output.
+  // Makes the output of a request known to the proposer.
   void learn(const std::vector<TokenId>& prompt, std::span<const TokenId> answer) {
     if (prompter) prompter->learn(prompt, answer);
   }
@@ -178,7 +177,7 @@ struct Rig {
     return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
   }
 
-  // Waits until the counters are zero: the engine updates them after a sink gets its end.
+  // Waits until the counters are zero, because the engine updates them after the sink gets the last output.
   void expect_empty() {
     engine->reset_prefix_cache();
     const auto empty = [](const EngineStats& s) {

@@ -1,4 +1,4 @@
-// Engines with cache tiers in host memory and on a disk, for tests.
+// For tests: engines with cache tiers in host memory and on disk.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ struct TierRig : Rig {
   int cached(const std::vector<TokenId>& prompt, int tokens = 3) {
     return ask(prompt, tokens).ends[0].cached_tokens;
   }
-  // Waits for the counters, which the engine updates after the sink gets its end.
+  // Waits for the counters, because the engine updates them after the sink gets the last output.
   void rest() {
     EXPECT_TRUE(
         eventually([&] { return engine->own_stats().tokens.generation >= generated && at_rest(*engine); }));

@@ -1,4 +1,4 @@
-// Sends the same requests to engines with different settings, for tests.
+// For tests: sends the same requests to engines with different settings, and compares the outputs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,20 +18,20 @@ namespace octavo {
 struct Variation {
   const char* name;
   int threads, tokens, sequences;  // limits of a step
-  std::optional<int> blocks = {};  // number of blocks; if small, some answers are preempted
+  std::optional<int> blocks = {};  // if there are few blocks, sequences are preempted
   bool speculates = false;
 };
 
-// Returns a number of blocks that forces preemption, if no group has a window; nullopt without attention,
-// because nothing grows or is preempted.
+// Returns a number of blocks that causes preemptions if no group has a window. Returns nullopt for models
+// without attention, which need no blocks.
 inline std::optional<int> few_blocks(const std::string& model_dir) {
   const CacheLayout layout = cache_layout(load_spec(model_dir).value(), {.window_groups = false});
   const auto groups = std::ssize(layout.groups);
   return groups > 0 ? std::optional(6 * static_cast<int>(groups)) : std::nullopt;
 }
 
-// Checks that each variation returns the same bits as one engine that gets the requests one by one. Each
-// variation runs twice (the second time from the prefix cache), and in each weight format.
+// Checks that each variation returns the same bits as an engine that gets the requests one by one. Each
+// variation runs in each weight format, and twice, so that the second run uses the prefix cache.
 inline void expect_the_same_answers(EngineOptions options, int requests,
                                     std::span<const Variation> variations) {
   for (const char* dtype : {"auto", "float32"}) {
@@ -48,7 +48,7 @@ inline void expect_the_same_answers(EngineOptions options, int requests,
       varied.cache.num_blocks = v.blocks;
       if (v.speculates) varied.speculation = SpeculativeOptions{};
       const auto engine = load_engine(varied).value();
-      // Preemption depends on the arrival times, so the test repeats until it has happened.
+      // Preemption depends on arrival times, so the test repeats until a sequence was preempted.
       const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
       for (int round = 0; round < 2 || (v.blocks && !preempted() && round < 100); ++round)
         EXPECT_EQ(answers_of(*engine, requests), alone) << v.name << ", " << dtype << ", round " << round;
@@ -57,7 +57,7 @@ inline void expect_the_same_answers(EngineOptions options, int requests,
   }
 }
 
-// Checks that cached blocks of some requests serve the same requests again, with equal answers.
+// Checks that the cached blocks of some requests serve the same requests again, with equal outputs.
 inline void expect_shared_prefixes(const EngineOptions& options, int requests) {
   const auto engine = load_engine(options).value();
   const std::vector<CollectedAnswer> cold = answers_of(*engine, requests);

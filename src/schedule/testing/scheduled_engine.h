@@ -41,7 +41,6 @@ struct ScheduledEngine {
     return *id;
   }
 
-  // Plans the next step. Returns the number of tokens of each sequence.
   std::map<SequenceId, int> plan() {
     scheduler->plan(step);
     scheduler->check();
@@ -60,7 +59,6 @@ struct ScheduledEngine {
     scheduler->check();
   }
 
-  // Plans and completes a step. Returns the number of tokens of each sequence.
   std::map<SequenceId, int> run() {
     auto counts = plan();
     if (!step.empty()) complete(step);

@@ -1,10 +1,8 @@
-// A simulation that tests the scheduler: clients arrive and leave, and a simulated device stores what is
-// written to each block. It runs random operations on one scheduler. After each operation, it CHECKs that the
-// invariants hold, that every read of the cache finds the content of the reading sequence, and that every
-// client is served.
+// A simulation that tests the scheduler with random operations. Clients arrive and leave, and a simulated
+// device stores the content of each block. After each operation, the simulation CHECKs that the invariants
+// hold, that every sequence reads only its own content from the cache, and that every client is served.
 //
-// simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc use the simulation with different sources of
-// random choices.
+// simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc provide the random choices.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +42,8 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.groups = kGroups[static_cast<std::size_t>(choose(static_cast<int>(kGroups.size())))];
   o.enable_prefix_caching = choose(8) != 0;
   o.prefix_hash.seed = static_cast<std::uint64_t>(choose(1000));
-  // If no group has full attention, only the hash identifies tokens before the window (find_prefix).
+  // If no group has full attention, find_prefix() identifies tokens before the window only by hash. Then
+  // hashes must not collide.
   const bool proven = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window == 0; });
   if (choose(4) == 0 && proven) o.prefix_hash.hash = &colliding_hash;
   if (choose(16) == 0) o.prefix_hash.algorithm = HashAlgorithm::sha256;
@@ -61,10 +60,10 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.samples_ahead = choose(3) > 0;
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
   if (o.max_draft_tokens > 0) o.draft_states = choose(2) == 0 ? 1 + choose(12) : 0;
-  // Rejected draft tokens can be undone only if there are state slots for them.
+  // States are saved only if rejected draft tokens can be undone, which needs state slots for draft tokens.
   if (o.enable_prefix_caching && (o.max_draft_tokens == 0 || o.draft_states > 0))
     o.saved_states = choose(2) == 0 ? choose(12) : 0;
-  // no prefix can be found without saved states
+  // Without saved states, no prefix can be found.
   if (o.draft_states > 0 && o.saved_states == 0) o.enable_prefix_caching = false;
   o.mamba_block_size = o.block_size * (1 + choose(4));
   o.policy = static_cast<Policy>(choose(3));
@@ -100,7 +99,8 @@ class Simulation {
     verify();
   }
 
-  // Adds no more clients: all clients must finish, and afterwards no blocks may be in use.
+  // Stops adding clients and runs until all clients have finished. CHECKs that no blocks are in use
+  // afterwards.
   void drain() {
     while (!clients_.empty() || !flights_.empty()) {
       step();
@@ -119,16 +119,16 @@ class Simulation {
   std::int64_t steps() const { return steps_; }
 
  private:
-  // A client, whose complete output is known at the start: each token is a function of all tokens before it,
-  // as with a greedy model.
+  // A client whose complete output is known at the start. Each token is a function of all earlier tokens,
+  // as with greedy sampling.
   struct Client {
     SequenceId id{};
     int prompt = 0;
-    int ends_at = 0;  // number of tokens after its last one
+    int ends_at = 0;  // final number of tokens
     std::vector<TokenId> tokens;
-    std::vector<std::uint64_t> past;  // [position]: number that represents the keys and values of the
-                                      // position
-    std::int64_t work_before = 0;     // value of work_ at arrival
+    // [position]: represents the keys and values of the position
+    std::vector<std::uint64_t> past;
+    std::int64_t work_before = 0;  // value of work_ at arrival
     std::int64_t first_step = 0;
     int max_total = 0;
     Hash128 identity;
@@ -136,7 +136,6 @@ class Simulation {
     std::int64_t planned_tokens = 0;
   };
 
-  // A sequence in a step, as the device received it: copies of all arrays.
   struct Row {
     std::shared_ptr<Client> client;
     int first, count;
@@ -158,10 +157,10 @@ class Simulation {
   void arrive() {
     const auto& o = scheduler_->options();
     auto client = std::make_shared<Client>();
-    // Prompts come from a few families with common prefixes of all lengths.
+    // Prompts belong to a few families with common prefixes of various lengths.
     const int family = choose_(4), salt = choose_(6) == 0 ? 1 : 0;
     const int vocabulary = 1 + choose_(3);
-    // Most lengths fit into the pool; a few do not.
+    // Most lengths fit into the pool.
     const int pool = o.num_blocks * o.block_size / static_cast<int>(o.groups.size());
     const int longest = choose_(8) == 0 ? o.max_model_len + 1 : std::max(2, std::min(o.max_model_len, pool));
     client->max_total = 2 + choose_(longest - 1);
@@ -212,7 +211,7 @@ class Simulation {
            o.num_blocks < static_cast<int>(o.groups.size()) * ((c.max_total - 2) / o.block_size + 1);
   }
 
-  // Returns the maximum number of tokens that may be computed for a client within the limit on preemptions.
+  // Returns the maximum number of tokens that may be computed for a client, given the limit on preemptions.
   std::int64_t most_work(const Client& c) const {
     return std::int64_t{1 + scheduler_->options().max_preemptions} * c.max_total;
   }
@@ -225,8 +224,8 @@ class Simulation {
     clients_.erase(it);
   }
 
-  // Holds the start of a client's prompt: either only the cached blocks, or all blocks, of which the missing
-  // ones are loaded from another engine or tier.
+  // Holds the first blocks of a client's prompt: either only the cached blocks, or all blocks. In the
+  // second case, the missing blocks are loaded as if from another engine.
   void hold_or_let_go() {
     const auto& o = scheduler_->options();
     if (choose_(2) == 0 && let_go()) return;
@@ -274,7 +273,6 @@ class Simulation {
     CHECK(!scheduler_->finish(client.id) && !scheduler_->commit(client.id, 0));
   }
 
-  // Launches a step or collects one, at random if both are possible.
   void step() {
     const bool full = static_cast<int>(flights_.size()) == scheduler_->options().max_steps_in_flight;
     if (full || (!flights_.empty() && choose_(4) == 0)) {
@@ -336,7 +334,6 @@ class Simulation {
     return row;
   }
 
-  // Returns true if a step of another client uses the block.
   bool touched_in_flight(BlockId block, int group, const Client& client) const {
     const KvCache& cache = scheduler_->cache();
     for (const Flight& flight : flights_)
@@ -356,7 +353,6 @@ class Simulation {
     return device_[static_cast<std::size_t>(block * size + position % size)];
   }
 
-  // Returns the number of draft tokens that will be accepted.
   static int true_drafts(const Row& row) {
     const auto known = row.client->tokens.begin() + row.first + row.count;
     return static_cast<int>(
@@ -364,14 +360,15 @@ class Simulation {
         row.drafts.begin());
   }
 
-  // Returns the content that a group's layers compute for a position; it differs after a wrong draft token.
+  // Returns the content that the group's layers compute for a position. The content differs after a wrong
+  // draft token.
   static std::uint64_t content(const Row& row, std::size_t group, int position) {
     const bool rejected = position >= row.first + row.count + true_drafts(row);
     return mix(row.client->past[static_cast<std::size_t>(position)], rejected ? ~group : group);
   }
 
-  // Runs the oldest step in flight, as late as allowed, also for clients that have left: first all writes,
-  // then all reads.
+  // Runs the oldest step in flight, as late as allowed, also for clients that have left. All writes come
+  // before all reads.
   void land() {
     const Flight flight = std::move(flights_.front());
     flights_.pop_front();
@@ -391,8 +388,8 @@ class Simulation {
       if (row.samples) commit(row);
   }
 
-  // Moves states; a state represents all tokens up to a position. First all states are restored, then all
-  // sequences run, then all states are saved.
+  // Moves recurrent states. First all states are restored, then all sequences run, then all states are
+  // saved.
   void pass_states(const Flight& flight) {
     for (const Row& row : flight.rows)
       if (row.state_from != kNoState) state(row.state_slot) = state(row.state_from);
@@ -410,14 +407,14 @@ class Simulation {
       if (row.state_to != kNoState)
         state(row.state_to) = state(row.drafts.empty() ? row.state_slot : row.draft_states[0]);
   }
-  // Returns a number that represents all tokens up to a position; it differs after a wrong draft token.
+  // Returns a number that represents all tokens up to a position. The number differs after a wrong draft
+  // token.
   static std::uint64_t past(const Row& row, int position) {
     const std::uint64_t right = row.client->past[static_cast<std::size_t>(position)];
     return position < row.first + row.count + true_drafts(row) ? right : ~right;
   }
   std::uint64_t& state(int slot) { return states_[static_cast<std::size_t>(slot)]; }
 
-  // Commits the sampled token, and one token for each accepted draft token.
   void commit(const Row& row) {
     Client& client = *row.client;
     const Sequence* s = scheduler_->find(client.id);
@@ -430,7 +427,7 @@ class Simulation {
       if (s->sampling == 0) add_drafts(client, *s);
       return;
     }
-    // each step computed a token for some client, and no client exceeded most_work
+    // Each step computed a token for some client, and no client exceeded most_work().
     CHECK(client.planned_tokens <= most_work(client));
     CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
           steps_ - client.first_step, work_ - client.work_before);
@@ -447,7 +444,7 @@ class Simulation {
     }
   }
 
-  // Adds draft tokens, of which the first ones will be accepted.
+  // Adds draft tokens, of which a first part is correct.
   void add_drafts(const Client& client, const Sequence& s) {
     std::vector<TokenId> drafts(
         static_cast<std::size_t>(choose_(scheduler_->options().max_draft_tokens + 1)));
@@ -475,11 +472,11 @@ class Simulation {
   StepPlan plan_;
   std::vector<std::uint64_t> device_;                         // [block, offset]
   std::vector<std::uint64_t> states_;                         // [slot]
-  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
+  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by SequenceSpec::tag
   std::deque<Flight> flights_;
   std::vector<PrefixHold*> holds_;
   std::int64_t steps_ = 0;
-  std::int64_t work_ = 0;  // sum of most_work over all clients so far
+  std::int64_t work_ = 0;  // sum of most_work() over all clients so far
   std::uint64_t arrivals_ = 0;
   int finished_ = 0;
   int refused_ = 0;
