@@ -96,7 +96,7 @@ void run_steps(const RankLayout& layout, std::size_t count) {
     });
 }
 
-// With several stages there are several steps in flight. Outputs are smaller or larger than a slot.
+// Several steps are in flight. Outputs are smaller or larger than a slot.
 TEST(HostGroups, StagesDoNotWaitForEachOtherWithoutEnd) {
   for (const int stages : {1, 2, 3, 4, 6})
     for (const std::size_t bytes : {std::size_t{64}, kSlotBytes, 3 * kSlotBytes + 64})

@@ -31,7 +31,7 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::create(std::shared_ptr<const NcclL
   return group;
 }
 
-// Does not wait for a dead rank.
+// Aborts if the group has failed, because ncclCommDestroy would wait for a dead rank.
 NcclGroup::~NcclGroup() {
   if (comm_ == nullptr) return;
   works() ? nccl_->comm_destroy(comm_) : nccl_->comm_abort(comm_);

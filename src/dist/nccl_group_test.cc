@@ -36,8 +36,8 @@ std::shared_ptr<const NcclLibrary> fake() {
       .value();
 }
 
-// Runs `body` on each rank; ranks are threads. rank_gone: rank that the host group reports as dead; -1:
-// none.
+// Runs `body` on each rank; ranks are threads. The host group reports that rank `rank_gone` is dead; -1: no
+// rank.
 void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int rank_gone = -1) {
   const auto nccl = fake();
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();

@@ -117,7 +117,7 @@ struct ncclComm {
 };
 
 namespace {
-// whether this thread is between ncclGroupStart and ncclGroupEnd
+// true between ncclGroupStart and ncclGroupEnd of this thread
 thread_local bool grouping = false;
 thread_local ncclComm* grouped = nullptr;
 thread_local std::vector<Piece> sends, receives;

@@ -1,6 +1,5 @@
-// Writes keys and values to KV blocks, and computes attention of queries over them.
-//
-// kv_exchange.h describes the layout of a block.
+// Writes keys and values to KV blocks, and computes attention of queries to them. Blocks have the exchange
+// layout (kv_exchange.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,7 +21,6 @@ std::byte* block_address(const KvLayer& cache, std::int64_t block) {
   return cache.data + block * cache.stride_bytes;
 }
 
-// Returns the index of a token's vector in a block.
 std::int64_t index_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
   const std::int64_t kind = spec.values_in_keys > 0 ? kKey : which;
   return (kind * spec.kv_heads + head) * spec.block_size + token;
@@ -55,7 +53,6 @@ void store_vector(std::byte* block, const KvSpec& spec, KeyOrValue which, std::i
   }
 }
 
-// The key or value of one token.
 struct CachedVector {
   const std::byte* block;
   DType dtype;

@@ -30,7 +30,6 @@ std::vector<Candidate> ordered(Logits logits, const Softmax& softmax) {
   return tokens;
 }
 
-// Returns the softmax of these logits, before filters.
 Softmax softmax_of(Logits logits, float inverse_temperature) {
   Softmax softmax{std::ranges::max(logits), inverse_temperature};
   for (const float x : logits) softmax.total += softmax.mass(x);
@@ -74,8 +73,8 @@ std::int32_t draw(std::vector<Candidate> kept, std::int64_t random) {
   return -1;
 }
 
-// Writes the logprobs of `id`, and of row.reported or the first row.top_count tokens in order. Tokens after
-// the first `kept` in order get kLogprobFloor.
+// Writes the logprobs of `id`, and of the tokens in row.reported or, if it is empty, of the first
+// row.top_count tokens in sampling order. Tokens after the first `kept` tokens get kLogprobFloor.
 void report(Logits logits, Softmax softmax, std::size_t kept, std::int32_t id, const Row& row,
             const RowOutput& out) {
   const std::vector<Candidate> tokens = ordered(logits, softmax);

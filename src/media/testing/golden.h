@@ -46,12 +46,12 @@ class VisionGolden {
     std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
     return values;
   }
-  // Shape [height, width, 3].
+  // [height, width, 3]
   Image image(const std::string& name) const {
     const StoredTensor& t = tensor(name);
     return {static_cast<int>(t.shape[1]), static_cast<int>(t.shape[0]), values<std::uint8_t>(name)};
   }
-  // Shape [tiles, size, size, 3].
+  // [tiles, size, size, 3]
   std::vector<Image> tiles(const std::string& name) const {
     const StoredTensor& t = tensor(name);
     const std::vector<std::uint8_t> all = values<std::uint8_t>(name);
