@@ -31,7 +31,7 @@ Result<> decode_video(std::span<const std::byte> file,
 class VideoSink {
  public:
   virtual ~VideoSink() = default;
-  // Returns the indices of the selected frames. Decoding stops if there are none.
+  // Returns the indices of the selected frames. If the list is empty, decoding stops.
   virtual std::vector<int> begin(const VideoHead& head) = 0;
   virtual void frame(Image image) = 0;
 };

@@ -107,7 +107,7 @@ TEST(VideoFile, FramesComeInOrder) {
     EXPECT_EQ(all.head.height, 32);
     ASSERT_EQ(all.frames.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i)
-      // A GIF has few colours.
+      // The tolerance is large, because a GIF has few colours.
       EXPECT_NEAR(all.frames[i].pixels[0], 40 * (2 * static_cast<int>(i) + 1), 19) << i;
   }
 }

@@ -23,6 +23,7 @@ enum class Packed : std::uint8_t { e4m3, i8 };
 
 // Format of operand W of the product kernel, and of the matching operand x. A step is one column k, or a
 // pair of columns (k, k + 1) for bf16. In each step, lane j of a vector has row j of W.
+//
 //   f32, f16   one number per lane, times x in f32
 //   bf16       a pair per lane, times two numbers of x in f32
 //   e4m3, i8   a pair of bytes per lane, converted to bf16 first

@@ -54,15 +54,17 @@ struct QuantParts {
 
 struct MatrixTiles {
   // begin() and end() must be called before and after products, on the thread that computes the products.
-  // begin() sets the sizes of tiles until the next begin(): 1 to 32 rows of x, and 16, 32 or 64 bytes per
-  // row. Context switches are slower between begin() and end().
+  // begin() sets the sizes of tiles until the next begin(). There are 1 to 32 rows of x, with 16, 32 or 64
+  // bytes per row. Context switches are slower between begin() and end().
   void (*begin)(std::int64_t rows, std::int64_t row_bytes);
   void (*end)();
 
   // TileFunctions for up to 16 rows and for up to 32 rows, with bf16 pairs in both operands. x consists of
   // blocks of 16 units, with zeros after the last step. x_row_stride is the number of bytes between rows of
-  // a block. Blocks are 16 * x_unit_stride bytes apart, and the second 16 rows begin 16 * x_row_stride
-  // bytes after the first. Each sum of 16 steps starts at +0, with even and odd columns separate, and is
+  // a block. Blocks are 16 * x_unit_stride bytes apart. The second 16 rows begin 16 * x_row_stride bytes
+  // after the first.
+  //
+  // Each sum of 16 steps starts at +0, with even and odd columns separate, and is
   // then added to c. Segments begin at a multiple of 16 steps.
   TileFunction bf16[2];
   // The same functions in blocks of 8 steps.

@@ -1,6 +1,6 @@
-// What one warp computes for its 16 rows of a piece, in kernels with complete keys and values in shared
-// memory (attention.cu, attention_wgmma.cu): scores, probabilities, weighted values, and the merge of
-// pieces. Every sum has a fixed order, so that a row has the same bits in both kernels.
+// Functions with which one warp processes its 16 rows of a piece, in kernels that have complete keys and
+// values in shared memory (attention.cu, attention_wgmma.cu). They compute scores, probabilities and weighted
+// values, and merge pieces. Every sum has a fixed order, so that a row has the same bits in both kernels.
 //
 // Products and results have the layout of D in mma.h and wgmma.h. A lane holds the rows lane / 4 and lane /
 // 4 + 8, and two columns of every tile of 8 columns: [tile][2 * i + e].

@@ -74,11 +74,13 @@ struct LatentStoreArgs {
   View q_out;            // act [n, heads, score_dim]
 };
 
-// Selects the tokens that a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025). Of the
-// tokens up to and including the query's own token, it selects the chosen.size(1) tokens with the greatest
-// scores; of equal scores, the lower position wins. Token t with index key k_t has the score: sum over
-// heads, ascending, of weights[h] * max(0, q_h k_t). If KvSpec::rate > 1, it selects compressed entries
-// that contain no token after the query's own token.
+// Selects the tokens that a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025). The
+// selected tokens are the chosen.size(1) tokens with the greatest scores, among the tokens up to and
+// including the query's own token. If scores are equal, the lower position wins.
+//
+// The score of token t with index key k_t is the sum over heads, ascending, of weights[h] * max(0, q_h k_t).
+// If KvSpec::rate > 1, compressed entries are selected, but only entries that contain no token after the
+// query's own token.
 struct ChooseTokensArgs {
   View q;         // act [n, heads, index_dim], heads at most kMaxIndexHeads
   View weights;   // f32 [n, heads]

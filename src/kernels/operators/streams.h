@@ -14,7 +14,8 @@ constexpr int kMaxStreams = 8;
 // The output of the layer is added to each stream (ExpandStreamsArgs) with these weights:
 //   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
 //   mix = the softmax of each row of the S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
-// Then mix is made doubly stochastic: columns are divided by their sums plus eps; then rows and columns are
+//
+// Then mix is made doubly stochastic. Each column is divided by its sum plus eps. Then rows and columns are
 // divided in the same way, `iterations` - 1 times.
 struct CollapseStreamsArgs {
   View x;  // f32 [n, streams, dim], streams up to kMaxStreams
@@ -47,8 +48,8 @@ struct PredictStreamsArgs {
   View coefs;   // f32 [streams * streams, streams]
 };
 
-// Alternating updates, after a layer that has changed x[t, 0] from before[t]. With m = tanh(router[t]),
-// where router is computed from the layer's result, and change = x[t, 0] - before[t]:
+// Alternating updates, after a layer that has changed x[t, 0] from before[t]. router is computed from the
+// layer's result. With m = tanh(router[t]) and change = x[t, 0] - before[t]:
 //   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is first reset to before[t]
 //   out[t] = x[t, 0] * scale
 struct CorrectStreamsArgs {

@@ -31,8 +31,7 @@
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  // NOLINT: as in CUDA
-  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}  // NOLINT
 };
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
