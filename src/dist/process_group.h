@@ -37,7 +37,7 @@ class ProcessGroup {
   virtual void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) = 0;
   // Sends rank 0's message to all other ranks.
   virtual void broadcast(std::vector<std::byte>& message) = 0;
-  // Sends a message whose length all ranks know.
+  // Sends rank 0's message, whose length all ranks know, to all other ranks.
   virtual void broadcast(std::span<std::byte> message) = 0;
   virtual void barrier() = 0;
 

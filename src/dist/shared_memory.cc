@@ -49,8 +49,8 @@ Result<> set_size(int fd, std::size_t bytes) {
   return {};
 }
 
-// Returns an error if the file system has too little space. Without this check, the first use of a page
-// without space ends the process.
+// Returns an error if the file system has too little space. Without this check, the process would be killed
+// at the first use of a page for which there is no space.
 Result<> check_space(int fd, std::size_t bytes) {
   struct statvfs system{};
   if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return {};  // no limit

@@ -56,7 +56,7 @@ class Patience {
 
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
-  // A readable connection is closed, because clients send nothing before they are accepted.
+  // If the connection is readable, the client has closed it: clients send nothing before they are accepted.
   return poll(&readable, 1, 0) != 0;
 }
 

@@ -5,7 +5,7 @@
 
 namespace octavo::media {
 
-// Returns an error if the image has no pixels, or more than `most`.
+// Returns an error if the image has no pixels, or more than `most` pixels.
 Result<> check_size(std::int64_t width, std::int64_t height, std::int64_t most);
 
 // Composites rgba [pixels, 4] over white with the rounding of Pillow's alpha_composite. Afterwards, `rgba`

@@ -48,7 +48,7 @@ struct AnySizeRule {
 struct LongestEdgeRule {
   // maximum length of the longer side in pixels, before both sides become multiples of `unit`
   int longest = 0;
-  int unit = 0;     // pixels
+  int unit = 0;  // pixels
 };
 
 // Makes one part with the image's aspect ratio and the largest number of tokens within the limit

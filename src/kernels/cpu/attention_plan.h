@@ -149,7 +149,7 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::vector<std::int32_t> common_;
   // [sequence]: number of pieces that are computed together with other sequences
   std::vector<std::int32_t> shared_;
-  std::vector<std::int32_t> merge_;   // [sequence]: index of the sequence's merge, if it shares a prefix
+  std::vector<std::int32_t> merge_;  // [sequence]: index of the sequence's merge, if it shares a prefix
   std::vector<AttentionPart> parts_;
   std::vector<AttentionJob> jobs_;
   std::vector<AttentionUnit> units_;

@@ -141,7 +141,7 @@ struct SoftmaxRow {
   const float* key_scales;    // [first, last): factor of each token's score; null: no factors
   // [first, last): factor of each token's probability, applied after the sum; null: no factors
   const float* value_scales;
-  void* p;                    // output [first, last), f32 or bf16
+  void* p;  // output [first, last), f32 or bf16
   Format p_format;
   float maximum;  // output: maximum of log2(e) * score
   float sum;      // output

@@ -216,7 +216,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
     const std::int64_t begin = step * layout.step_bytes(), bytes = steps * layout.step_bytes();
     const std::int64_t ahead_bytes = bytes / tiles,
                        // Computed once, because the division is slow.
-                       ahead_step = layout.step_bytes() / tiles;
+        ahead_step = layout.step_bytes() / tiles;
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
       if (product.widened()) {

@@ -19,8 +19,8 @@ constexpr std::int64_t kGroupsAhead = 8;
 // Number of multiplications above which waking the other threads saves time.
 constexpr std::int64_t kWorthSharing = 1 << 19;
 constexpr std::int64_t kQuantisedAtOnce = 2048;  // columns of x that are quantised at a time
-// Minimum number of rows for matrix tiles. With fewer rows, products on vectors need fewer instructions
-// than tiles, which require unpacking the codes and adding the sums.
+// Minimum number of rows for matrix tiles. With fewer rows, products on vectors need fewer
+// instructions, because tiles require unpacking the codes and adding the sums.
 constexpr std::int64_t kLeastOnTiles = 16;
 // Groups of a panel that matrix tiles process at a time; these are 16 KB of codes.
 constexpr std::int64_t kTileGroups = 16;

@@ -11,8 +11,8 @@ namespace {
 
 // Channels that are processed at a time; a multiple of the number of lanes of every instruction set.
 constexpr std::int64_t kChannels = 256;
-constexpr std::int64_t kColumns = 64;    // state columns in a call: 32 KiB with 128 keys
-constexpr std::int64_t kScanned = 64;    // state channels that are processed at a time
+constexpr std::int64_t kColumns = 64;      // state columns in a call: 32 KiB with 128 keys
+constexpr std::int64_t kScanned = 64;      // state channels that are processed at a time
 constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), see WkvArgs
 
 struct Tokens {
@@ -70,7 +70,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     std::copy_n(product, count, x);
   };
   std::int64_t at = 0;
-  // Writes the state after the token before `at` to `state`.
+  // Writes the last width - 1 inputs before token `at` to `state`.
   const auto put_latest = [&](float* state) {
     for (std::int64_t j = 0; j < width - 1; ++j)
       std::copy_n(latest[(at + 1 + j) % width], count, state + first + j * inputs);
@@ -111,9 +111,7 @@ float time_step(const TimeStep& rule, float dt, std::int64_t i) {
   return std::min(std::max(softplus(dt * rule.scale + rule.bias.as<float>()[i]), rule.least), rule.most);
 }
 
-// Computes out = x * factor /
-// x
-// .
+// Computes out = x * factor / |x|.
 void unit(const IsaKernels& kernels, const std::byte* x, Format format, std::int64_t n, float factor,
           float* out) {
   const auto count = static_cast<float>(n);

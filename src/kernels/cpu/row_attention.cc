@@ -15,7 +15,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitHeads = 16;   // heads of a query that one thread processes
+constexpr std::int64_t kUnitHeads = 16;  // heads of a query that one thread processes
 // Rows in a piece; a multiple of the tile width of every instruction set.
 constexpr std::int64_t kPieceRows = 128;
 

@@ -1,5 +1,5 @@
-// The micro-kernel of products, for any instruction set S. All unquantised products use it, also both
-// products of attention.
+// The micro-kernel of products, for any instruction set S. All unquantised products use it,
+// including both products of attention.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Structs of this kind load one step of W in an operand format. Raw is a loaded vector, and kUnits is the
-// number of elements of x per step.
+// The Operand.. structs load one step of W, each in one operand format. Raw is a loaded vector, and kUnits is
+// the number of elements of x per step.
 template <class S>
 struct OperandF32 {
   static constexpr int kUnits = 1;

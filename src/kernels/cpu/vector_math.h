@@ -92,9 +92,7 @@ F<S> exp2(F<S> x) {
   return S::times_pow2(p, n);
 }
 
-// Computes tanh: near 0 with the odd polynomial of Cephes, otherwise as 1 - 2 / (e^2
-// x
-// + 1).
+// Computes tanh: near 0 with the odd polynomial of Cephes, otherwise as 1 - 2 / (e^2|x| + 1).
 template <class S>
 F<S> tanh(F<S> x) {
   const F<S> a = S::abs(x);
@@ -109,9 +107,7 @@ F<S> tanh(F<S> x) {
   return S::select(S::less(a, S::set(0.625f)), near, S::with_sign_of(x, far));
 }
 
-// Computes erfc(
-// x
-// ) as in Abramowitz and Stegun 7.1.26, with an absolute error below 1.5e-7.
+// Computes erfc(|x|) as in Abramowitz and Stegun 7.1.26, with an absolute error below 1.5e-7.
 template <class S>
 F<S> erfc_of_magnitude(F<S> x) {
   const F<S> a = S::abs(x);

@@ -12,8 +12,8 @@ namespace {
 // rounds are needed.
 constexpr std::int64_t kMostTurns = 3;
 constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, expressed in pieces
-// Number of rows at which two numbers are equal: the bytes to write and read the states of a piece, and the
-// bytes of the piece's keys and values.
+// With this number of rows, the states of a piece, which are written and read, have the same number of bytes
+// as the keys and values of the piece.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

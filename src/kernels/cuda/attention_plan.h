@@ -6,7 +6,6 @@
 // several units share the pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et
 // al., 2024). In this case, the state of each piece is stored in memory, and a second kernel merges the
 // states. The split does not change the result of any piece.
-// does not change the result of any piece.
 #pragma once
 
 #include <vector>

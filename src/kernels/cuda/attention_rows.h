@@ -84,7 +84,7 @@ __device__ inline float merged(float state, float piece, const Weights& w) {
   return fmaf(piece, w.piece, state * w.state);
 }
 
-// Range [begin, end) of pieces with a token that any of the rows [first, last] sees.
+// Range [begin, end) of the pieces that at least one of the rows [first, last] sees.
 struct Pieces {
   int begin, end;
 };

@@ -115,8 +115,8 @@ void for_activation(Format format, Body&& body) {
   body(float{});
 }
 
-// A register holds two 16-bit numbers, the first one in the lower half. These functions work on pairs of
-// such registers.
+// A register holds two 16-bit numbers, the first one in the lower half. The following functions work on
+// pairs of such registers.
 #ifdef __CUDACC__
 template <class T>
 __device__ inline std::uint32_t pack(float low, float high) {  // compiles to one instruction

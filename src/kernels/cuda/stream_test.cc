@@ -58,7 +58,8 @@ TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
   }
 }
 
-// Without this, a host that waits for the step before the last one would also wait for the running step.
+// wait() must wait only for its mark. Otherwise, a host that waits for the previous step would also wait for
+// the running step.
 TEST_F(CudaStreams, WhoWaitsForAMarkDoesNotWaitForWhatCameBehindIt) {
   if (device().name() != "emulated") GTEST_SKIP() << "a real device goes on by itself";
   Staging numbers;

@@ -45,7 +45,7 @@ template <class T, class S, int kColumns>
 struct XTiles {
   static constexpr int kBytes = S::kN * kColumns * 2;
   static constexpr int kTileBytes = S::kN * kTileRowBytes;
-  static constexpr int kChunks = kColumns / 8;                  // 16-byte chunks in a row
+  static constexpr int kChunks = kColumns / 8;  // 16-byte chunks in a row
   // Distance between the rows that a thread copies.
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;
   static constexpr int kCopies = (S::kN + kRowsApart - 1) / kRowsApart;

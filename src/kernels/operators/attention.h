@@ -51,9 +51,10 @@ struct QkvStoreArgs {
 
 // Multiplies each head by its matrix: y[i, h] = x[i, h] * w_h^T. w_h is rows [h * rows, (h + 1) * rows) of w.
 struct HeadMatmulArgs {
-  View x;           // w.activation() [m, heads, cols]; gaps between heads and rows are allowed
-  const Weight& w;  // plain [heads * rows, cols]; rows is a multiple of kHeadRows, cols at most kMaxLatentDim
-  View y;           // w.activation() [m, heads, rows]; gaps between heads and rows are allowed
+  View x;  // w.activation() [m, heads, cols]; gaps between heads and rows are allowed
+  // not quantised, [heads * rows, cols]; rows is a multiple of kHeadRows, cols at most kMaxLatentDim
+  const Weight& w;
+  View y;  // w.activation() [m, heads, rows]; gaps between heads and rows are allowed
 };
 constexpr int kHeadRows = 32;
 constexpr int kMaxLatentDim = 1024;

@@ -138,10 +138,10 @@ struct WkvArgs {
 };
 
 // Computes compressed cache entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). Entry w is
-// the weighted mean, per column, of the values of tokens [w * rate, (w + 1) * rate), added in order. The
-// weight of token t is exp(gate[t] + bias[t % rate]). With two sets of columns, the mean also includes the
-// tokens of the previous entry: the first set has the values for the next entry, and the second set has the
-// values for the token's own entry.
+// the weighted mean, per column, of the values of its tokens [w * rate, (w + 1) * rate), added in order. The
+// weight of token t is exp(gate[t] + bias[t % rate]). With two sets of columns, entry w also includes the
+// tokens of entry w - 1: a token has values for the next entry in the first set, and values for its own entry
+// in the second set.
 struct CompressArgs {
   View values;  // f32 [n, sets * dim], sets 1 or 2
   View gates;   // same shape as values
