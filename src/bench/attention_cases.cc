@@ -36,8 +36,8 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 struct Blocks {
   int per_sequence;
-  int freed;   // blocks of a sequence that are before its window and therefore free
-  int shared;  // blocks of the common prefix
+  int freed;  // blocks of a sequence that are before its window and therefore free
+  int shared;
   int all;
 
   explicit Blocks(const Contexts& x)

@@ -30,7 +30,7 @@ struct OpCase {
   std::string operation;
   std::string shape;
   std::string format;
-  int calls;          // calls of the operator in a run
+  int calls;
   double bytes;       // bytes that a call must read from memory (weights, KV)
   double operations;  // per call; a multiply-add counts as two operations
   Arithmetic arithmetic = Arithmetic::f32;

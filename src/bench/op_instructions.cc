@@ -46,7 +46,6 @@ Result<> count() {
 }
 
 #if defined(__x86_64__)
-// Prints a line for each operator that uses tiles.
 Result<> count_on_tiles() {
   TRY(Backend backend, make_cpu_backend({.threads = 1, .isa = CpuIsa::amx_modelled}));
   const OpVisitor visitor{.wanted = is_counted,

@@ -19,7 +19,6 @@ struct Step {
 };
 constexpr Step kSteps[] = {{1, 1}, {16, 16}, {1, 512}};
 
-// Holds the inputs of all operators for one step.
 class StepCases {
  public:
   static Result<StepCases> make(Backend& backend, const OpShapes& shapes, const Step& step,

@@ -26,7 +26,6 @@ OpCase row_case(const OpShapes& shapes, std::string_view operation, std::int64_t
           .operations = operations};
 }
 
-// Context of the cases with n rows of activations.
 struct Rows {
   Backend& backend;
   const OpShapes& s;
@@ -79,7 +78,6 @@ void norm_cases(const Rows& r) {
   });
 }
 
-// Operators that copy, add or limit rows.
 Result<> copy_cases(const Rows& r) {
   const Ops& ops = r.backend.ops;
   Stream& stream = *r.backend.stream;
@@ -127,7 +125,6 @@ Result<> embed_case(const Rows& r) {
   return {};
 }
 
-// Operators that rotate queries and keys, and that write keys and values to the cache.
 Result<> store_cases(const Rows& r) {
   const Ops& ops = r.backend.ops;
   Stream& stream = *r.backend.stream;

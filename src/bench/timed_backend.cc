@@ -36,7 +36,6 @@ std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   return read * static_cast<std::int64_t>(args.w[0]->bytes());
 }
 
-// Returns the bytes of matrices that an operator reads.
 template <class Args>
 std::int64_t matrix_bytes(const Args& args) {
   if constexpr (requires { args.w.bytes(); }) return static_cast<std::int64_t>(args.w.bytes());

@@ -14,7 +14,6 @@ constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
 // other ranks.
 constexpr std::size_t kScatterBytes = 64 << 10;
 
-// Calls piece(begin, size) for pieces of at most `most` items.
 template <class Piece>
 void in_pieces(std::size_t size, std::size_t most, const Piece& piece) {
   for (std::size_t begin = 0; begin < size; begin += most) piece(begin, std::min(most, size - begin));

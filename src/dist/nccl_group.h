@@ -13,7 +13,6 @@
 
 namespace octavo {
 
-// Functions of the device that the group needs.
 class NcclDevice {
  public:
   virtual ~NcclDevice() = default;

@@ -91,7 +91,7 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
         ASSERT_FALSE(group.status());
         EXPECT_EQ(group.status().error().message,
                   "NCCL: a collective operation: remote process exited or there was a network error");
-        group.all_reduce(values);  // returns immediately
+        group.all_reduce(values);
       },
       1);
 }

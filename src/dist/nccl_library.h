@@ -25,8 +25,7 @@ struct NcclLibrary {
   // Returns an unsupported error if the library or one of its functions is missing.
   static Result<std::shared_ptr<const NcclLibrary>> open(const std::string& name = "libnccl.so.2");
 
-  // such as "2.21.5"
-  std::string version() const;
+  std::string version() const;  // such as "2.21.5"
   // Returns an unavailable error that describes `code`, unless the code means success.
   Result<> check(Code code, const char* call) const;
 

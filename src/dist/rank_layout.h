@@ -12,8 +12,8 @@
 namespace octavo {
 
 struct RankLayout {
-  int tensor = 1;    // number of ranks in a stage, which share every layer of the stage
-  int pipeline = 1;  // number of stages
+  int tensor = 1;  // number of ranks in a stage, which share every layer of the stage
+  int pipeline = 1;
 
   int size() const { return tensor * pipeline; }
   // Rank 0 schedules and samples. It is in the last stage, which computes the logits.

@@ -28,7 +28,7 @@ struct SharedMemoryGroupOptions {
   bool spin = true;
   std::size_t slot_bytes = std::size_t{1} << 20;
   std::size_t slots = 2;  // number of slots per rank; a power of two, because the round counter wraps around
-  std::vector<int> names = {};  // numbers by which errors name the ranks; empty: ranks of this group
+  std::vector<int> names = {};  // numbers of the ranks in error messages; empty: 0 to size - 1
 };
 
 class SharedMemoryGroup final : public ProcessGroup {

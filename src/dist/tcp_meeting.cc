@@ -24,7 +24,7 @@ struct Hello {
   Hash128 identity = {};
   std::int32_t rank = 0;
   std::int32_t size = 0;
-  std::int32_t port = 0;  // listening port
+  std::int32_t port = 0;
 };
 
 // Rank 0's response. It is sent when all ranks are connected, or immediately if the rank is rejected.

@@ -49,7 +49,7 @@ class TcpTransport final : public Transport {
     Socket socket;                     // empty for this rank itself
     std::vector<std::byte> kept = {};  // bytes that arrived before exchange() expected them
     std::size_t taken = 0;             // number of bytes of `kept` that exchange() has returned
-    bool ended = false;                // whether the connection has ended
+    bool ended = false;
     // Bytes of the current exchange that still have to be sent or received.
     std::span<const std::byte> out = {};
     std::span<std::byte> in = {};

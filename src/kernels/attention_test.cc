@@ -29,7 +29,6 @@ class AttentionOf : public testing::TestWithParam<TestBackend> {
   }
   int rounds(int wanted, int slow) const { return octavo::rounds(GetParam().slow ? slow : wanted, 5); }
   bool on_cuda() const { return GetParam().name == "cuda" || GetParam().name == "hopper"; }
-  // Random dimensions, with a cache format that the backend supports.
   AttentionSetup random_shape_of(Backend& backend, TestRandom& random) {
     for (;;) {
       AttentionSetup shape = random_attention(random);

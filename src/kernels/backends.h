@@ -28,7 +28,7 @@ inline constexpr CpuIsa kCpuIsas[] = {
 std::string_view name(CpuIsa isa);
 
 struct CpuOptions {
-  int threads = 0;            // number of threads; 0: all processors that this process may use
+  int threads = 0;
   std::optional<CpuIsa> isa;  // nullopt: the best instruction set that this processor supports
 };
 

@@ -48,7 +48,7 @@ class Device {
   virtual ~Device() = default;
 
   virtual std::string name() const = 0;
-  virtual std::size_t memory_bytes() const = 0;     // total memory of the device
+  virtual std::size_t memory_bytes() const = 0;
   virtual std::size_t available_bytes() const = 0;  // free memory; 0: unknown
   // Returns false if the device has separate memory, which the host cannot access.
   virtual bool shares_host_memory() const = 0;

@@ -12,7 +12,7 @@ namespace octavo {
 // The default value of a field has no effect on sampling. The formula of a parameter is a function below,
 // or code in each backend.
 struct DrawRule {
-  std::int64_t random = 0;       // 64 random bits for the draw
+  std::int64_t random = 0;
   float temperature = 1;         // 0: greedy, without filters; otherwise at least 1e-5
   float top_p = 1;               // 1: off
   float min_p = 0;               // 0: off

@@ -86,7 +86,6 @@ TEST_P(CpuFp8, EmbedReadsTheNumbersAsTheyAre) {
   }
 }
 
-// All 256 codes must be exact, including NaN.
 TEST_P(CpuFp8, EveryCodeIsItsNumber) {
   TestPart part{.encoding = Encoding::fp8, .rows = 256, .cols = 1, .row_bytes = 1, .groups = 1};
   for (int code = 0; code < 256; ++code) part.bytes.push_back(static_cast<std::uint8_t>(code));

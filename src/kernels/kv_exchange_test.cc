@@ -83,7 +83,6 @@ TEST_P(KvExchange, WhatIsTakenInComesOutAgain) {
   }
 }
 
-// Returns the exported block after an operator has stored keys and values in it.
 std::vector<std::byte> stored(Backend& backend, const KvSpec& spec, const TestTensor& qkv) {
   Cache cache(backend, spec);
   std::vector<std::int64_t> slots(static_cast<std::size_t>(spec.block_size));

@@ -19,7 +19,6 @@ std::vector<float> numbers_of(const TestPart& part) {
   return all;
 }
 
-// Returns the number of columns of x that share a scale.
 std::int64_t x_group(const TestPart& w) {
   const bool wide = w.groups == 1 || (w.groups > 1 && w.cols / w.groups % 128 == 0);
   return wide ? 128 : 32;

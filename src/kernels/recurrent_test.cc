@@ -47,7 +47,7 @@ TEST_P(Recurrent, Gate) {
 // A layer that consists of a convolution and the delta rule.
 struct Layer {
   std::int64_t key_heads, value_heads, key_dim, value_dim, width;
-  bool tiled;          // see GatedDeltaArgs::tiled
+  bool tiled;          // as in GatedDeltaArgs
   std::int64_t rates;  // number of decays: one per head, or one per row of a head's state
   float beta_scale;
   DType type;
@@ -70,7 +70,6 @@ struct Layer {
   std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
 };
 
-// Tokens [begin, end) of one sequence.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;

@@ -116,7 +116,7 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   for (int r = 0; r < rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
     const float spread = chance(0.2) ? 0.01f : real(0.1, 12);
-    const bool coarse = chance(0.3);  // whether many logits are equal
+    const bool coarse = chance(0.3);
     std::normal_distribution<float> normal(real(-20, 20), spread);
     for (int id = 0; id < vocab; ++id) {
       const float x = normal(rng);

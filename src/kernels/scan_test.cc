@@ -95,7 +95,6 @@ Operator random_channel_scan(TestRandom& random, std::int64_t slots) {
 
 constexpr auto kKinds = {random_conv, random_scan, random_channel_scan};
 
-// Tokens [begin, end) of the sequence in a slot.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;

@@ -24,7 +24,7 @@ class Staging {
     return {};
   }
 
-  std::size_t bytes() const { return bytes_; }  // size of each buffer
+  std::size_t bytes() const { return bytes_; }
 
   // Switches to the other buffer. First waits until the device has read that buffer.
   void turn(Stream& stream) {

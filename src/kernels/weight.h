@@ -19,7 +19,6 @@ class Weight {
 
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
-  // format of x in matmul
   DType activation() const { return activation_; }
   // number of bytes that one product reads
   std::size_t bytes() const { return bytes_; }

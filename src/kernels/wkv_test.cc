@@ -32,7 +32,6 @@ struct Layer {
   std::int64_t given() const { return 5 * inner(); }
 };
 
-// Tokens [begin, end) of one sequence.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;

@@ -12,7 +12,7 @@ namespace octavo::media {
 namespace {
 
 constexpr int kFft = MelConfig::kFft, kHop = MelConfig::kHop, kHalf = kFft / 2;
-constexpr double kFloor = 1e-10;  // minimum power
+constexpr double kFloor = 1e-10;
 
 // Slaney's scale is linear below 1000 Hz and logarithmic above.
 constexpr double kLinearMels = 15;

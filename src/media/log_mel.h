@@ -9,7 +9,7 @@ namespace octavo::media {
 
 struct MelConfig {
   int mels = 80;
-  int seconds = 30;  // length of a window in seconds
+  int seconds = 30;
 
   static constexpr int kRate = 16'000;  // samples per second
   static constexpr int kFft = 400;      // samples per frame

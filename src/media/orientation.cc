@@ -52,7 +52,7 @@ std::optional<std::size_t> exif_orientation(std::string_view exif) {
   for (std::size_t i = 0; count && i < *count; ++i) {
     const std::size_t at = *directory + 2 + 12 * i;
     const auto tag = tiff.number(at, 2);
-    if (!tag || !tiff.number(at + 8, 4)) break;  // end of file
+    if (!tag || !tiff.number(at + 8, 4)) break;
     if (tag == kOrientationTag)
       if (const auto value = entry_value(tiff, at)) found = value;
   }

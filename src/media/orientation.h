@@ -10,7 +10,7 @@ namespace octavo::media {
 
 struct Metadata {
   std::string exif;  // TIFF file; the prefix "Exif\0\0" is optional
-  std::string xmp;   // XML
+  std::string xmp;
 };
 
 // Returns the orientation as in EXIF, 1 to 8. Returns 1 (upright) if the metadata is missing or broken.

@@ -93,8 +93,6 @@ TEST(Orientation, XmpCountsWhereExifDoesNotSay) {
   EXPECT_EQ(orientation_of({.exif = {}, .xmp = "tiff:Orientation"}), 1);
 }
 
-// Functions that insert metadata into files of each format.
-
 std::uint32_t crc(std::string_view bytes) {
   std::uint32_t sum = ~0U;
   for (const char c : bytes) {
@@ -122,7 +120,6 @@ std::string hexadecimal(const std::string& bytes) {
   return out;
 }
 
-// Checks that decoding `file` gives the image `rotated`.
 void expect_rotated(const std::string& file, const std::string& rotated, int orientation = 6) {
   const auto plain = decode_image(std::as_bytes(std::span(file))),
              seen = decode_image(std::as_bytes(std::span(rotated)));

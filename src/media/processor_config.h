@@ -23,7 +23,7 @@ struct TileRule {
 // as the last part (ratio_tiles.h).
 struct RatioTileRule {
   int tile_size = 0;  // side of a tile, in pixels
-  int tiles_min = 1;  // minimum number of tiles
+  int tiles_min = 1;
   int tiles_max = 12;
 };
 
@@ -116,7 +116,7 @@ struct ProcessorConfig {
   std::string after = {};
   // Text between two rows of tokens of a grid; may be empty.
   std::string row_break = {};
-  std::optional<VideoRule> video = {};  // nullopt if the model does not support videos
+  std::optional<VideoRule> video = {};
 
   // Returns true if the tiles of an image form one part, stacked vertically.
   bool stacked() const {

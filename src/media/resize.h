@@ -23,7 +23,6 @@ std::vector<float> interpolate_bicubic(const Image& image, int width, int height
 // Cuts out a square with sides of `size` pixels. The square must be inside the image.
 Image crop(const Image& image, int left, int top, int size);
 
-// Returns an image in which all bytes are `value`.
 Image plain(int width, int height, std::uint8_t value);
 
 // Copies `from` into `to`. The copy must fit into `to`.

@@ -11,8 +11,8 @@ namespace octavo::media {
 
 // Limits of audio files, with vLLM's defaults.
 struct SoundLimits {
-  std::size_t bytes = std::size_t{25} << 20;  // size of the file
-  int seconds = 600;                          // length of the audio
+  std::size_t bytes = std::size_t{25} << 20;
+  int seconds = 600;
   int channels = 8;
 };
 

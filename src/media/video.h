@@ -13,7 +13,7 @@ namespace octavo::media {
 // Properties of a video that are known before it is decoded.
 struct VideoHead {
   int frames = 0;
-  double fps = 0;  // frames per second
+  double fps = 0;
   int width = 0;
   int height = 0;
 };

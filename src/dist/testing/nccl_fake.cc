@@ -31,7 +31,6 @@ struct Call {
   int type, root;
 };
 
-// The ranks of a communicator.
 struct World {
   explicit World(int ranks) : size(ranks), calls(static_cast<std::size_t>(ranks)) {}
 

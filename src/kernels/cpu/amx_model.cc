@@ -26,7 +26,6 @@ thread_local constinit std::int64_t instructions = 0;
 
 // Rounds subnormal numbers to zero, as the instructions do regardless of MXCSR.
 float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
-// Returns the even or the odd element of a bf16 pair.
 template <bool kOdd>
 float number(std::uint32_t pair) {
   const std::uint32_t bits = kOdd ? pair & 0xffff0000u : pair << 16;

@@ -11,9 +11,8 @@ namespace {
 
 // Several units per thread make threads end at about the same time.
 constexpr std::int64_t kUnitsPerThread = 6;
-constexpr std::int64_t kMostSharedStateBytes =
-    std::int64_t{32}  // maximum memory for the states of shared prefixes, in bytes
-    << 20;
+// maximum bytes of memory for the states of shared prefixes
+constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32} << 20;
 
 std::int64_t pieces_of(std::int64_t tokens) { return (tokens + kPieceTokens - 1) / kPieceTokens; }
 

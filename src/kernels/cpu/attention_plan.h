@@ -85,9 +85,8 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::int32_t sequence_of(std::int64_t query) const {
     return static_cast<std::int32_t>(std::ranges::upper_bound(starts_, query) - starts_.begin()) - 1;
   }
-  int most_tokens() const { return limits_.max_length; }  // maximum number of tokens of a sequence
+  int most_tokens() const { return limits_.max_length; }
   bool causal() const { return limits_.causal; }
-  // Returns the position of the row's query in its sequence.
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {
     return length(sequence) - queries(sequence) + row / group_;
   }

@@ -59,7 +59,6 @@ void AttentionUnitRun::run() {
         call_.write(head, row_[row].sequence, row_[row].row, scratch_.states[at(head, row)]);
 }
 
-// Loads the queries of the unit's rows, and resets their states.
 void AttentionUnitRun::load_queries() {
   const View& q = call_.args.q;
   for (std::int64_t head = unit_.head_begin; head < unit_.head_end; ++head)
@@ -274,7 +273,6 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
   call_.kernels.softmax(results_[i]);
 }
 
-// Adds the values of the groups [begin, end), weighted by their probabilities.
 void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin,
                            std::int64_t end) {
   const KvLayout& layout = kv_.layout;

@@ -34,7 +34,7 @@ struct AttentionCall {
   const KvOperand stored;  // keys and values in the cache's format
   // keys and values after conversion: bf16 for 8-bit formats, otherwise equal to `stored`
   const KvOperand wide;
-  const Format format;     // format of q and out
+  const Format format;
   const bool dot;
   // Matrix tiles for both products, or nullptr for products on vectors. Single rows also use tiles, because
   // tiles and vectors add in different orders.

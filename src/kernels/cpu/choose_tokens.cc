@@ -16,7 +16,6 @@ std::int64_t whole_pieces(std::int64_t tokens) {
   return (tokens + kPieceTokens - 1) / kPieceTokens * kPieceTokens;
 }
 
-// Working memory of one query.
 struct Choice : ScratchPieces {
   Choice(const KvSpec& spec, std::int64_t tokens, std::byte* memory) : ScratchPieces(memory) {
     q = take<std::byte>(std::int64_t{kMaxIndexHeads} * spec.index_dim * 4);
@@ -27,7 +26,7 @@ struct Choice : ScratchPieces {
 
   std::byte* q;     // in the layout that tiles read
   float* products;  // [rows of a tile][tokens of a piece]
-  float* scores;    // of all tokens
+  float* scores;
   std::int32_t* order;
 };
 

@@ -8,7 +8,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 64;  // columns that are processed at a time
+constexpr std::int64_t kColumns = 64;
 
 // Running means of some columns: the logarithm of the greatest weight so far, and the sums of weights and
 // of weighted values relative to it. If a sum of weights is 0, no token was added yet.

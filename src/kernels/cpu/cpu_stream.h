@@ -54,7 +54,7 @@ class CpuStream final : public Stream {
   ThreadPool pool_;
   ThreadPool own_thread_{1};
   const IsaKernels* kernels_;
-  std::vector<Buffer> scratch_;  // scratch memory of each thread
+  std::vector<Buffer> scratch_;
   Buffer shared_;
 };
 

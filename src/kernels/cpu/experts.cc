@@ -12,7 +12,7 @@ namespace octavo::cpu {
 namespace {
 
 constexpr std::int64_t kColumns = 1024;      // columns of a row that are summed at a time
-constexpr std::int64_t kGrainLogits = 4096;  // minimum logits per thread
+constexpr std::int64_t kGrainLogits = 4096;  // minimum number of logits per thread
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }

@@ -40,8 +40,8 @@ struct TileArgs {
   std::int64_t x_unit_stride;  // bytes from one f32 or pair to the next
   const std::byte* const* w;   // address of the first vector of each segment
   std::int64_t segments;
-  std::int64_t w_offset;       // bytes, added to the address of every segment
-  std::int64_t steps;          // steps in a segment
+  std::int64_t w_offset;  // bytes, added to the address of every segment
+  std::int64_t steps;
   std::int64_t step_stride;    // bytes from step to step
   std::int64_t vector_stride;  // bytes from the first to the second vector of a step
   float* c;
@@ -90,7 +90,7 @@ struct NormStats {
 struct AddNormRow {
   std::int64_t dim;
   float* residual;
-  const void* delta;  // null: no delta
+  const void* delta;
   Format delta_format;
   float delta_scale;
   NormRow delta_norm;
@@ -143,7 +143,7 @@ struct SoftmaxRow {
   const float* value_scales;
   void* p;  // output [first, last), f32 or bf16
   Format p_format;
-  float maximum;  // output: maximum of log2(e) * score
+  float maximum;  // output: greatest value of log2(e) * score
   float sum;      // output
 };
 
@@ -155,7 +155,7 @@ struct AttentionState {
   float sum;
 };
 
-struct MatrixTiles;  // see matrix_tiles.h
+struct MatrixTiles;
 
 // One token of the gated delta rule (GatedDeltaArgs) or of a scan (ScanArgs), for some columns of the state
 // of a head.

@@ -32,7 +32,7 @@ struct KvLayout {
 
   std::int64_t element_bytes;
   std::int64_t unit;        // number of adjacent dimensions (keys) or tokens (values)
-  std::int64_t groups;      // groups in a block
+  std::int64_t groups;
   std::int64_t padded_dim;  // width of a value, including padding
   std::int64_t key_group_bytes;
   std::int64_t value_group_bytes;
@@ -40,7 +40,6 @@ struct KvLayout {
   std::int64_t scales_begin;
   std::int64_t block_bytes;
 
-  // Returns the byte offset of a group of keys in the block.
   std::int64_t keys(std::int64_t head, std::int64_t group) const {
     return (head * groups + group) * key_group_bytes;
   }

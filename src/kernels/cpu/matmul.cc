@@ -57,8 +57,8 @@ struct Product {
   bool dot;
   const MatrixTiles* matrix;     // nullptr: products on vectors
   std::int64_t units;            // 4-byte units (an f32 or a pair of bf16) in a row of x
-  std::int64_t outputs;          // columns of y
-  std::int64_t first_panel = 0;  // index of the first panel of w
+  std::int64_t outputs;
+  std::int64_t first_panel = 0;
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
   // Returns true if 8-bit weights are converted to bf16 before the product, one range of a panel at a time.
   // Only matrix tiles need this.

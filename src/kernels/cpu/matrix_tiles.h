@@ -98,7 +98,7 @@ class MatrixTilesInUse {
 };
 
 extern const MatrixTiles kAmxTiles;
-extern const MatrixTiles kModelledTiles;  // tiles emulated in software
+extern const MatrixTiles kModelledTiles;
 // Returns the number of tile instructions that the emulation has executed on this thread.
 std::int64_t modelled_tile_instructions();
 extern const QuantParts kQuantParts[kQuantKinds];

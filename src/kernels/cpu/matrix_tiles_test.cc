@@ -35,7 +35,7 @@ struct Operands {
   std::int64_t block_steps = kMatrixSteps;
 
   std::int64_t blocks() const { return (steps + block_steps - 1) / block_steps; }
-  std::int64_t columns() const { return 2 * block_steps; }  // columns of a block
+  std::int64_t columns() const { return 2 * block_steps; }
   float x_at(std::int64_t r, std::int64_t segment, std::int64_t k) const {
     return flushed(x[(r * 2 + segment) * 2 * steps + k]);
   }

@@ -13,7 +13,6 @@
 namespace octavo::cpu {
 namespace {
 
-// Elements of a token's heads that are processed at a time.
 constexpr std::int64_t kElementsAtOnce = 512;
 
 // Writes the elements of a head's key, in the cache's format, to the slot of a token. Keys are written in
@@ -32,7 +31,6 @@ void scatter_value(const T* from, std::int64_t dim, const KvLayout& layout, std:
   for (std::int64_t d = 0; d < dim; ++d) to[d * layout.unit] = from[d];
 }
 
-// Writes the keys and values of tokens to their blocks.
 struct CacheWriter {
   const KvLayer& cache;
   const IsaKernels& kernels;
@@ -40,8 +38,8 @@ struct CacheWriter {
 
   struct Place {
     std::byte* block;
-    std::int64_t group;  // index of the group in the block
-    std::int64_t token;  // index of the token in the group
+    std::int64_t group;
+    std::int64_t token;
   };
   Place place(std::int64_t slot) const {
     const std::int64_t in_block = slot % cache.spec.block_size;

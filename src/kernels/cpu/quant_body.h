@@ -133,7 +133,6 @@ struct Quant {
     for (int i = 0; i < kPointers<kRows>; ++i) quads[i] = x[i];
     for (std::int64_t g = 0;;) {
       if constexpr (kSub == 0) {
-        // Prefetches all cache lines of the group.
 #pragma GCC unroll 32
         for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
         for (std::int64_t line = 0; line < ahead.bytes; line += 64) __builtin_prefetch(ahead.at + line, 0, 2);

@@ -136,7 +136,7 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .block_groups = 0},  // mxfp4
 };
 
-constexpr int kQuantGroup = 32;  // columns in a group
+constexpr int kQuantGroup = 32;
 // Number of groups that share a scale of x, if the scales of the weights do not change within these groups.
 // Otherwise each group has a separate scale of x.
 constexpr int kQuantShared = 4;

@@ -14,8 +14,8 @@ struct QuantLayout {
   QuantKind kind = QuantKind::q8_0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t width = 0;         // rows in a panel
-  std::int64_t block_groups = 1;  // groups in a block
+  std::int64_t width = 0;  // rows in a panel
+  std::int64_t block_groups = 1;
 
   const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
   bool two_levels() const;
@@ -70,7 +70,6 @@ class QuantWeight final : public CpuWeight {
 };
 
 Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
-// Returns the bytes of working memory for a product with `cols` columns.
 std::size_t quant_scratch_bytes(const IsaKernels& kernels, std::int64_t cols);
 
 }  // namespace octavo::cpu

@@ -11,9 +11,9 @@ namespace {
 
 // Channels that are processed at a time; a multiple of the number of lanes of every instruction set.
 constexpr std::int64_t kChannels = 256;
-constexpr std::int64_t kColumns = 64;      // state columns in a call: 32 KiB with 128 keys
-constexpr std::int64_t kScanned = 64;      // state channels that are processed at a time
-constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), see WkvArgs
+constexpr std::int64_t kColumns = 64;  // state columns in a call: 32 KiB with 128 keys
+constexpr std::int64_t kScanned = 64;
+constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), as in WkvArgs
 
 struct Tokens {
   std::int64_t slot, begin, end;

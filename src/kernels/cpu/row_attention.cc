@@ -187,7 +187,7 @@ class RowUnit {
   const CpuAttentionPlan* entry_plan_;
   const std::int64_t query_, head_, heads_, width_, dim_, padded_;
   Work& work_;
-  std::int64_t rows_ = 0;  // rows gathered
+  std::int64_t rows_ = 0;
   float most_[kUnitHeads], sum_[kUnitHeads];
 };
 
@@ -234,7 +234,6 @@ std::size_t work_bytes(const KvSpec& spec, const IsaKernels& kernels) {
   return Work(round_up(spec.score_dim(), tile_width(kernels)), nullptr).bytes;
 }
 
-// Rotary angles of a token, as cos and sin.
 struct Angles {
   static constexpr std::int64_t kPairs = kMaxHeadDim / 2;
   float cos[kPairs], sin[kPairs];
@@ -255,7 +254,6 @@ struct Angles {
   }
 };
 
-// Normalises a row, rotates its end, and writes the row to `out`.
 void normed_and_turned(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                        const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
   read_normed(kernels, x, format, dim, norm, out);

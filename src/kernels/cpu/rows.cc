@@ -12,7 +12,7 @@ namespace {
 
 // Number of elements per thread, below which another thread saves no time.
 constexpr std::int64_t kGrainElements = 16384;
-constexpr std::int64_t kAddColumns = 1024;  // columns that are summed at a time
+constexpr std::int64_t kAddColumns = 1024;
 
 template <class Body>
 void for_rows(Stream& stream, std::int64_t rows, std::int64_t row_elements, Body&& body) {
@@ -213,7 +213,6 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   });
 }
 
-// Returns the divisor for the pooled sum of `rows` rows.
 float pool_divisor(Pool pool, std::int64_t rows) {
   const auto count = static_cast<float>(rows);
   if (pool == Pool::mean) return count;

@@ -27,7 +27,7 @@ struct Workspace {
   std::span<std::uint64_t> masses;  // probability mass of each block
   std::span<Candidate> listed;      // candidate tokens, by id
   std::span<Candidate> selection;   // a copy of listed that selection reorders
-  std::span<float> raw;             // the logits before processing
+  std::span<float> raw;
 
   static std::size_t bytes(std::int64_t vocab) {
     return static_cast<std::size_t>(vocab) * (2 * sizeof(Candidate) + sizeof(float)) +
@@ -39,7 +39,7 @@ struct Workspace {
       part = {reinterpret_cast<T*>(memory), count};
       memory += part.size_bytes();
     };
-    take(listed, tokens);  // `listed` is first, because its items have the strictest alignment.
+    take(listed, tokens);  // first, because its items have the strictest alignment
     take(selection, tokens);
     take(masses, blocks(vocab));
     take(maxima, blocks(vocab));
@@ -329,7 +329,7 @@ class RowSampler {
   Workspace& work_;
   ThreadPool* const pool_;
 
-  float max_ = 0;          // maximum of the current logits
+  float max_ = 0;
   Softmax softmax_;        // softmax of the kept tokens
   float least_ = 0;        // lower limit of the exponent, from min_p
   Candidate last_ = kEnd;  // last token, in sampling order, that the filters keep

@@ -19,7 +19,6 @@ bool block_maxima(const float* logits, std::int64_t count, float* maxima);
 std::uint64_t block_masses(const float* logits, std::int64_t count, const sampling::Softmax& softmax,
                            float least, std::uint64_t* masses);
 
-// Returns the number of logits greater than `bound`.
 std::int64_t count_greater(const float* logits, std::int64_t count, float bound);
 
 // Sets the logits of tokens whose mask bit is 0 to minus infinity. The id of the token of logits[0] must be

@@ -14,8 +14,8 @@ struct Avx2 {
   static constexpr int kTileRows = 6;
   static constexpr bool kDot = false;
   using F = __m256;
-  using Pairs = __m256i;  // pairs of bf16
-  using Ints = __m256i;   // a lane has 32 bits or four bytes
+  using Pairs = __m256i;
+  using Ints = __m256i;  // a lane has 32 bits or four bytes
   using Mask = __m256;
 
   static F zero() { return _mm256_setzero_ps(); }

@@ -14,8 +14,8 @@ struct Avx512 {
   static constexpr int kTileRows = 12;
   static constexpr bool kDot = false;
   using F = __m512;
-  using Pairs = __m512i;  // pairs of bf16
-  using Ints = __m512i;   // a lane has 32 bits or four bytes
+  using Pairs = __m512i;
+  using Ints = __m512i;  // a lane has 32 bits or four bytes
   using Mask = __mmask16;
 
   static F zero() { return _mm512_setzero_ps(); }

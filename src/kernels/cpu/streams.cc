@@ -69,7 +69,7 @@ void correct_streams(Stream& stream, const CorrectStreamsArgs& args) {
 
 namespace {
 
-constexpr std::int64_t kSums = 16;  // partial sums of a dot product
+constexpr std::int64_t kSums = 16;
 
 float dot(const float* a, const float* b, std::int64_t n) {
   float sums[kSums] = {}, sum = 0;

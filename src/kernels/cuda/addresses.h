@@ -25,7 +25,7 @@ struct KvLayout {
   int head_dim;
   int block_size;
   int element_bytes;
-  int values_in_keys = 0;  // see KvSpec::values_in_keys
+  int values_in_keys = 0;
   int index_dim = 0;
   bool scaled = false;  // 8-bit numbers with a scale for each vector
 

@@ -202,7 +202,6 @@ struct LaneState {
       for (int e = 0; e < 4; ++e) values[first + n][e] = merged(values[first + n][e], mixed[n][e], weights[e / 2]);
   }
 
-  // Writes results to the output, starting at column first_column.
   template <class T>
   __device__ void store(const AttentionParams& p, const SequenceRows& rows, const LaneRows& mine, int past_row, int head,
                         int first_column) const {
@@ -244,7 +243,6 @@ struct LaneStates {
       state[i][dim + 1] = piece_sum[i];
     }
   }
-  // Writes weighted values, starting at column first_column.
   template <int kTiles>
   __device__ void store_values(int dim, int first_column, const float (&mixed)[kTiles][4]) const {
 #pragma unroll

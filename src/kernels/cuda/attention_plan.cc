@@ -11,7 +11,7 @@ namespace {
 // Maximum number of rounds in which the device runs all thread blocks. Tiles are not split so far that more
 // rounds are needed.
 constexpr std::int64_t kMostTurns = 3;
-constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, expressed in pieces
+constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit; the unit of cost is a piece
 // With this number of rows, the states of a piece, which are written and read, have the same number of bytes
 // as the keys and values of the piece.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
@@ -96,7 +96,7 @@ std::int32_t AttentionSchedule::pieces_to_a_unit() const {
       std::max<std::int64_t>(blocks_at_a_time_ / (wide && wide_by_wgmma_ ? kBlocksPerProcessor : 1), 1);
   std::int32_t best = most;
   std::int64_t best_time = std::numeric_limits<std::int64_t>::max();
-  for (std::int32_t units = 1; units <= most; ++units) {  // number of units of the longest tile
+  for (std::int32_t units = 1; units <= most; ++units) {
     const auto pieces = static_cast<std::int32_t>(quotient_up(most, units));
     std::int64_t blocks = 0, shared_rows = 0;
     for (const Tile& tile : tiles_) {

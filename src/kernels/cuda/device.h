@@ -78,7 +78,6 @@ class CudaDevice final : public Device {
   int processors() const { return info_.processors; }
   bool hopper() const { return info_.wgmma; }
   CudaStream& stream() { return stream_; }
-  // Host buffer through which weights are copied.
   Staging& weight_staging() { return weight_staging_; }
 
  private:
@@ -121,7 +120,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   // Sets the memory for the scores of an indexer (sparse attention). Attention uses the same memory after
   // the indexer.
   void describe_scores(ChooseParams& params) const;
-  std::int64_t sequences() const { return sequences_; }  // includes padding
+  std::int64_t sequences() const { return sequences_; }
   int window() const { return limits_.window; }
   bool causal() const { return limits_.causal; }
 

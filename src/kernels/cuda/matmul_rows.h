@@ -60,7 +60,7 @@ constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {
   MatmulParams product;
-  const std::int32_t* starts;  // index of the first row of the chunk's first expert
+  const std::int32_t* starts;
   int experts;
   const std::byte* w[kExpertsAtOnce];
 };

@@ -21,7 +21,7 @@ using GraphHandle = CUgraphExec_st*;
 
 struct DeviceInfo {
   std::string name;
-  int processors = 0;  // number of streaming multiprocessors
+  int processors = 0;
   std::size_t memory_bytes = 0;
   bool wgmma = false;  // whether the device supports wgmma (Hopper)
 };

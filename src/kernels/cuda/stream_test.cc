@@ -22,7 +22,6 @@ class CudaStreams : public testing::Test {
   Device& device() { return *backend_->device; }
   View all() const { return memory_.view(DType::f32, {1, kCount}); }
   void scale(float factor) { backend_->ops.scale_logits(stream(), {.logits = all(), .scale = factor}); }
-  // Reads all numbers through pinned memory.
   void read(Buffer& to) { device().download(stream(), to.data(), all()); }
   static float value(const Buffer& numbers) {
     const auto* first = static_cast<const float*>(numbers.data());

@@ -9,7 +9,6 @@ __device__ inline const std::byte* row_of(const WeightRows& w, std::int64_t row)
   return w.data + element_at(row, w.stride, 0);
 }
 
-// Returns the number that a code represents.
 __device__ inline float number_of(const WeightRows& w, GroupScale group, float code) {
   return w.zeros ? group.scale * (code - group.offset) : group.scale * (code - w.zero) - group.offset;
 }

@@ -30,7 +30,7 @@ struct PartCodes {
   Format format;
   std::int64_t group;
   int zero;    // number subtracted from every code; unused if `zeros`
-  bool zeros;  // whether each group has a zero
+  bool zeros;
   bool mins = false;
 };
 
@@ -117,7 +117,6 @@ class CodedRow {
   }
 
  private:
-  // Sets the scale of the columns [first, first + count).
   void set_scale(std::int64_t first, std::int64_t count, GroupScale scale) {
     for (std::int64_t g = first / to_.group; g < (first + count) / to_.group; ++g)
       scales_[static_cast<std::size_t>(g)] = scale;
@@ -173,7 +172,7 @@ Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t r
   TRY_VOID(
       staging.reserve(device, cuda.stream(), static_cast<std::size_t>(std::max(kPieceBytes, row_bytes))));
   const std::int64_t rows_each = static_cast<std::int64_t>(staging.bytes()) / row_bytes;
-  std::int64_t sent = 0, filled = 0;  // numbers of rows
+  std::int64_t sent = 0, filled = 0;
   const auto send = [&] {
     staging.send(
         device, cuda.stream(),

@@ -22,7 +22,7 @@
 namespace octavo::cuda {
 
 constexpr int kWarpgroup = 128;
-constexpr int kTileColumns = 64;  // columns of an operand's tile
+constexpr int kTileColumns = 64;
 constexpr int kTileRowBytes = 128;
 constexpr std::size_t kSwizzleBytes = 1024;  // alignment of a swizzled tile
 

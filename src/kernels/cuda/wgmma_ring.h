@@ -65,7 +65,6 @@ struct XTiles {
     }
   }
 
-  // Starts the copies of the tiles that begin at column `first`.
   __device__ void begin(unsigned char* tiles, std::int64_t first) const {
     const std::int64_t column = first + chunk * 8;
     tiles += chunk / 8 * kTileBytes;
@@ -148,7 +147,7 @@ __host__ __device__ unsigned blocks_of(const MatmulParams& p) {
 // thread block to arrive adds the sums.
 struct Part {
   std::int64_t first, end, slices;
-  int blocks = 1;  // number of thread blocks that share the tile
+  int blocks = 1;
   float* sums = nullptr;
   std::int32_t* arrived = nullptr;
 };

@@ -19,7 +19,6 @@ class Wgmma : public testing::Test {
     for (std::int64_t i = 0; i < to.view().size(0) * to.view().size(1); ++i) to.set(i, from[i]);
     return to;
   }
-  // Returns the product of the dequantised numbers, without rounding.
   TestTensor exact_product(const TestTensor& x, const TestPart& part) {
     TestTensor numbers(DType::f32, {part.rows, part.cols});
     std::vector<float> row(static_cast<std::size_t>(part.cols));

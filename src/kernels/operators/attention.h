@@ -45,7 +45,7 @@ struct QkvStoreArgs {
   bool stores = true;        // false: qkv contains only queries, and the cache is not written
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
-  KvLayer cache;  // its spec gives kv_heads and head_dim
+  KvLayer cache;  // its spec has kv_heads and head_dim
   View q_out;     // act [n, q_heads, head_dim]
 };
 

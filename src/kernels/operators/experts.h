@@ -25,9 +25,9 @@ struct RouterRule {
   bool renormalise = false;
   RouterScores scores = RouterScores::softmax;
   float scale = 1;
-  int groups = 1;  // number of groups of equal size
+  int groups = 1;
   int groups_kept = 1;
-  int group_best = 1;  // number of greatest scores to add per group, 1 or 2
+  int group_best = 1;  // 1 or 2: number of greatest scores that are added per group
   float jitter = 0;    // only for sparsemixer
 };
 

@@ -24,7 +24,7 @@ struct EmbedArgs {
   float scale = 1;
   const Weight* position_table = nullptr;  // learned positions; optional
   View positions = {};                     // i32 [n]; required if position_table is set
-  const Weight* type_table = nullptr;      // table of token types; optional
+  const Weight* type_table = nullptr;
   View types = {};                         // i32 [n]; required if type_table is set
   View out;                                // f32 [n, dim]
 };

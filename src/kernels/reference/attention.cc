@@ -70,7 +70,6 @@ CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, s
   return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
-// Rotates the pairs of elements of a head by the angles of this token.
 void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   const std::int64_t half = rope.rotary_dim / 2;
   for (std::int64_t i = 0; i < half; ++i) {
@@ -288,7 +287,7 @@ void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
   };
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> tokens;  // tokens by descending score
+      std::vector<std::pair<double, std::int32_t>> tokens;
       for (std::int32_t t = 0; t <= plan.lengths[s] - (plan.query_starts[s + 1] - query); ++t)
         tokens.emplace_back(-score_of(s, query, t), t);
       std::ranges::sort(tokens);

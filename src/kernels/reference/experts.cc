@@ -53,7 +53,6 @@ std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
   return keys;
 }
 
-// Returns the sparsemixer weight of the k-th expert in `order`.
 double sparsemixer_weight(const RouterRule& rule, const std::vector<double>& logits,
                           const std::vector<std::int64_t>& order, std::int64_t k) {
   const double most = logits[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])];

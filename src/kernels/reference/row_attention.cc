@@ -76,7 +76,7 @@ void choose_entries(Stream&, const ChooseTokensArgs& args) {
   const KvSpec& spec = args.cache.spec;
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> entries;  // entries by descending score
+      std::vector<std::pair<double, std::int32_t>> entries;
       const std::int64_t count = (plan.lengths[s] - (plan.query_starts[s + 1] - query) + 1) / spec.rate;
       for (std::int32_t e = 0; e < count; ++e) {
         double score = 0;

@@ -21,7 +21,6 @@ bool broken(Logits logits) {
   return std::ranges::any_of(logits, [](float x) { return std::isnan(x) || x == kInfinity; });
 }
 
-// Returns all tokens in sampling order, with their masses.
 std::vector<Candidate> ordered(Logits logits, const Softmax& softmax) {
   std::vector<Candidate> tokens;
   for (std::size_t id = 0; id < logits.size(); ++id)
@@ -47,7 +46,6 @@ void change(std::span<float> logits, const Row& row) {
   }
 }
 
-// Returns the number of ordered tokens that min_p, top_k and top_p keep.
 std::size_t count_kept(std::span<const Candidate> tokens, const Softmax& softmax, const Row& row) {
   std::size_t kept = 0;
   const float least = row.least_exponent();

@@ -79,7 +79,6 @@ class OnDevice {
     return norm;
   }
 
-  // Waits for the operators, and copies all results back.
   void fetch() {
     for (const auto& [data, copy] : copies_) {
       View device = copy.host;

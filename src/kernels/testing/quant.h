@@ -93,7 +93,6 @@ inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_
   return p;
 }
 
-// Returns random int4, int8, mxfp4 or fp8 codes with `groups` scales per row.
 inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols,
                              std::int64_t groups, bool with_zeros) {
   TestPart p{.encoding = encoding, .rows = rows, .cols = cols, .row_bytes = cols, .groups = groups};

@@ -20,7 +20,7 @@ inline std::string file_bytes(const std::string& path) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-inline constexpr const char* kVideoFile = "/video.safetensors";  // written by make_video_goldens.py
+inline constexpr const char* kVideoFile = "/video.safetensors";
 
 // Golden tensors of a test case, by name.
 class VisionGolden {

@@ -113,7 +113,7 @@ struct Machine {
   std::vector<void*> entered;      // static variables that a thread of the block has reached
   std::vector<std::size_t> order;  // order in which threads run; the threads of a warp are adjacent
   std::size_t turn = 0;            // index in `order` of the next thread
-  int left = 0;                    // number of threads that have not ended
+  int left = 0;
   std::uint64_t launches = 0;
   std::vector<std::byte> before, after;  // contents of memory before and after a launch that runs twice
 };

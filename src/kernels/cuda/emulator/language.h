@@ -80,7 +80,7 @@ void named_arrival(int id, int threads);
 // as possible, when a thread waits for it, so an early read or overwrite always gives a wrong result.
 enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
-void commit_later(Later kind);            // closes the group of work that began after the last commit
+void commit_later(Later kind);
 void wait_later(Later kind, int groups);  // waits until at most `groups` groups are unfinished
 
 // Barriers in shared memory that count arrivals and copied bytes. The copies also run as late as possible.

@@ -30,7 +30,7 @@ struct CUstream_st {
   std::recursive_mutex mutex;  // protects the queue and the counters
   std::deque<Work> queue;
   std::uint64_t enqueued = 0, done = 0;
-  CUgraphExec_st* graph = nullptr;  // CUDA graph that is being captured, or nullptr
+  CUgraphExec_st* graph = nullptr;
   std::thread::id recorder;
 
   void run_until(std::uint64_t place) {
@@ -75,14 +75,14 @@ Streams& streams() {
 // inaccessible.
 struct Allocation {
   std::byte* pages;
-  std::size_t bytes;  // size in bytes of the pages without the inaccessible page
+  std::size_t bytes;  // bytes of the accessible pages
 };
 
 struct Memory {
   std::recursive_mutex mutex;
   std::map<void*, Allocation> allocations;
   int users = 0;
-  std::set<const void*> code;  // kernels that have been launched
+  std::set<const void*> code;
   std::size_t graphs = 0;
 
   void protect(int mode) {
