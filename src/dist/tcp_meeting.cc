@@ -64,7 +64,7 @@ Hash128 identity_of(const TcpRanks& ranks) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(ranks.identity)), 0);
 }
 
-// The part of rank 0: accepts the connections of the other ranks.
+// Accepts the connections of the other ranks, on rank 0.
 class Host {
  public:
   explicit Host(const TcpRanks& ranks)

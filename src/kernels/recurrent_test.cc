@@ -1,6 +1,6 @@
-// Compares gates, causal convolutions and the gated delta rule with the reference, for each CPU instruction
-// set and for CUDA. Results must have the same bits for any division of a sequence and any other sequences
-// in the batch.
+// Compares gates, causal convolutions and the gated delta rule with the reference, for each CPU
+// instruction set and for CUDA. The bits of a result must not depend on how its sequence is divided, or on
+// other sequences in the batch.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"

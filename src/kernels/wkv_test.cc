@@ -1,6 +1,6 @@
 // Compares mixtures of neighbouring tokens and the delta rule of RWKV-7 with the reference, on every
-// backend. Results must have the same bits for any division of a sequence and any other sequences in the
-// batch.
+// backend. The bits of a result must not depend on how its sequence is divided, or on other sequences in
+// the batch.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"

@@ -117,8 +117,8 @@ class CudaAttentionPlan final : public AttentionPlan {
   // the states of pieces.
   SequenceTables tables() const { return tables_on_device_; }
   AttentionWork work() const;
-  // Sets the memory for the scores of an indexer (sparse attention). Attention uses the same memory after
-  // the indexer.
+  // Sets the memory for the scores of an indexer (sparse attention). When the indexer has finished,
+  // attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
   std::int64_t sequences() const { return sequences_; }
   int window() const { return limits_.window; }
