@@ -3,9 +3,11 @@
     python acceptance.py [--octavo PROGRAM] [--draft models/demo-draft] [--temperatures 0.6 0.8 1.0] [--answers 40] [--tokens 120]
 
 p and q are the distributions of the model and of the draft model after the same text. If both models sample one token, the two tokens
-cannot be equal more often than the sum of min(p, q). `drawn` and `greedy` are counts of a server with this draft_sample_method and one draft
-token per step. `optimum` and `likeliest` (the probability p of the draft model's most likely token) are means over all tokens of the same
-answers, computed from the log-probabilities of both models. Prints one table row for each temperature.
+cannot be equal more often than the sum of min(p, q). Prints one table row for each temperature:
+
+drawn, greedy   fraction of draft tokens that a server with this draft_sample_method and one draft token per step accepts
+optimum         mean of the sum of min(p, q) over all tokens of the same answers
+likeliest       mean probability p of the draft model's most likely token, over the same tokens
 """
 
 import argparse

@@ -2,11 +2,12 @@
 
     python adapters.py [--server PROGRAM] [--model DIR] [--streams 16] [--tokens 96] [--rounds 5] [--loads 100]
 
-throughput   tokens per second of `streams` simultaneous requests with one and with eight adapters of rank 16, as a fraction of the
-             tokens per second without adapters; by elapsed time, and by the engine's processor time, which other programs
-             disturb less
-loading      loads `loads` adapters one after the other while `streams` requests run: the 99th percentile of the time between two
-             tokens of a stream, divided by the same percentile without loads, and the memory of the server's processes
+throughput   Tokens per second of `streams` simultaneous requests with one and with eight adapters of rank 16, as a fraction of
+             the tokens per second without adapters. The time is elapsed time, or the engine's processor time, which other
+             programs disturb less.
+loading      `loads` adapters are loaded one after the other while `streams` requests run. Prints the 99th percentile of the time
+             between two tokens of a stream, divided by the same percentile without loads, and the memory of the server's
+             processes.
 
 The program starts a server with random adapters for all linear layers of attention and MLP.
 """
@@ -30,7 +31,7 @@ RANK, ADAPTERS = 16, 8
 
 
 def linear_layers(config):
-    """Returns the rows and columns of each matrix in a layer like that of Llama."""
+    """Returns the rows and columns of each matrix in a layer of the Llama architecture."""
     dim, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     q, kv = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     return {"self_attn.q_proj": (q, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim), "self_attn.o_proj": (dim, q),
@@ -128,7 +129,7 @@ def main():
                 clock, processor = map(statistics.median, zip(*rounds))
                 print(f"  {kind:<15} {clock:.2f} by the clock, {processor:.2f} by processor time")
 
-            some = names[: ADAPTERS - 2]  # keeps slots free for adapters that are loaded during the run
+            some = names[: ADAPTERS - 2]  # the other slots stay free for adapters that are loaded during the run
             quiet, _ = gaps(server, some, args, numbers, [])
             loads = [(f"new{i}", folders[i % ADAPTERS]) for i in range(args.loads)]
             busy, memory = gaps(server, some, args, numbers, loads)

@@ -1,10 +1,11 @@
-"""Measures the quality of answers under a grammar: extraction from short texts, and bounded numbers that must end.
+"""Measures the quality of answers under a grammar, with two tasks: extraction from short texts, and numbers of bounded length.
 
     python extraction.py http://localhost:8000 [--answers 12] [--retries 3]
 
-Extraction: the model extracts the same four fields from each text. `valid` counts answers that are JSON of the schema; `right` is the
-fraction of fields that have the value in the text. Rows: with a grammar (greedy), without a grammar (greedy), and without a grammar, but
-with retries at temperature 0.7 until an answer is valid. Numbers: for each schema, the number of answers that max_tokens cut.
+Extraction: the model extracts the same four fields from each text. `valid` counts answers that are JSON of the schema, and `right` is
+the fraction of fields that have the value in the text. The rows are greedy decoding with a grammar, greedy decoding without a grammar,
+and no grammar with retries at temperature 0.7 until an answer is valid. Numbers: prints, for each schema, how many answers max_tokens
+cut, which should be none.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 Starts `octavo serve` with a simulated device, so that a step takes the same time on every machine, and with a tokenizer from
 vocabulary.json (tools/grammar/make_vocabulary.py). `octavo bench serve` alternates between the plain streams alone and the plain
-streams together with requests under new patterns. The server compiles each pattern, whose masks take milliseconds. Prints the
-percentiles of each run, the median of the ratios, and the time for masks that the server reports.
+streams together with requests under new patterns. The server must compile each pattern, and its token masks take milliseconds.
+Prints the percentiles of each run, the median of the ratios, and the time that the server reports for token masks.
 """
 
 import argparse
@@ -86,9 +86,9 @@ class Server:
 
 
 class Worst:
-    """A stream after the other, each under a schema of its own: a pattern of which nearly every character may come, and a length.
+    """Sends one stream after the other, each under a new schema: a pattern that allows nearly every character, and a length.
 
-    Its states have no masks in common with those of an earlier pattern, and no two of them are of a kind.
+    Every state of the pattern needs a new token mask, because no state is like another, in this pattern or in earlier ones.
     """
 
     numbers = itertools.count()

@@ -2,11 +2,14 @@
 
     python guesses.py [--octavo PROGRAM] [--texts random stories] [--batches 1 4 16] [--temperatures 0 0.8] [--rounds 3] [--heads METHOD=DIR ..]
 
-`random`: answers of `octavo bench latency` to random tokens, with one thread and 128 output tokens. The figure is the processor time of
-`--iterations` batches; the time of a start without batches is subtracted. `stories`: a server with one thread writes `--iterations`
-stories per slot of the batch. The figure is the processor time of both processes. All methods alternate, and each figure is the median
-over rounds. The table also has the mean acceptance length. DraftPolicy sets the number of draft tokens, or `--forced` does for batches of
-any size.
+Texts `random`: `octavo bench latency` answers random tokens, with one thread and 128 output tokens. The time is the processor time of
+`--iterations` batches, without the time of a start without batches.
+
+Texts `stories`: a server with one thread writes `--iterations` stories per slot of the batch. The time is the processor time of both
+processes.
+
+All methods alternate, and each result is the median over rounds. The table also has the mean acceptance length. DraftPolicy sets the
+number of draft tokens; with `--forced`, the number is fixed for batches of any size.
 """
 
 import argparse
@@ -57,7 +60,7 @@ def tell_stories(args, config, batch, temperature):
 
 
 def answer_random(args, config, batch, temperature):
-    """Returns the seconds of all tokens, and the mean acceptance length."""
+    """Returns the processor seconds of `args.iterations` batches, and the mean acceptance length."""
     with tempfile.TemporaryDirectory() as scratch:
         result = f"{scratch}/result.json"
         start = run(args, config, batch, temperature, 1, result)

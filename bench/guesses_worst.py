@@ -2,11 +2,13 @@
 
     python guesses_worst.py [--octavo PROGRAM] [--batches 1 2 3 4 6 8 16 64] [--methods ngram draft_model ..] [--tokens 192] [--starts 5] [--rounds 4]
 
-The demo model gets a last norm of almost 0, so it samples each of a hundred allowed tokens with the same probability. The prompt
-consists of such tokens, too. So earlier occurrences of a token do not predict the next token, and neither does a draft model. For each
-method, one server without and one with draft tokens alternate on one processor. Each figure is the processor time of the engine without
-draft tokens, divided by the time with them, as the median over rounds and starts: 0.98 means 2 % slower. `accepted` is the fraction of
-draft tokens that were accepted by chance. `none` compares two servers without draft tokens, which shows the noise of the machine.
+The model is the demo model with a last norm of almost 0, so it samples each of a hundred allowed tokens with the same probability. The
+prompt consists of such tokens, too. So neither earlier text nor a draft model predicts the next token.
+
+For each method, one server without and one with draft tokens alternate on one processor. Each ratio is the engine's processor time
+without draft tokens, divided by the processor time with draft tokens, as the median over rounds and starts: 0.98 means 2 % slower.
+`accepted` is the fraction of draft tokens that were accepted by chance. `none` compares two servers without draft tokens, which shows
+the noise of the machine.
 """
 
 import argparse
@@ -23,12 +25,12 @@ import tempfile
 from guesses import METHODS
 from server import PROGRAM, ROOT, Server
 
-# The same proposers, but each proposes as often as possible and does not sample like the model.
+# Settings with which each method proposes as often as possible, and does not sample like the model.
 EAGER = {"ngram": {"prompt_lookup_min": 1}, "draft_model": {"draft_sample_method": "greedy"}, "eagle3": {"draft_sample_method": "greedy"}}
 
 
 def write_flat_model(folder):
-    """Creates the demo model with its last norm divided by 256. A token costs the same time as with the demo model."""
+    """Creates the demo model with its last norm divided by 256. A token takes the same time as with the demo model."""
     shutil.copytree(ROOT / "models/demo", folder)
     path = folder / "model.safetensors"
     data = bytearray(path.read_bytes())
@@ -43,7 +45,7 @@ def write_flat_model(folder):
 
 
 def answer(server, args, batch, seed):
-    """Returns the seconds of the engine's processor time for `batch` answers that run at the same time."""
+    """Returns the engine's processor time in seconds for `batch` answers that run at the same time."""
     numbers = random.Random(seed)
     allowed = numbers.sample(range(300, 2000), 100)
     prompts = [numbers.choices(allowed, k=args.prompt) for _ in range(batch)]
@@ -58,9 +60,9 @@ def serve(args, model, *more):
 
 
 def compare(args, model, config, shares, proposed):
-    """Starts both servers once more, and adds to the ratios of each batch size and to the numbers of draft and accepted tokens."""
+    """Starts both servers, and adds their results: the ratio of each batch size to `shares`, and the draft and accepted tokens to `proposed`."""
     with serve(args, model) as plain, serve(args, model, *config) as drafting:
-        for _ in range(args.warmup):  # before its first results, a proposer counts as good
+        for _ in range(args.warmup):  # until it has results, a method counts as good
             answer(drafting, args, 1, next(args.seeds))
         for batch in args.batches:
             before = [drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") for what in ("draft", "accepted")]
@@ -68,7 +70,7 @@ def compare(args, model, config, shares, proposed):
                 order = [plain, drafting] if turn % 2 else [drafting, plain]
                 seed = next(args.seeds)
                 seconds = {server: answer(server, args, batch, seed) for server in order}
-                if turn > 0:  # the first round starts both servers
+                if turn > 0:  # the first round only warms up both servers
                     shares[batch].append(seconds[plain] / seconds[drafting])
             for i, what in enumerate(("draft", "accepted")):
                 proposed[batch][i] += drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") - before[i]

@@ -1,4 +1,4 @@
-"""Measures how an image of 4,000 tokens slows down other streams: times between their tokens with and without the image.
+"""Measures how an image of 4,000 tokens slows down other streams: the times between tokens of a stream, with and without the image.
 
     pip install torch torchvision transformers pillow
     python images.py [--server PROGRAM] [--model DIR] [--streams 2] [--side 1792] [--chunk 256]
@@ -20,7 +20,7 @@ from server import PROGRAM, ROOT, Server, Streams, report
 
 
 def random_model(to):
-    """Creates a model with the tokenizer and the template of the smallest image model in the tests."""
+    """Creates a model with the tokenizer and the chat template of the smallest image model in the tests."""
     import torch
     import transformers
 

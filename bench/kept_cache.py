@@ -1,11 +1,13 @@
-"""What a KV cache that outlives the engine is worth, and what it costs.
+"""Measures the gain and the cost of --kv-survives-engine, with which the KV cache outlives a crash of the engine.
 
     python kept_cache.py [--server PROGRAM] [--shape demo | 1b] [--rounds 5] [--sessions 4] [--context 7900] [--only kill | cost]
 
-kill  four sessions of 7,900 tokens; the engine is killed in the middle of a stream, and a session's next turn is sent at once. Time to its first
-      token, in ms: without a kill; after a kill, with and without --kv-survives-engine; of a prompt of one token after a kill, which is the
-      load of the model and one step. The tokens that the next turn computes, and whether its tokens are those without a kill
-cost  tokens per second of streams and of prompts, with the flag as a share of those without, in turns
+kill  Four sessions have 7,900 tokens each. The engine is killed in the middle of a stream, and the next turn of a session is sent at
+      once. Prints the time to first token of this turn in ms: without a kill, after a kill with the flag, and after a kill without
+      the flag. Also prints the time to first token of a prompt of one token after a kill, which is the time to load the model and
+      run one step; how many prompt tokens the turn computes; and whether its output tokens are the same as without a kill.
+cost  Tokens per second of streams and of prompts with the flag, as a fraction of the tokens per second without the flag. Both
+      variants alternate.
 """
 
 import argparse
@@ -88,7 +90,7 @@ def measure_kills(program, model, options):
 
 
 def rates(server, number):
-    """Returns tokens per second of wall clock and per second of the engine's processors: of 8 streams, and of 8 new prompts."""
+    """Returns the tokens per second of 8 streams and of 8 new prompts, each by elapsed time and by the engine's processor time."""
     found = []
     for prompt, tokens in ((100, 128), (1500, 1)):
         began, busy = time.perf_counter(), server.engine_seconds()

@@ -1,13 +1,14 @@
-"""Measures the gain of KV blocks outside of the engine's cache, and what writing them costs prompts that never occur again.
+"""Measures what KV cache tiers outside of the engine gain, and what they cost for prompts that occur only once.
 
     python kv_tiers.py [--server PROGRAM] [--model DIR | --shape 1b] [--prompt 4096] [--rounds 5] [--streams 16] [--only first-token]
 
-first-token  time to the first token of the same prompt: computed; in the prefix cache; loaded from host memory (on a separate server);
-             loaded from files in the page cache; fetched from another server over shared memory and over TCP. Also the bytes per
-             second, and the fraction of the speed of a plain copy in the same run (memory to memory, and a socket of the loopback)
-throughput   tokens per second of prompts that occur only once, with a disk tier, as a fraction of the tokens per second without a
-             tier; the variants alternate. One tier fills during the run, the other one is full. By elapsed time, and by the engine's
-             processor time, which other programs disturb less
+first-token  Time to first token of the same prompt if its KV blocks are computed, are in the prefix cache, are loaded from host
+             memory (on a separate server), are loaded from files in the page cache, or are fetched from another server over shared
+             memory or TCP. Also prints the bytes per second, as a fraction of the bytes per second of a plain copy in the same run
+             (from memory to memory, or through a loopback socket).
+throughput   Tokens per second of prompts that occur only once, with a disk tier, as a fraction of the tokens per second without a
+             tier. One variant has a tier that fills during the run, and one has a tier that is already full. The variants
+             alternate. The time is elapsed time, or the engine's processor time, which other programs disturb less.
 
 Without --model, the model has the dimensions of the demo model and prompts of 8,192 tokens. With --shape 1b, it is a Llama with a billion
 random parameters and the demo model's tokenizer (2 GB in the temporary folder).
@@ -43,7 +44,7 @@ LLAMA_1B = dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_s
 
 
 def random_1b(to):
-    """Writes matrices of about 0.01 and norms of 1 in bf16 into one safetensors file."""
+    """Writes a safetensors file in bf16, with matrices of numbers near 0.01 and norms of 1."""
     longer_demo(to)
     for file in to.glob("*.safetensors*"):
         file.unlink()
@@ -72,7 +73,7 @@ def random_1b(to):
 
 
 def connectors(*kinds):
-    """Returns --kv-transfer-config for these connectors; each is (name, extra fields)."""
+    """Returns --kv-transfer-config for these connectors. Each connector is a pair (name, extra fields)."""
     each = [{"kv_connector": name, "kv_role": "kv_both", "kv_connector_extra_config": extra} for name, extra in kinds]
     whole = each[0] if len(each) == 1 else {"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"connectors": each}}
     return ["--kv-transfer-config", json.dumps(whole)]
@@ -97,7 +98,7 @@ def seconds(server, prompt, **more):
 
 
 def copied_by(move, count=32):
-    """Returns the bytes per second of `move`, which moves one piece."""
+    """Returns the bytes per second of `move`, which moves PIECE bytes."""
     move()
     began = time.perf_counter()
     for _ in range(count):

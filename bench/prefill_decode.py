@@ -2,9 +2,9 @@
 
     python prefill_decode.py [--server PROGRAM] [--model DIR] [--prompt 4096] [--streams 8] [--seconds 20]
 
-Each server runs on a separate processor, and `octavo route` distributes the requests. In each layout the streams run alone first, then
-together with long prompts that arrive one after the other. Prints percentiles of the times between the streams' tokens, and the number
-and times of the answered prompts. On a machine with two processors, router and client take processor time from the servers.
+Each server runs on a separate processor, and `octavo route` distributes the requests. In each layout, the streams first run alone, and
+then together with long prompts that arrive one after the other. Prints percentiles of the time between two tokens of a stream, and the
+number and times of the answered prompts. On a machine with two processors, router and client take processor time from the servers.
 """
 
 import argparse

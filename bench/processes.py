@@ -2,10 +2,10 @@
 
     python processes.py [--server PROGRAM] [--model DIR] [--streams 64] [--tokens 64] [--rounds 5]
 
-engine         an engine in a separate process compared with an engine in the server's process (--no-engine-process): time between
-               two tokens of one stream, and tokens per second of `streams` simultaneous requests
-data parallel  one server with two engines compared with two servers with one engine each, between which the client alternates:
-               tokens per second
+engine         Compares an engine in a separate process with an engine in the server's process (--no-engine-process): the time between
+               two tokens of one stream, and the tokens per second of `streams` simultaneous requests.
+data parallel  Compares the tokens per second of one server with two engines, and of two servers with one engine each, between which
+               the client alternates.
 
 Tokens per second are given by elapsed time and by the servers' processor time, which other programs disturb less.
 """

@@ -1,4 +1,4 @@
-"""A server for a benchmark, and streams that run on it."""
+"""Starts servers for benchmarks, and sends requests to them."""
 
 import itertools
 import json
@@ -29,7 +29,7 @@ def process_seconds(pid):
 
 class Server:
     """Runs `octavo serve` or another command of `octavo` with these arguments until the end of a `with` block. The constructor returns when
-    the program is ready. processors: set of processors that the program may use, or None for all."""
+    the program is ready. `processors` is the set of processors that the program may use; None: all."""
 
     def __init__(self, program, *arguments, command="serve", processors=None):
         self.port = free_port()
@@ -92,7 +92,7 @@ class Server:
 
 
 class Streams:
-    """Sends requests for answers of 256 tokens, one after the other on each of `count` connections, until it is stopped."""
+    """Sends requests for answers of 256 tokens on `count` connections, one after the other on each connection, until stop() is called."""
 
     def __init__(self, server, count):
         self.server, self.gaps, self.stopped = server, [], False
@@ -106,7 +106,7 @@ class Streams:
             self.gaps.extend(after - before for before, after in itertools.pairwise(times))
 
     def stop(self):
-        """Returns the times between two tokens of a stream, in seconds."""
+        """Stops the requests. Returns the times between two tokens of a stream, in seconds."""
         self.stopped = True
         for thread in self.threads:
             thread.join()

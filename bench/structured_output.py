@@ -2,9 +2,11 @@
 
     python structured_output.py http://localhost:8000 [--batch 16] [--tokens 64] [--rounds 7]
 
-neighbours   mean time of free requests in a batch whose other half has a grammar, divided by their time in a batch without grammars
-guided       time of a batch in which all requests have a grammar, divided by the time of a free batch with the same number of tokens
-jump         time per token of JSON with long keys, divided by the time per token of free text, one request at a time
+neighbours   half of the requests of a batch have a grammar: mean time of the requests without a grammar, divided by their mean time in
+             a batch in which no request has a grammar
+guided       time of a batch in which all requests have a grammar, divided by the time of a batch without grammars that has the same
+             number of tokens
+jump         time per token of JSON with long keys, divided by the time per token without a grammar, one request at a time
 """
 
 import argparse
@@ -14,7 +16,7 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-# A wide and long grammar: no text is forced, and every mask allows thousands of tokens.
+# This grammar forces no text, and every mask allows thousands of tokens.
 PROSE = {"regex": "[ -~]{20000}"}
 KEYS = [
     "customer_identification_number",

@@ -1,9 +1,9 @@
-"""Compares the time of a decode step with the bytes that the step reads, for several batch sizes of a Llama-3-8B shape; writes JSON.
+"""Measures the time of a decode step and the bytes that the step reads, for several batch sizes of a Llama-3-8B shape; writes JSON.
 
     python decode.py OCTAVO OUT.json [--device cuda] [--context 1024] [--batches 1 16 64 256] [--shape llama-3-8b]
 
 The program creates random weights. After the first batch of a size, all prompts are cached, so a measured batch consists only of decode
-steps. The run ends at the first batch that does not fit into the KV cache; OUT.json has the results of the smaller batches.
+steps. The run ends at the first batch size that does not fit into the KV cache; OUT.json has the results of smaller batches.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
     python engine.py OCTAVO OUT.json [--device cuda] [--shapes llama-3.2-1b ..]
 
-The program creates random weights.
-It measures the 1B shape again without CUDA graphs and without overlapping steps.
+Weights are random. The 1B shape is also measured without CUDA graphs, and without overlap of steps.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ VARIANTS = {
 
 
 def seconds(octavo: str, model: str, device: str, workload: str, flags: list[str]) -> float:
-    """Returns the median time of a batch after two warm-up batches: a graph is captured when a step size repeats."""
+    """Returns the median time of a batch. There are two warm-up batches, because a CUDA graph is captured when a step size repeats."""
     batch, prompt, tokens = WORKLOADS[workload]
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
         command = [octavo, "bench", "latency", model, "--load-format", "dummy", "--device", device, "--output-json", result.name]

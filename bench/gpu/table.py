@@ -1,5 +1,5 @@
-"""Makes one table and one JSON file from the files that tools/gpu_check.sh wrote into a folder: ops.json, decode_*.json, engine_*.json,
-torch.json, torch_ops.json, *.status.
+"""Makes a table and a JSON file from the results that tools/gpu_check.sh wrote into a folder: ops.json, decode_*.json, engine_*.json,
+torch.json, torch_ops.json and *.status.
 
     python table.py FOLDER      prints the table, writes FOLDER/result.json
 """
@@ -21,7 +21,7 @@ def read(file: Path) -> dict:
 
 
 def operators(ops: dict, limits: dict, torch: dict) -> list[dict]:
-    """Adds to each case the fractions of Octavo's copy bandwidth and of cuBLASLt's peak, and PyTorch's time divided by Octavo's."""
+    """Adds to each case its fraction of the copy bandwidth and of cuBLASLt's peak, and PyTorch's time divided by Octavo's time."""
     rows = []
     for case in ops.get("cases", []):
         row = {
@@ -40,7 +40,7 @@ def operators(ops: dict, limits: dict, torch: dict) -> list[dict]:
 
 
 def decoding(steps: list[dict]) -> list[dict]:
-    """Adds to each step of Llama-3-8B the fraction of the copy bandwidth at which it reads."""
+    """Adds to each step of Llama-3-8B its read bandwidth, as a fraction of the copy bandwidth."""
     return [
         {
             "what": f"step of {step['batch_size']} sequences of {step['input_len']} tokens",

@@ -1,4 +1,4 @@
-"""Measures PyTorch for a comparison with Octavo: the same shapes as plain modules with SDPA, compiled, with a static cache.
+"""Measures PyTorch for a comparison with Octavo. Models have the same shapes and are compiled modules with SDPA and a static KV cache.
 
     python torch_decoder.py OUT.json [--device cuda] [--shapes llama-3.2-1b ..] [--workloads prefill ..] [--eager]
 
@@ -62,7 +62,7 @@ def limits(device: str) -> dict[str, float]:
 
 
 class Decoder(torch.nn.Module):
-    """A llama with these dimensions, in which all sequences are at the same position."""
+    """A Llama with these dimensions, in which all sequences are at the same position."""
 
     def __init__(self, config: dict, batch: int, length: int, device: str) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Decoder(torch.nn.Module):
         return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).bfloat16()
 
     def forward(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Returns the next token of each sequence. ids: [batch, n] tokens at these positions."""
+        """Returns the next token of each sequence. `ids` [batch, n] are the tokens at `positions`."""
         batch, n = ids.shape
         x = F.embedding(ids, self.embedding)
         mask = self.places[None, :] <= positions[:, None]

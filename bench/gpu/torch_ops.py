@@ -3,7 +3,7 @@ fastest backend of PyTorch. Writes the seconds per operation and shape, and the 
 
     python torch_ops.py OUT.json
 
-Each call uses one of several matrices and caches, so that no call reads from the processor's cache. Calls are captured as a CUDA graph.
+The calls alternate between several matrices and KV caches, so that no call reads from the L2 cache. They are captured as a CUDA graph.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLD_BYTES = 256e6
 
 
 def seconds(calls: list) -> float:
-    """Returns the time of one call: the median of nine replays of a CUDA graph of all calls."""
+    """Returns the seconds of one call, from the median of nine replays of a CUDA graph of all calls."""
     for call in calls:
         call()
     torch.cuda.synchronize()

@@ -16,7 +16,7 @@ SHAPES = {
 
 
 def rates(seconds: dict[str, float]) -> dict[str, float]:
-    """Tokens per second, from the seconds of each workload: of prompts, of decoding alone, and of all at once."""
+    """Returns the tokens per second of prompts, of decoding and of both together, from the seconds of each workload."""
     found = {}
     if "prefill" in seconds:
         found["prefill"] = WORKLOADS["prefill"][1] / seconds["prefill"]

@@ -1,10 +1,10 @@
-"""Compares Octavo with other engines on this machine. Each workload alternates between the engines (A B A B); prints medians and spread.
+"""Compares Octavo with other engines on this machine. Each workload alternates between the engines. Prints medians and spread.
 
     python compare.py --octavo build/release/octavo=DIR --llama.cpp FILE.gguf --vllm DIR --transformers DIR
                       [--threads 4] [--rounds 5] [--only prefill_512,..] [--json OUT.json]
 
-Each engine is one process that stays loaded; only one engine works at a time. Flags for octavo follow the model:
---octavo "build/release/octavo=DIR --quantization int8". --vllm-python sets the Python interpreter that has vLLM.
+Each engine is one process that stays loaded, and only one engine works at a time. Flags of Octavo come after its model:
+--octavo "build/release/octavo=DIR --quantization int8". --vllm-python is the Python interpreter that has vLLM.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import time
 from pathlib import Path
 
 VOCABULARY = 40_000  # every model of models.py has at least this number of tokens
-REST = 1.5  # seconds before each run: the threads of some engines spin for a while after their last work
+REST = 1.5  # seconds before each run, because the threads of some engines spin for a while after their last work
 
 
 class Workload:
     def __init__(self, name: str, count: int, prompt: int, tokens: int, figure: str, shared: int = 0, times: int = 1) -> None:
         self.name, self.count, self.prompt, self.tokens = name, count, prompt, tokens
-        self.figure = figure  # tokens per second of: prefill, decode (one request after its first token) or output
+        self.figure = figure  # which tokens per second: prefill, decode (one request, without its first token) or output
         self.shared = shared
         self.times = times  # number of times that the prompts are sent; the last time counts
 
@@ -46,7 +46,7 @@ class Workload:
 WORKLOADS = [
     Workload("prefill_512", 1, 512, 1, "prefill"),
     Workload("prefill_4096", 1, 4096, 1, "prefill"),
-    Workload("cached_4096", 1, 4096, 1, "prefill", times=2),  # only octavo and vLLM: the other engines have no prefix cache here
+    Workload("cached_4096", 1, 4096, 1, "prefill", times=2),  # only Octavo and vLLM, because the other engines have no prefix cache here
     Workload("decode_32", 1, 32, 48, "decode"),
     Workload("decode_4096", 1, 4096, 32, "decode"),
     Workload("concurrent_16", 16, 128, 64, "output"),

@@ -4,8 +4,8 @@
 
 Prints {"ready": seconds since the start} once. Then it answers each line {"prompts": [[ids]], "tokens": n, "shared": k} with
 {"first": s, "end": s}, the times of the first token of all answers and of the last token. Each answer has exactly n tokens, with greedy
-decoding. The first k token ids of all prompts are equal. Prompts are new each time, so that no engine has them in a cache, except for
-workloads that measure the cache.
+decoding. The first k token ids of all prompts are equal. Prompts are new each time, so that no engine has them in its prefix cache,
+except in workloads that measure this cache.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class LlamaCpp:
         return os.getpid()
 
     def decode(self, entries: list[tuple[int, int, int, bool]]) -> list[int]:
-        """entries: (token, position, sequence, wants logits). Returns the most likely token of each entry that wants logits."""
+        """Decodes entries (token, position, sequence, wants logits). Returns the most likely token for each entry that wants logits."""
         chosen = []
         for start in range(0, len(entries), 512):
             part = entries[start : start + 512]
@@ -191,7 +191,7 @@ def main() -> None:
     name, model, threads, *rest = sys.argv[1:]
     engines = {"octavo": Octavo, "llama.cpp": LlamaCpp, "vllm": Vllm, "transformers": Transformers}
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # keeps the output of the libraries out of the answers
+    os.dup2(2, 1)  # sends the output of libraries to stderr, because stdout has the answers
     engine = engines[name](model, int(threads), *rest)
     print(json.dumps({"ready": time.perf_counter() - began, "bytes": peak_bytes(engine.pid())}), file=out, flush=True)
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""Writes GGUF files with random weights and the dimensions of known models with experts and hybrids, but fewer layers, for timing.
+"""Writes GGUF files for timing, with random weights and the dimensions of known mixture-of-experts and hybrid models, but fewer layers.
 
     python expert_models.py qwen3-30b-a3b|gpt-oss-20b|qwen3.5-4b|lfm2-1.2b FILE.gguf [LAYERS]
 
@@ -48,12 +48,12 @@ class File:
         self.writer.add_tensor(name, self.random.standard_normal((rows, cols), np.float32) * cols**-0.5)
 
     def matrix(self, name: str, *shape: int, kind: KINDS = KINDS.Q4_K) -> None:
-        """Returns a matrix [rows, cols] or a stack of such matrices, with the deviation 1 / sqrt(cols)."""
+        """Adds a matrix [rows, cols] or a stack of such matrices, with standard deviation 1 / sqrt(cols)."""
         elements, size = gguf.GGML_QUANT_SIZES[kind]
         cols = shape[-1]
         blocks = self.random.integers(0, 256, (int(np.prod(shape)) // elements, size), np.uint8)
         deviation = cols**-0.5
-        if kind == KINDS.Q4_K:  # a block's scale and offset, of 6-bit scales of groups
+        if kind == KINDS.Q4_K:  # scale and offset of a block, whose groups have 6-bit scales
             scale = deviation / 180
             blocks[:, :4] = np.array([scale, 7.5 * scale], np.float16).view(np.uint8)
         elif kind == KINDS.Q8_0:

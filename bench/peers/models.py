@@ -1,4 +1,4 @@
-"""Writes checkpoints with random weights and the dimensions of known models for timing, and converts them to GGUF.
+"""Writes checkpoints for timing, with random weights and the dimensions of known models, and converts them to GGUF.
 
 python models.py llama-3.2-1b DIR               Hugging Face folder, bf16
 python models.py gguf DIR FILE.gguf Q8_0        the same matrices in a GGUF format (BF16, Q8_0, Q4_0), without experts
@@ -128,7 +128,7 @@ def byte_alphabet() -> list[str]:
 
 
 def vocabulary(size: int) -> tuple[dict[str, int], list[str]]:
-    """Returns two special tokens, all bytes, and merges of two earlier tokens each, `size` tokens in all."""
+    """Returns a vocabulary of `size` tokens and its merges: two special tokens, all bytes, and merges of two earlier tokens."""
     letters = byte_alphabet()
     tokens = ["<|begin|>", "<|end|>", *letters]
     known, merges = set(tokens), []
@@ -207,8 +207,8 @@ def describe(name: str, folder: Path) -> None:
 
 
 def make(name: str, folder: Path) -> None:
-    """Norms of one, matrices with a deviation that keeps the activations near one. Needs PyTorch alone; a GPU makes them
-    faster (and makes other ones)."""
+    """Writes all files. Norms are one, and the deviation of matrices keeps activations near one. Needs only PyTorch. With a GPU it is
+    faster, and the random numbers differ."""
     folder.mkdir(parents=True, exist_ok=True)
     config = config_of(name)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -233,7 +233,7 @@ def make(name: str, folder: Path) -> None:
 
 
 def interleave(matrix, heads: int):
-    """Returns the rows of a llama query or key matrix in the order of GGUF, where the two rows of a RoPE pair are neighbours."""
+    """Returns the rows of a Llama query or key matrix in the order of GGUF, where the two rows of a RoPE pair are neighbours."""
     rows, cols = matrix.shape
     return matrix.reshape(heads, 2, rows // heads // 2, cols).swapaxes(1, 2).reshape(rows, cols)
 

@@ -1,4 +1,4 @@
-"""A device for vLLM whose steps take no time, so that a benchmark measures only the server. tests/soak/serving.py starts it:
+"""A vLLM executor whose steps take no time, so that a benchmark measures only the server. tests/soak/serving.py starts it:
 
 PYTHONPATH=bench/peers VLLM_TARGET_DEVICE=cpu vllm serve models/demo --distributed-executor-backend null_executor.NullExecutor
 """
@@ -17,7 +17,7 @@ TOKEN = 300
 
 
 class NullExecutor(Executor):
-    """Returns the same token for each sequence in every step, at once. The KV cache has a size, but no memory."""
+    """Returns the same token for each sequence in every step, immediately. The KV cache has a size, but no memory."""
 
     def _init_executor(self) -> None:
         self.unread: dict[str, int] = {}  # number of prompt tokens that are not computed yet

@@ -2,9 +2,9 @@
 
     python parallel.py MODEL --vllm PROGRAM [--octavo PROGRAM] [--layouts one tp dp] [--dtype float32] [--streams 16] [--rounds 3]
 
-One server runs at a time, on processors 0 and 1; with two processes, each process has one of them. For each layout, prints the median time
-between two tokens of a single stream, and the tokens per second of `streams` simultaneous requests with prompts of 128 tokens and answers
-of 64 (median of the rounds; the first round does not count). MODEL is a folder that models.py wrote.
+One server runs at a time, on processors 0 and 1. If it has two processes, each process has one of the processors. For each layout,
+prints the median time between two tokens of a single stream, and the tokens per second of `streams` simultaneous requests with prompts
+of 128 tokens and answers of 64 tokens (median of the rounds; the first round does not count). MODEL is a folder that models.py wrote.
 """
 
 from __future__ import annotations

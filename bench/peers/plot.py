@@ -1,4 +1,4 @@
-"""Draws the results of compare.py: one panel per format, with each engine's tokens per second relative to the best other engine.
+"""Draws the results of compare.py: one panel per format, with each engine's tokens per second, relative to the best engine except Octavo.
 
 python plot.py OUT.png "bf16=bf16.json" "8-bit=q8_0.json" ..
 """

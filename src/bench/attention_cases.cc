@@ -1,5 +1,6 @@
-// Cases of attention over KV blocks: single tokens with short and long contexts, prompts, and a common
-// prefix. Also latent attention and the selection of its tokens.
+// Cases of `octavo bench ops` for attention over KV blocks: decoding with short and long contexts, prompts,
+// and sequences with a common prefix. Also latent attention, and the selection of tokens for sparse
+// attention.
 #include <algorithm>
 #include <vector>
 
@@ -9,14 +10,14 @@ namespace octavo {
 namespace {
 
 constexpr int kBlockSize = 16;
-constexpr int kIndexHeads = 64, kIndexDim = 128, kChosen = 2048;  // of DeepSeek-V3.2
+constexpr int kIndexHeads = 64, kIndexDim = 128, kChosen = 2048;  // values of DeepSeek-V3.2
 
 struct Contexts {
   std::string_view name;
   int sequences, queries, length;
   int window = 0;            // sliding window in tokens; 0: full attention
-  int shared = 0;            // tokens in the common prefix of all sequences, whose blocks they share
-  bool device_only = false;  // too large for the host's memory
+  int shared = 0;            // tokens in the prefix whose blocks all sequences share
+  bool device_only = false;  // true: too large for the host's memory
 };
 constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
                                   {"decode", 16, 1, 32},
@@ -35,8 +36,8 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 struct Blocks {
   int per_sequence;
-  int freed;   // blocks of a sequence before its window, which are free
-  int shared;  // blocks of the common prefix
+  int freed;  // blocks of a sequence that are before its window and therefore free
+  int shared;
   int all;
 
   explicit Blocks(const Contexts& x)
@@ -46,7 +47,7 @@ struct Blocks {
         shared(x.shared / kBlockSize),
         all((per_sequence - freed) * x.sequences) {}
 
-  // Returns a block table whose blocks are not in memory order, as after some time of use.
+  // Returns a block table whose blocks are not in memory order, as in a server that has run for some time.
   std::vector<std::int32_t> table(int sequences) const {
     std::vector<std::int32_t> entries;
     int next = all;
@@ -59,10 +60,10 @@ struct Blocks {
   }
 };
 
-// Returns the case. If the spec has an indexer's keys, it measures only the selection of tokens.
+// If the cache has keys of an indexer, the case measures only the selection of tokens.
 OpCase case_of(const OpShapes& s, std::string_view kind, const KvSpec& spec, const Contexts& x,
                const Blocks& blocks, std::int64_t block_bytes) {
-  // Each query of a head reads the keys and values of the tokens up to its position, with two operations per
+  // A query of a head reads the keys and values of all tokens up to its position, with two operations per
   // element.
   const double met = static_cast<double>(std::int64_t{x.sequences} * x.queries) *
                      (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
@@ -89,7 +90,7 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
   OpCase c = case_of(s, kind, spec, x, blocks, block_bytes);
   if (!visitor.wanted(c)) return {};
-  // Then a single call takes long enough for the host's clock.
+  // A single call with many queries takes long enough for the host's clock.
   const bool once = x.queries > 1 && !backend.stream->asynchronous();
   c.calls = once ? 1 : static_cast<int>(std::clamp(visitor.cold_bytes / c.bytes, 1.0, 256.0));
 

@@ -1,5 +1,5 @@
-// Cases of DeepSeek-V4's operators: attention to compressed entries of several tokens, whose keys are also
-// values; hyper-connections, which mix residual streams.
+// Cases of `octavo bench ops` for DeepSeek-V4: attention to compressed cache entries, whose keys are also
+// the values, and hyper-connections, which mix residual streams.
 #include <numeric>
 #include <vector>
 

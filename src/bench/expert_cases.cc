@@ -1,4 +1,5 @@
-// Cases of mixtures of experts: the router, products with experts, and their sum.
+// Cases of `octavo bench ops` for mixture-of-experts layers: the router, products with experts, and their
+// weighted sum.
 #include <algorithm>
 #include <vector>
 
@@ -49,14 +50,14 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
   router.operations = static_cast<double>(n * kExperts) * 4;
   visitor.measure_calls(std::move(router), [&] { ops.route(stream, route); });
 
-  ops.route(stream, route);  // input of the other operators
+  ops.route(stream, route);  // computes the input of the other operators
   const DType act = experts[0]->activation();
   TRY(const Buffer x, on_device(backend, std::vector<std::uint8_t>(
                                              static_cast<std::size_t>(n * s.dim) * size_of(act), 0x3d)));
   TRY(const Buffer y, room(places * std::max(s.hidden, s.dim), size_of(act)));
   OpCase product = expert_case(s, "grouped_matmul", n, name(act));
   const auto bytes = static_cast<double>(experts[0]->bytes());
-  // Upper bound of the bytes that are read: different experts for all tokens.
+  // Upper bound of the bytes that are read: it assumes that all tokens have different experts.
   product.bytes = bytes * static_cast<double>(std::min(places, kExperts));
   product.operations = 2.0 * static_cast<double>(places * s.dim * s.hidden);
   product.arithmetic = Arithmetic::bf16;
@@ -84,7 +85,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
 }  // namespace
 
 Result<> expert_cases(Backend& backend, const OpShapes& s, const OpVisitor& visitor) {
-  // All elements are small and equal, which does not change the time.
+  // All elements are small and equal. Their values do not change the time.
   const std::vector<std::uint8_t> numbers(static_cast<std::size_t>(s.hidden * s.dim) * 2, 0x3c);
   const MatrixPart part{
       .values = View::of(const_cast<std::uint8_t*>(numbers.data()), DType::bf16, {s.hidden, s.dim})};

@@ -1,4 +1,5 @@
-// Cases of latent attention's other operators: products of each head with its matrix, and the store.
+// Cases of `octavo bench ops` for latent attention: the product of each head with its matrix, and the write
+// to the KV cache.
 #include <numeric>
 #include <vector>
 

@@ -28,7 +28,8 @@ double seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Independent chains of one instruction: `count` chains hide its latency.
+// Runs `count` independent chains of one instruction, so that the latency of the instruction does not limit
+// the speed.
 #define OCTAVO_CHAINS(count, step)                             \
   for (std::int64_t i = 0; i < kRounds; ++i) {                 \
     _Pragma("GCC unroll 24") for (int j = 0; j < count; ++j) { \
@@ -83,7 +84,8 @@ __attribute__((target("avx512f,avx512vnni"))) double quads_512() {
   OCTAVO_CHAINS(24, _mm512_dpbusd_epi32(c[j], a, a))
   return double{kRounds} * 24 * 128;
 }
-// Tiles of zeros. Four tiles of sums hide the latency of the instruction.
+// Multiplies tiles of zeros. There are four tiles of sums, so that the latency of the instruction does not
+// limit the speed.
 #define OCTAVO_TILES(instruction)                                                                          \
   cpu::MatrixTilesInUse in_use(&cpu::kAmxTiles);                                                           \
   in_use.shape(2 * cpu::kMatrixRows, cpu::kMatrixBytes);                                                   \
@@ -129,7 +131,7 @@ double floats_128() {
 __attribute__((target("arch=armv8.2-a+bf16"))) double pairs_128() {
   float32x4_t c[24] = {};
   uint32x4_t ones = vdupq_n_u32(0x3f803f80);
-  asm volatile("" : "+w"(ones));  // otherwise g++ 12 converts the constant to another format
+  asm volatile("" : "+w"(ones));  // without this, g++ 12 converts the constant to another format
   const bfloat16x8_t a = vreinterpretq_bf16_u32(ones);
   OCTAVO_CHAINS(24, vbfdotq_f32(c[j], a, a))
   return double{kRounds} * 24 * 16;

@@ -1,4 +1,5 @@
-// Measures a machine's limits with minimal code: memory bandwidth and arithmetic.
+// Measures the limits of a machine with minimal code: memory bandwidth and arithmetic. `octavo bench ops`
+// compares operators with these limits.
 #pragma once
 
 #include <atomic>
@@ -12,12 +13,12 @@
 
 namespace octavo {
 
-// Arithmetic that limits an operator: f32 fused multiply-adds, dot products of bf16 pairs, or dot products of
-// 4 bytes. Instruction sets without dot products use f32.
+// Instruction type that limits an operator: f32 fused multiply-adds, dot products of bf16 pairs, or dot
+// products of 4 bytes. CPUs without dot products use f32.
 enum class Arithmetic : std::uint8_t { f32, bf16, int8 };
 
-// Returns the instruction set of this name; "": the best one. Errors: the CPU or this build does not support
-// it.
+// Returns the instruction set of this name, or the best one if `wanted` is empty. Returns an error if the
+// CPU or this build does not support the instruction set.
 Result<CpuIsa> usable_isa(std::string_view wanted = {});
 
 class MachineLimits {
@@ -28,10 +29,11 @@ class MachineLimits {
   virtual double peak(Arithmetic arithmetic) = 0;  // operations per second; 0: unknown
 };
 
-// Limits of this host, when all threads read memory or compute multiply-adds.
+// Limits of this host when all threads read memory or compute multiply-adds.
 class HostLimits final : public MachineLimits {
  public:
-  // threads: 0: all that this process may use. Time is CPU time for one thread, and wall time for several.
+  // threads 0: all processors that this process may use. Measures CPU time for one thread, and wall time
+  // for several threads.
   static Result<HostLimits> make(int threads, CpuIsa isa);
 
   double seconds_of(const std::function<void()>& work) override;
@@ -47,8 +49,8 @@ class HostLimits final : public MachineLimits {
   Buffer memory_;
 };
 
-// Bandwidth of an asynchronous device: a copy within its memory counts as a read and a write. Arithmetic is
-// not measured.
+// Bandwidth of an asynchronous device, measured by a copy within its memory; each byte counts as a read and
+// a write. Arithmetic is not measured.
 class DeviceLimits final : public MachineLimits {
  public:
   static Result<DeviceLimits> make(Backend& backend);

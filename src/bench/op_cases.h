@@ -21,30 +21,31 @@ inline constexpr OpShapes kHostShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 819
 inline constexpr OpShapes kDeviceShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
                                              {"Llama-3-8B", 4096, 32, 8, 128, 14336, 128256}};
 
-// Dimensions of all models with latent attention: latent and rotated part of a token; query part without
-// rotation, and value, of a head.
+// Dimensions that all models with latent attention have in common. A token's key
+// has a latent part (kLatent) and a rotated part (kTurning). A head's value has kLatentHead elements, and so
+// does the part of a head's query that is not rotated.
 inline constexpr int kLatent = 512, kTurning = 64, kLatentHead = 128;
 
 struct OpCase {
   std::string operation;
   std::string shape;
   std::string format;
-  int calls;          // calls of the operator in a run
+  int calls;
   double bytes;       // bytes that a call must read from memory (weights, KV)
-  double operations;  // operations of a call; a multiply-add counts as two
+  double operations;  // per call; a multiply-add counts as two operations
   Arithmetic arithmetic = Arithmetic::f32;
   std::function<void()> run = {};
 };
 
-// Receives the cases. `wanted` is called first, with a case without `run` and before its data exists.
+// Receives the cases. `wanted` is called before the data of the case exists, with a case without `run`.
 struct OpVisitor {
   std::function<bool(const OpCase&)> wanted;
   std::function<void(const OpCase&)> measure;
-  // Minimum bytes of all copies of a matrix, or of a layer's keys and values: larger than any CPU cache, so
-  // that the data comes from memory as in a real model.
+  // Minimum bytes of all copies of a matrix, or of a layer's keys and values. It is larger than any CPU
+  // cache, so that the data comes from memory as in a real model.
   double cold_bytes = 256e6;
 
-  // Measures a wanted case that runs c.calls equal calls.
+  // Measures the case if it is wanted. A run makes c.calls equal calls.
   void measure_calls(OpCase c, const std::function<void()>& call) const {
     if (!wanted(c)) return;
     c.run = [&] {
@@ -54,7 +55,6 @@ struct OpVisitor {
   }
 };
 
-// Copies the items to the device's memory.
 template <class T>
 Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   TRY(Buffer memory, backend.device->allocate(items.size() * sizeof(T)));

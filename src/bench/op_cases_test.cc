@@ -1,4 +1,5 @@
-// Tests `octavo bench ops`: each case runs the operator of its name, and every operator has a case.
+// Tests the cases of `octavo bench ops`: each case runs the operator that it names, and every operator has
+// a case.
 #include "bench/op_cases.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +28,6 @@ class OpCases : public testing::Test {
   Backend backend_ = timed_backend(make_cpu_backend({.threads = 2, .isa = {}}).value(), times_);
 };
 
-// Runs the first case of each name, in any format.
 TEST_F(OpCases, RunEveryOperator) {
   std::set<std::string> seen;
   visit_all({.wanted = [&](const OpCase& c) { return !seen.contains(c.operation); },
@@ -63,7 +63,7 @@ TEST(OpCasesOnADevice, RunWhatTheDeviceHas) {
   EXPECT_GT(DeviceLimits::make(*cuda)->bandwidth(), 0);
   std::set<std::string> ran;
   const OpVisitor visitor{.wanted =
-                              // emulation is slow, so only few rows and short contexts run
+                              // Emulation is slow, so only cases with few rows and short contexts run.
                           [](const OpCase& c) {
                             return c.shape.find("512") == c.shape.npos &&
                                    c.shape.find("4096") == c.shape.npos &&

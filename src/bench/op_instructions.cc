@@ -1,6 +1,7 @@
-// Runs each operator once, so that tools/instructions.py counts its instructions under callgrind. It uses
-// AVX2, the highest level that valgrind supports; with --tiles, only instructions on emulated matrix tiles.
-// One thread and small matrices suffice, since the instructions per output element do not depend on the size.
+// Runs each operator once, so that tools/instructions.py counts the operator's instructions under
+// callgrind. The program uses AVX2, the highest level that valgrind supports; with --tiles, it counts only
+// instructions on emulated matrix tiles. One thread and small matrices suffice, because the number of
+// instructions per output element does not depend on the size.
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
@@ -31,7 +32,8 @@ Result<> count() {
                           .measure =
                               [](const OpCase& c) {
                                 const std::string name = name_of(c);
-                                c.run();  // not counted: includes work that is needed only once
+                                // not counted, because the first run includes work that is needed only once
+                                c.run();
                                 CALLGRIND_ZERO_STATS;
                                 CALLGRIND_TOGGLE_COLLECT;
                                 c.run();
@@ -44,7 +46,6 @@ Result<> count() {
 }
 
 #if defined(__x86_64__)
-// Prints a line for each operator with tiles.
 Result<> count_on_tiles() {
   TRY(Backend backend, make_cpu_backend({.threads = 1, .isa = CpuIsa::amx_modelled}));
   const OpVisitor visitor{.wanted = is_counted,

@@ -1,4 +1,5 @@
-// Cases of products in every format, for single tokens, small batches and prompts.
+// Cases of `octavo bench ops` for matrix products in every format, with one token, small batches and
+// prompts.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct ProductFormat {
   std::string_view name;
   Encoding encoding = Encoding::plain;
   DType dtype = DType::bf16;
-  std::int64_t group = 0;  // columns with a common scale; 0: the whole row
+  std::int64_t group = 0;  // columns that share a scale; 0: the whole row
 };
 constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"f16", Encoding::plain, DType::f16},
@@ -35,7 +36,8 @@ Arithmetic arithmetic_of(const ProductFormat& format) {
   return format.dtype == DType::f32 || format.dtype == DType::f16 ? Arithmetic::f32 : Arithmetic::bf16;
 }
 
-// Matrix rows of random bytes 0x30 .. 0x37: every number and every scale is normal in any format.
+// Matrix rows of random bytes between 0x30 and 0x37, with which every number and every scale is normal in
+// any format.
 class RandomRows {
  public:
   RandomRows(const ProductFormat& format, std::int64_t cols) {
@@ -63,7 +65,7 @@ class RandomRows {
     part_.zeros = View::of(zeros_.data(), DType::u8, {kDistinctRows, groups});
   }
 
-  // Returns a matrix of `rows` rows that repeats these rows.
+  // Returns a matrix of `rows` rows that repeats the kDistinctRows rows.
   std::vector<MatrixPart> repeated(std::int64_t rows) const {
     std::vector<MatrixPart> parts(static_cast<std::size_t>(rows / kDistinctRows), part_);
     if (const std::int64_t rest = rows % kDistinctRows; rest > 0) {
@@ -90,7 +92,7 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
                       const ProductFormat& format, const OpVisitor& visitor) {
   std::vector<WeightPtr> copies;
   for (const std::int64_t m : kBatches) {
-    // logits are computed only for the last token of a prompt
+    // Logits are computed only for the last token of a prompt.
     if (m > 64 && matrix.rows == shapes.vocab) continue;
     if (m > 512 && !backend.stream->asynchronous()) continue;
     OpCase c{.operation = fmt::format("matmul {} {}", shapes.name, matrix.name),
@@ -113,12 +115,12 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
       } while (static_cast<double>(copies.size() * copies[0]->bytes()) < visitor.cold_bytes);
     }
     const DType act = copies[0]->activation();
-    // Random numbers near 0.05.
+    // The bytes 0x3d give numbers near 0.05.
     TRY(const Buffer x,
         on_device(backend,
                   std::vector<std::uint8_t>(static_cast<std::size_t>(m * matrix.cols) * size_of(act), 0x3d)));
     TRY(const Buffer y, backend.device->allocate(static_cast<std::size_t>(m * matrix.rows) * sizeof(float)));
-    // With many rows, a single call takes long enough for the host's clock.
+    // A single call with many rows takes long enough for the host's clock.
     const bool many = m > 64 && !backend.stream->asynchronous();
     c.calls = static_cast<int>(many ? 1 : copies.size());
     c.bytes = static_cast<double>(copies[0]->bytes());

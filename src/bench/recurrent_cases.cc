@@ -1,5 +1,5 @@
-// Cases of recurrent layers: gates, short convolution, delta rules of gated delta nets and RWKV-7, scans of
-// Mamba.
+// Cases of `octavo bench ops` for recurrent layers: gates, short convolutions, the delta rules of gated
+// delta nets and RWKV-7, and the scans of Mamba.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -13,13 +13,12 @@ constexpr std::int64_t kWidth = 4;
 constexpr std::int64_t kMamba2State = 128;  // state elements per column of a Mamba2 head
 constexpr std::int64_t kMambaState = 16;    // state elements per channel of a Mamba mixer
 
-// Tokens of a step, divided equally among its sequences.
+// The tokens of a step are divided equally among the sequences.
 struct Step {
   std::int64_t sequences, tokens;
 };
 constexpr Step kSteps[] = {{1, 1}, {16, 16}, {1, 512}};
 
-// Inputs of all operators of a step.
 class StepCases {
  public:
   static Result<StepCases> make(Backend& backend, const OpShapes& shapes, const Step& step,
@@ -31,7 +30,7 @@ class StepCases {
       starts.push_back(static_cast<std::int32_t>(i * step.tokens / step.sequences));
     TRY(cases.slots_, on_device(backend, slots));
     TRY(cases.starts_, on_device(backend, starts));
-    // Position 0 would skip the read of the state.
+    // The position is 1, because an operator at position 0 does not read the state.
     TRY(cases.positions_,
         on_device(backend, std::vector<std::int32_t>(static_cast<std::size_t>(step.tokens), 1)));
     TRY(cases.x_, cases.narrow(cases.n_ * cases.channels_));

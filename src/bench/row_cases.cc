@@ -1,4 +1,4 @@
-// Cases of operators on rows: norms, activations, KV cache writes, sampling.
+// Cases of `octavo bench ops` for operators on rows: norms, activations, KV cache writes, sampling.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -26,7 +26,6 @@ OpCase row_case(const OpShapes& shapes, std::string_view operation, std::int64_t
           .operations = operations};
 }
 
-// n rows of activations of a model.
 struct Rows {
   Backend& backend;
   const OpShapes& s;
@@ -40,7 +39,7 @@ struct Rows {
   View weights() const { return weight.view(DType::f32, {s.dim}); }
   View position() const { return positions.view(DType::i32, {n}); }
 
-  // Measures `call`. numbers: elements per row. operations: operations per element.
+  // Measures `call`, which computes `numbers` elements per row with `operations` operations per element.
   void run(std::string_view operation, std::string_view format, std::int64_t numbers, double operations,
            const std::function<void()>& call) const {
     visitor.measure_calls(row_case(s, operation, n, format, static_cast<double>(n * numbers) * operations),
@@ -79,7 +78,6 @@ void norm_cases(const Rows& r) {
   });
 }
 
-// Operators that copy, add or limit rows.
 Result<> copy_cases(const Rows& r) {
   const Ops& ops = r.backend.ops;
   Stream& stream = *r.backend.stream;
@@ -96,7 +94,7 @@ Result<> copy_cases(const Rows& r) {
     ops.clamp(stream,
               {.x = r.rows(r.narrow), .least = r.weights(), .most = r.weights(), .y = r.rows(r.wide)});
   });
-  // One sequence with all tokens.
+  // All tokens belong to one sequence.
   TRY(const Buffer segment,
       on_device(r.backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(r.n)}));
   r.run("pool", "f32", dim, 1, [&] {
@@ -115,7 +113,7 @@ Result<> copy_cases(const Rows& r) {
 }
 
 Result<> embed_case(const Rows& r) {
-  // A table of zeros takes the same time to read.
+  // The table is zero, because its values do not change the time.
   std::vector<std::uint16_t> zeros(size(kTokens[3] * r.s.dim));
   const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], r.s.dim})};
   TRY(const WeightPtr table, r.backend.ops.prepare(*r.backend.device, {std::span(&part, 1), DType::bf16}));
@@ -127,7 +125,6 @@ Result<> embed_case(const Rows& r) {
   return {};
 }
 
-// Operators that rotate queries and keys, and that write keys and values to the cache.
 Result<> store_cases(const Rows& r) {
   const Ops& ops = r.backend.ops;
   Stream& stream = *r.backend.stream;

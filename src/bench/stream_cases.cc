@@ -1,4 +1,4 @@
-// Cases of operators on residual streams: four streams, as in Gemma 3n.
+// Cases of `octavo bench ops` for operators on residual streams, with four streams as in Gemma 3n.
 #include "bench/op_cases.h"
 
 namespace octavo {

@@ -16,13 +16,14 @@ struct Timing {
   OpTimes* times = nullptr;
   bool on_host = false;
   std::optional<Ops> timed;
-  // matrix bytes since the last embedding; nullopt: outside of a step
+  // Bytes of the matrices that were read since the embedding, which begins a step; nullopt outside of a
+  // step.
   std::optional<std::int64_t> step_bytes;
 };
 Timing timing;
 
-// On a device, the host does not know which experts have tokens. Assumes that no two tokens have the same
-// expert.
+// Returns the bytes of the experts' matrices that the operator reads. On a device, the host does not know
+// which experts have tokens, so the estimate assumes that no two tokens have the same expert.
 std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   const auto experts = static_cast<std::int64_t>(args.w.size());
   if (experts == 0) return 0;
@@ -35,7 +36,6 @@ std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   return read * static_cast<std::int64_t>(args.w[0]->bytes());
 }
 
-// Returns the bytes of the matrices that an operator reads.
 template <class Args>
 std::int64_t matrix_bytes(const Args& args) {
   if constexpr (requires { args.w.bytes(); }) return static_cast<std::int64_t>(args.w.bytes());

@@ -1,4 +1,5 @@
-// A backend that measures the time in each operator, and the time between operators.
+// A backend that measures the time in each operator and the time between operators, for `octavo bench
+// step`.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace octavo {
 
-// In the order of operators/list.h.
+// Names of the operators, in the order of operators/list.h.
 #define OCTAVO_OPERATOR_NAME(name, Args, backends) #name,
 inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATORS(OCTAVO_OPERATOR_NAME)});
 #undef OCTAVO_OPERATOR_NAME
@@ -18,11 +19,12 @@ inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATO
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
-  // Bytes of the matrices used since the last embedding, except experts without tokens.
+  // Bytes of the matrices that were used since the last embedding, except matrices of experts without
+  // tokens.
   std::atomic<std::int64_t> weight_bytes{0};
 };
 
-// At most one instance may exist, because operators are plain functions with a common `times`.
+// At most one instance may exist, because the operators are plain functions that share one `times`.
 Backend timed_backend(Backend backend, OpTimes& times);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// A separate thread that watches sockets while their owner is idle.
+// A thread that watches sockets while their owner is idle.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ namespace octavo {
 
 class ArrivalWatch {
  public:
-  // wake: called on the watch's thread. Returns io if the operating system rejects the descriptors.
+  // `wake` is called on the watch's thread. Returns an io error if the operating system rejects the
+  // descriptors.
   static Result<std::unique_ptr<ArrivalWatch>> start(std::span<const int> sockets,
                                                      std::function<void()> wake);
   ~ArrivalWatch();

@@ -26,7 +26,7 @@ TEST(ArrivalWatch, ReportsDataAndTheEndOnceAfterEachArm) {
   watch->arm();
   peer = Socket();
   calls.acquire();
-  watch.reset();  // ends its thread, so that late calls have been counted
+  watch.reset();  // Ends the watch's thread, so that late calls have been counted.
   EXPECT_FALSE(calls.try_acquire()) << "two arms, two calls";
 }
 

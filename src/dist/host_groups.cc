@@ -7,7 +7,6 @@
 namespace octavo {
 namespace {
 
-// Returns the options of group `index` of the layout, for its member `rank`.
 SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::size_t index,
                                        const std::vector<int>& members) {
   const RankLayout& layout = options.layout;
@@ -20,7 +19,8 @@ SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::si
   if (layout.pipeline == 1) return group;
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   if (index == 0) {
-    // Each step has two messages, for its begin and its end; two other messages per step are possible.
+    // Each step has a message at its begin and a message at its end, and there may be two other messages
+    // per step.
     group.slots = std::bit_ceil(4 * stages);
     group.slot_bytes = options.told_bytes;
   } else if (layout.stage(members.front()) != layout.stage(members.back())) {

@@ -50,7 +50,7 @@ void lead(RankGroups& groups, const RankLayout& layout, std::size_t count) {
     tell(*groups.all, Order::end);
     compute(groups, layout, launched.front(), count);
     launched.pop_front();
-    for (int i = 0; i < 2; ++i) tell(*groups.all, Order::begin, -1);  // other messages
+    for (int i = 0; i < 2; ++i) tell(*groups.all, Order::begin, -1);
   }
   tell(*groups.all, Order::stop);
 }
@@ -96,7 +96,6 @@ void run_steps(const RankLayout& layout, std::size_t count) {
     });
 }
 
-// With several stages there are several steps in flight. Outputs are smaller or larger than a slot.
 TEST(HostGroups, StagesDoNotWaitForEachOtherWithoutEnd) {
   for (const int stages : {1, 2, 3, 4, 6})
     for (const std::size_t bytes : {std::size_t{64}, kSlotBytes, 3 * kSlotBytes + 64})

@@ -8,13 +8,12 @@
 namespace octavo {
 namespace {
 
-// Maximum bytes of a message. MPI counts in ints, and receive buffers should be small.
+// Maximum bytes of a message, because MPI counts in ints, and because receive buffers should be small.
 constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
-// Size in bytes above which a sum takes two exchanges: each rank sums one part, then sends the result to the
-// others.
+// Size in bytes above which a sum takes two exchanges: each rank sums one part, then sends this sum to the
+// other ranks.
 constexpr std::size_t kScatterBytes = 64 << 10;
 
-// Calls piece(begin, size) for pieces of at most `most` items.
 template <class Piece>
 void in_pieces(std::size_t size, std::size_t most, const Piece& piece) {
   for (std::size_t begin = 0; begin < size; begin += most) piece(begin, std::min(most, size - begin));
@@ -29,7 +28,6 @@ MessageGroup::MessageGroup(Transport& transport, std::vector<int> members)
   rank_ = static_cast<int>(own - members_.begin());
 }
 
-// Runs the transfers in sends_ and receives_. Returns false if the group has failed.
 bool MessageGroup::exchange() {
   if (!failure_)
     if (const Result<> done = transport_.exchange(sends_, receives_, timeout_ms_); !done)
@@ -47,7 +45,7 @@ void MessageGroup::all_reduce(std::span<float> values) {
   });
 }
 
-// Every rank gathers all values and adds them.
+// Takes one exchange: every rank gathers all values and adds them.
 void MessageGroup::gather_and_add(std::span<float> values) {
   others_.resize(members_.size() * values.size());
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -59,7 +57,7 @@ void MessageGroup::gather_and_add(std::span<float> values) {
   if (exchange()) add_in_order(values, values.size());
 }
 
-// Every rank adds one part, then gets the sums of the other parts.
+// Takes two exchanges: every rank adds one part, then gets the sums of the other parts.
 void MessageGroup::scatter_and_add(std::span<float> values) {
   const std::size_t each = (values.size() + members_.size() - 1) / members_.size();
   const auto part = [&](std::size_t i) {
@@ -96,8 +94,8 @@ void MessageGroup::add_in_order(std::span<float> mine, std::size_t stride) {
 
 void MessageGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   CHECK(all.empty() || all.size() == mine.size() * members_.size());
-  // Memory for ranks that do not need the parts: they receive them, too, because messages are received in
-  // order.
+  // Ranks that do not need the parts receive them too, because messages must be received in order. `unused`
+  // is the memory for this.
   std::vector<std::byte> unused(all.empty() ? mine.size() * members_.size() : 0);
   if (all.empty()) all = unused;
   in_pieces(mine.size(), kMessageBytes, [&](std::size_t begin, std::size_t count) {

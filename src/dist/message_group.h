@@ -8,8 +8,8 @@ namespace octavo {
 
 class MessageGroup final : public ProcessGroup {
  public:
-  // members: ranks of the transport that form the group, in order; they include this process. Only one
-  // thread may use the groups of a transport. The transport must outlive the group.
+  // `members` are the ranks of the transport that form the group, in order, including this process. Only
+  // one thread may use the groups of a transport. The transport must outlive the group.
   MessageGroup(Transport& transport, std::vector<int> members);
 
   int rank() const override { return rank_; }

@@ -1,5 +1,5 @@
-// Optional MPI transport. It is in a separate library, which is built only if MPI's headers are installed.
-// So the program does not depend on MPI.
+// Optional MPI transport. It is in a separate library, which is built only if MPI's headers are installed,
+// so the program does not depend on MPI.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,13 @@
 
 namespace octavo {
 
-// Opens the transport between all processes that mpirun started. Call it once per process. Errors:
-// unsupported, the library or MPI is missing; unavailable, with MPI's message.
+// Opens the transport between all processes that mpirun started. Call it once per process. Returns an
+// unsupported error if the library or MPI is missing, and an unavailable error with MPI's message if MPI
+// fails.
 Result<std::unique_ptr<Transport>> open_mpi_transport();
 
-// Function that the library exports. Returns a Transport that the caller owns, or null and the reason in
-// `why`.
+// Function that the library exports. It returns a Transport that the caller owns, or null after it has
+// written the reason to `why`.
 inline constexpr const char* kOpenMpiTransport = "octavo_open_mpi_transport";
 using OpenMpiTransport = Transport* (*)(char* why, std::size_t why_size);
 

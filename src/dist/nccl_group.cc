@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Maximum bytes per rank in one exchange, if all ranks receive everything.
+// Maximum bytes of a rank's values in one exchange in which all ranks receive the values of all ranks.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 }  // namespace
@@ -31,7 +31,7 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::create(std::shared_ptr<const NcclL
   return group;
 }
 
-// Does not wait for a dead rank.
+// Aborts if the group has failed, because ncclCommDestroy would wait for a dead rank.
 NcclGroup::~NcclGroup() {
   if (comm_ == nullptr) return;
   works() ? nccl_->comm_destroy(comm_) : nccl_->comm_abort(comm_);

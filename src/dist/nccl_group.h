@@ -1,9 +1,9 @@
-// A group of ranks whose values are on GPUs; it uses NCCL. A second group over host memory sends messages
-// between programs (broadcast() of a vector, barrier()) and detects dead ranks.
+// A process group whose values are on GPUs; it uses NCCL. A second group over host memory sends messages
+// between the processes (broadcast() of a vector, barrier()) and detects dead ranks.
 //
-// Sums are bit-identical to those of the other groups. NCCL adds in an order that depends on its algorithm
-// and on the position in the message, and so on the batch. With two ranks there is only one order. With
-// more ranks, each rank gathers all values and adds them itself.
+// Sums are bit-identical to sums of the other process groups. NCCL adds in an order that depends on its
+// algorithm and on the position in the message, and therefore on the batch. With two ranks there is only
+// one order, so NCCL adds. With more ranks, each rank gathers all values and adds them itself.
 #pragma once
 
 #include <memory>
@@ -13,22 +13,21 @@
 
 namespace octavo {
 
-// Functions of the device that the group needs.
 class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
 
   virtual void* stream() = 0;  // CUDA stream that computes the values
-  // Returns device memory that stays allocated for the next call, or an error if memory does not suffice.
+  // Returns device memory that stays allocated for later calls, or an error if memory does not suffice.
   virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
-  // Enqueues sum[i] = parts[i] + parts[count + i] + .., in this order; there are `parts_count` parts.
+  // Enqueues sum[i] = parts[i] + parts[count + i] + .., for parts_count parts, in this order.
   virtual void add_parts(float* sum, const float* parts, std::size_t count, int parts_count) = 0;
 };
 
 class NcclGroup final : public ProcessGroup {
  public:
-  // Collective. host: a group of the same ranks. `host` and `device` must outlive this group. Returns NCCL's
-  // error on any rank.
+  // All ranks must call it. `host` is a group of the same ranks; `host` and `device` must outlive this
+  // group. Returns NCCL's error if NCCL fails on any rank.
   static Result<std::unique_ptr<NcclGroup>> create(std::shared_ptr<const NcclLibrary> nccl,
                                                    NcclDevice& device, ProcessGroup& host);
   ~NcclGroup() override;

@@ -36,8 +36,8 @@ std::shared_ptr<const NcclLibrary> fake() {
       .value();
 }
 
-// Runs `body` on each rank; ranks are threads. rank_gone: rank that the host group reports as dead; -1:
-// none.
+// Runs `body` on each rank; ranks are threads. The host group reports that rank `rank_gone` is dead; -1: no
+// rank.
 void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int rank_gone = -1) {
   const auto nccl = fake();
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();
@@ -91,7 +91,7 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
         ASSERT_FALSE(group.status());
         EXPECT_EQ(group.status().error().message,
                   "NCCL: a collective operation: remote process exited or there was a network error");
-        group.all_reduce(values);  // returns immediately
+        group.all_reduce(values);
       },
       1);
 }

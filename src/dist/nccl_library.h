@@ -22,12 +22,11 @@ struct NcclLibrary {
   static constexpr int kBytes = 0, kFloat32 = 7;  // ncclDataType_t
   static constexpr int kSum = 0;
 
-  // Error (unsupported): the library or one of its functions is missing.
+  // Returns an unsupported error if the library or one of its functions is missing.
   static Result<std::shared_ptr<const NcclLibrary>> open(const std::string& name = "libnccl.so.2");
 
-  // Version, such as "2.21.5".
-  std::string version() const;
-  // Success, or an error (unavailable) that describes this code.
+  std::string version() const;  // such as "2.21.5"
+  // Returns an unavailable error that describes `code`, unless the code means success.
   Result<> check(Code code, const char* call) const;
 
   Code (*get_version)(int*);
@@ -39,7 +38,7 @@ struct NcclLibrary {
   const char* (*get_error_string)(Code);
   Code (*group_start)();
   Code (*group_end)();
-  // parameters: from, to, count, type, .., comm, stream
+  // The parameters are: from, to, count, type, .., communicator, stream.
   Code (*all_reduce)(const void*, void*, std::size_t, int type, int operation, Comm, void*);
   Code (*all_gather)(const void*, void*, std::size_t, int type, Comm, void*);
   Code (*broadcast)(const void*, void*, std::size_t, int type, int root, Comm, void*);

@@ -1,5 +1,5 @@
-// A group of processes (ranks) that compute together. They call the same collective operations in the same
-// order.
+// A group of processes (ranks) that compute together. All ranks must call the same collective operations in
+// the same order.
 //
 // If an operation fails, its output is undefined, and every later operation fails immediately. So a long
 // computation may check failure() only at its end.
@@ -24,28 +24,28 @@ class ProcessGroup {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sums values[i] over all ranks, in the order of ranks. So the bits are the same on each rank and in each
-  // run.
+  // Sums values[i] over all ranks, in the order of ranks, so that the bits are the same on each rank and in
+  // each run.
   virtual void all_reduce(std::span<float> values) = 0;
-  // Gathers `mine` from every rank, in the order of ranks. all: `size` times the length of `mine`; empty on
-  // a rank that does not need it.
+  // Gathers `mine` from every rank, in the order of ranks. `all` has size() times the length of `mine`, or
+  // is empty on a rank that does not need the result.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  // Gathers parts of different sizes. Rank r's part is bytes [starts[r], starts[r + 1]) of `all`; rank r must
-  // write it before the call. to: the rank that needs the parts, or kEveryRank. On ranks that do not need
-  // them, the parts of other ranks are undefined.
+  // Gathers parts of different sizes. Rank r's part is bytes [starts[r], starts[r + 1]) of `all`; rank r
+  // must write its part before the call. `to` is the rank that needs the parts, or kEveryRank. On ranks
+  // that do not need the parts, parts of other ranks are undefined.
   static constexpr int kEveryRank = -1;
   virtual void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) = 0;
   // Sends rank 0's message to all other ranks.
   virtual void broadcast(std::vector<std::byte>& message) = 0;
-  // Sends a message whose length all ranks know.
+  // Sends rank 0's message, whose length all ranks know, to all other ranks.
   virtual void broadcast(std::span<std::byte> message) = 0;
   virtual void barrier() = 0;
 
-  // Sets the time after which a rank that others wait for counts as hung. Before this call, a wait ends only
-  // if a rank dies.
+  // Sets the time after which a rank that does not respond counts as hung. Without a timeout, a wait ends
+  // early only if a rank dies.
   virtual void set_timeout_ms(int ms) = 0;
 
-  // Returns the reason of the failure: a rank is dead or does not respond.
+  // Returns why the group has failed (a rank is dead or does not respond), or nullopt if it has not failed.
   virtual const std::optional<Error>& failure() const = 0;
 
   Result<> status() const {

@@ -1,5 +1,5 @@
-// Partition of a model among an engine's ranks. Pipeline parallel: each stage has some layers. Tensor
-// parallel: each rank has a part of every layer of its stage.
+// Partition of a model among an engine's ranks. With pipeline parallelism, each stage has some of the
+// layers. With tensor parallelism, each rank has a part of every layer of its stage.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,24 @@
 namespace octavo {
 
 struct RankLayout {
-  int tensor = 1;    // number of ranks in a stage; they share every layer of the stage
-  int pipeline = 1;  // number of stages
+  int tensor = 1;  // number of ranks in a stage, which share every layer of the stage
+  int pipeline = 1;
 
   int size() const { return tensor * pipeline; }
   // Rank 0 schedules and samples. It is in the last stage, which computes the logits.
   int stage(int rank) const { return pipeline - 1 - rank / tensor; }
   int part(int rank) const { return rank % tensor; }
 
-  // Returns the ranks of each group: one group of all ranks; one per stage; and one for each rank of a stage
-  // with its counterpart in the next stage.
+  // Returns the ranks of each group: first a group of all ranks, then a group per stage, then a group for
+  // each pair of ranks that have the same part in adjacent stages.
   std::vector<std::vector<int>> groups() const;
 };
 
 struct RankGroups {
   std::unique_ptr<ProcessGroup> all;
   std::unique_ptr<ProcessGroup> tensor;  // null: each rank has complete layers
-  // Groups of two ranks in adjacent stages, whose rank 0 sends. Null if there is no previous stage, or no
-  // next stage.
+  // Groups of two ranks in adjacent stages, in which the earlier stage is rank 0 and sends.
+  // from_stage_before is null in the first stage, and to_stage_behind is null in the last stage.
   std::unique_ptr<ProcessGroup> from_stage_before, to_stage_behind;
   // Ranks of all engines that share experts; null if experts are not shared.
   std::unique_ptr<ProcessGroup> experts;
@@ -37,11 +37,11 @@ struct RankGroups {
   // Returns the first failure of any of these groups.
   Result<> status() const;
   void set_timeout_ms(int ms);
-  // All groups that are not null.
+  // Returns the groups that are not null.
   std::vector<ProcessGroup*> list() const;
 };
 
-// make(index, members): makes group `index` of RankLayout::groups().
+// make(index, members) must create group `index` of RankLayout::groups().
 template <class Make>
 RankGroups make_groups(const RankLayout& layout, int rank, const Make& make) {
   RankGroups groups;

@@ -20,13 +20,13 @@
 namespace octavo {
 namespace {
 
-// The size is fixed, so that other processes can rely on it.
+// Seals fix the size, so that other processes can rely on it.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr std::string_view kLink = "/memfd:octavo";  // prefix of the descriptor's link in /proc
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kLockMs = 20, kLockMsMax = 5'000;
 
-// Maps the file at an address that huge pages can have. Returns MAP_FAILED after an error.
+// Maps the file at an address that is aligned for huge pages. Returns MAP_FAILED after an error.
 void* map_aligned(int fd, std::size_t bytes) {
   if (bytes < kHugePage) return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   const std::size_t pages = (bytes + 4095) / 4096 * 4096;
@@ -49,7 +49,8 @@ Result<> set_size(int fd, std::size_t bytes) {
   return {};
 }
 
-// A file system without space ends a process at its first use of a page, so the space is checked before.
+// Returns an error if the file system has too little space. Without this check, the process would be killed
+// at the first use of a page for which there is no space.
 Result<> check_space(int fd, std::size_t bytes) {
   struct statvfs system{};
   if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return {};  // no limit
@@ -108,7 +109,7 @@ Result<SharedMemory> SharedMemory::of_file(const std::string& path) {
     return failure(
         ErrorCode::invalid_argument,
         "{} is accessible to other users: it contains prompts, so it needs this user and mode 0600", path);
-  // Children of a server that was killed end shortly after it.
+  // After a server was killed, its children may hold the lock for a short time.
   for (int waited_ms = 0; flock(memory.fd_, LOCK_EX | LOCK_NB) != 0; waited_ms += kLockMs) {
     if (errno != EWOULDBLOCK && errno != EINTR)
       return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));

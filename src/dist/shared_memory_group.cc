@@ -19,9 +19,9 @@ namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Number of spins before a rank sleeps; they take about as long as one sleep and wake-up.
+// Number of spins before a rank sleeps. They take about as long as one sleep and wake-up.
 constexpr int kSpins = 2000;
-// Time in ms between two checks while a rank sleeps.
+// ms between two calls of `check` while a rank sleeps
 constexpr int kSleepMs = 50;
 
 void pause() {
@@ -62,7 +62,7 @@ std::byte* SharedMemoryGroup::slot(int rank) const {
          (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
 }
 
-// Begins a round. This and the functions below return false if the group has failed.
+// Begins a round. This function and the following ones return false if the group has failed.
 bool SharedMemoryGroup::begin_round() {
   if (failure_ || !wait_all(round_ + 2 - static_cast<std::uint32_t>(options_.slots))) return false;
   ++round_;
@@ -91,8 +91,8 @@ bool SharedMemoryGroup::wait(int rank, std::uint32_t round) {
   return sleep(rank, round);
 }
 
-// Sleeps. The timeout counts only the time of sleeps, not wall time. So processes that were all stopped and
-// continued do not count as hung.
+// Sleeps until the counter changes, or for kSleepMs. The timeout counts only the time of sleeps, not wall
+// time, so that processes that were all stopped and continued do not count as hung.
 bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
   Line& line = lines_[rank];
   const timespec time{.tv_sec = 0, .tv_nsec = kSleepMs * 1'000'000};

@@ -21,21 +21,22 @@ namespace octavo {
 struct SharedMemoryGroupOptions {
   int rank = 0;
   int size = 1;
-  // Called several times a second during a wait; an error says that another rank is dead. May be empty.
+  // Called several times per second during a wait. It must return an error if another rank is dead, which
+  // ends the wait. May be empty.
   std::function<Result<>()> check = {};
-  bool spin = true;  // whether ranks spin before they sleep; set to false if there are more ranks than
-                     // processors
+  // Ranks spin before they sleep. Set this to false if there are more ranks than processors.
+  bool spin = true;
   std::size_t slot_bytes = std::size_t{1} << 20;
   std::size_t slots = 2;  // number of slots per rank; a power of two, because the round counter wraps around
-  std::vector<int> names = {};  // names of the ranks in errors; empty: their numbers in this group
+  std::vector<int> names = {};  // numbers of the ranks in error messages; empty: 0 to size - 1
 };
 
 class SharedMemoryGroup final : public ProcessGroup {
  public:
   static std::size_t memory_bytes(int size, std::size_t slot_bytes = SharedMemoryGroupOptions{}.slot_bytes,
                                   std::size_t slots = SharedMemoryGroupOptions{}.slots);
-  // memory: memory_bytes(size, slot_bytes, slots) bytes, initially zero, shared by all ranks. It must
-  // outlive the group.
+  // `memory` has memory_bytes(size, slot_bytes, slots) bytes, which are initially zero and shared by all
+  // ranks. It must outlive the group.
   SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options);
 
   int rank() const override { return options_.rank; }
@@ -50,7 +51,7 @@ class SharedMemoryGroup final : public ProcessGroup {
   const std::optional<Error>& failure() const override { return failure_; }
 
  private:
-  // State of a rank that other ranks read, in a separate cache line.
+  // State of a rank that other ranks read. It has a separate cache line.
   struct alignas(64) Line {
     std::atomic<std::uint32_t> round;
     std::atomic<std::uint32_t> waiting;  // number of ranks that sleep until `round` changes

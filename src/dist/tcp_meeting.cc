@@ -24,7 +24,7 @@ struct Hello {
   Hash128 identity = {};
   std::int32_t rank = 0;
   std::int32_t size = 0;
-  std::int32_t port = 0;  // listening port
+  std::int32_t port = 0;
 };
 
 // Rank 0's response. It is sent when all ranks are connected, or immediately if the rank is rejected.
@@ -56,15 +56,15 @@ class Patience {
 
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
-  return poll(&readable, 1, 0) != 0;  // the connection is closed: clients send nothing before they are
-                                      // accepted
+  // If the connection is readable, the client has closed it: clients send nothing before they are accepted.
+  return poll(&readable, 1, 0) != 0;
 }
 
 Hash128 identity_of(const TcpRanks& ranks) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(ranks.identity)), 0);
 }
 
-// Rank 0 while it accepts the other ranks.
+// Accepts the connections of the other ranks, on rank 0.
 class Host {
  public:
   explicit Host(const TcpRanks& ranks)
@@ -102,7 +102,7 @@ class Host {
     return true;
   }
 
-  // Closes connections that send invalid messages. If a known rank connects again, it has restarted.
+  // Closes connections that send invalid messages. A known rank that connects again has restarted.
   void take(Socket socket, const TcpAddress& address) {
     Hello hello;
     if (!read_value(socket, hello) || hello.magic != kMagic) return;
@@ -182,7 +182,7 @@ Result<std::vector<Socket>> join(const TcpRanks& ranks) {
   for (bool welcome = false; !welcome;) {
     TRY(sockets[0], reach_rank_0(ranks, hello, patience));
     Welcome answer;
-    // Other ranks may still be connecting to rank 0.
+    // Rank 0 responds only when all ranks are connected.
     pollfd readable{sockets[0].fd(), POLLIN, 0};
     while (poll(&readable, 1, kRetryMs) == 0) TRY_VOID(patience.check());
     if (!read_value(sockets[0], answer)) {

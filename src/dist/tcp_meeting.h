@@ -1,4 +1,4 @@
-// Connects the ranks of a TCP transport to each other: see tcp_transport.h.
+// Connects the ranks of a TCP transport to each other. TcpTransport::meet calls it.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// Returns one socket per rank; it is empty for this rank. Errors: see TcpTransport::meet.
+// Returns one socket per rank; the socket of this rank is empty. Returns the errors of TcpTransport::meet.
 Result<std::vector<Socket>> meet_ranks(const TcpRanks& ranks);
 
 }  // namespace octavo

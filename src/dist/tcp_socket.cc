@@ -81,7 +81,7 @@ Result<std::pair<Socket, int>> reserve_port() {
 
 namespace {
 
-// Sets options so that the connection also ends within kDeadLinkMs if the link is cut without a message.
+// Sets options that close the connection within kDeadLinkMs if the link is cut without a message.
 void prepare(const Socket& socket) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.fd(), level, option, &value, sizeof value);

@@ -14,9 +14,8 @@
 namespace octavo {
 
 inline constexpr int kReadMs = 2'000;       // time limit for a client's first message
-inline constexpr int kDeadLinkMs = 10'000;  // time in ms without traffic after which a link counts as dead
+inline constexpr int kDeadLinkMs = 10'000;  // ms without traffic after which a link counts as dead
 
-// Owner of a socket's descriptor, which the destructor closes.
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}
@@ -39,18 +38,18 @@ struct TcpAddress {
   TcpAddress with_port(int port) const;
 };
 
-// Returns invalid_argument for the field `field` if the host has no address.
+// Returns invalid_argument if the host has no address. `field` is the flag that the error names.
 Result<TcpAddress> resolve(std::string_view field, const std::string& host, int port);
 
-// These four functions return io or unavailable.
+// The next four functions return an io or unavailable error on failure.
 Result<Socket> listen_at(const TcpAddress& address);
 Result<Socket> connect_to(const TcpAddress& address);
-// Reserves a free port of 127.0.0.1. While the socket exists, no other program gets the port, but listen_at()
-// may use it.
+// Reserves a free port of 127.0.0.1. While the returned socket exists, no other program gets the port, but
+// listen_at() may use it.
 Result<std::pair<Socket, int>> reserve_port();
 Result<std::pair<Socket, TcpAddress>> accept_from(const Socket& listener, int timeout_ms);
 
-// Reads the complete span. Returns false if it is not complete within timeout_ms.
+// Reads until the span is full. Returns false if this takes longer than timeout_ms.
 bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms);
 
 template <class T>

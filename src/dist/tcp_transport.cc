@@ -57,8 +57,8 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
     if (waits_for < 0) return {};
     const int ready = poll(polled.data(), polled.size(), kPollMs);
     waited_ms = ready == 0 ? waited_ms + kPollMs : 0;
-    // A disconnected rank ends the wait, because the rank that this one waits for may have detected it and
-    // given up.
+    // Any disconnected rank ends the wait: the rank that this one waits for may have detected the
+    // disconnection and given up.
     for (int r = 0; ready == 0 && r < size(); ++r)
       if (peers_[static_cast<std::size_t>(r)].ended) return gone(r, 0);
     if (timeout_ms > 0 && waited_ms >= timeout_ms)
@@ -104,7 +104,8 @@ Result<> TcpTransport::send_some(Peer& peer, int rank) {
   return {};
 }
 
-// Copies received bytes to the buffer that waits for them; without such a buffer, stores them.
+// Copies received bytes to the buffer that the current exchange has for them. Bytes without a buffer are
+// stored.
 Result<> TcpTransport::receive_some(Peer& peer, int rank) {
   if (!peer.in.empty() && peer.taken < peer.kept.size()) {
     const std::size_t bytes = std::min(peer.in.size(), peer.kept.size() - peer.taken);

@@ -29,8 +29,9 @@ struct TcpRanks {
 
 class TcpTransport final : public Transport {
  public:
-  // Waits until all ranks are connected, and logs the wait at intervals. Returns io, invalid_argument if rank
-  // 0 has another identity, unavailable after patience_s seconds, or errors of `check`.
+  // Waits until all ranks are connected, and logs the wait at intervals. Returns io if a system call fails,
+  // invalid_argument if rank 0 has another identity, unavailable after patience_s seconds, or the error of
+  // `check`.
   static Result<std::unique_ptr<TcpTransport>> meet(const TcpRanks& ranks);
 
   int rank() const override { return rank_; }
@@ -41,7 +42,6 @@ class TcpTransport final : public Transport {
   // Returns true if a rank has sent a message that exchange() has not returned yet, or has closed its
   // connection.
   bool has_arrivals() const;
-  // Descriptors of the connections to the other ranks.
   std::vector<int> sockets() const;
 
  private:
@@ -49,8 +49,8 @@ class TcpTransport final : public Transport {
     Socket socket;                     // empty for this rank itself
     std::vector<std::byte> kept = {};  // bytes that arrived before exchange() expected them
     std::size_t taken = 0;             // number of bytes of `kept` that exchange() has returned
-    bool ended = false;                // whether the connection has ended
-    // The bytes of the current exchange that remain to be sent and received.
+    bool ended = false;
+    // Bytes of the current exchange that still have to be sent or received.
     std::span<const std::byte> out = {};
     std::span<std::byte> in = {};
   };

@@ -33,7 +33,7 @@ TEST(TcpTransport, ARankThatDoesNotAnswerIsAnError) {
   group.all_reduce(values);
   ASSERT_TRUE(group.failure());
   EXPECT_EQ(group.failure()->message, "rank 1 has not answered for 100 ms");
-  group.barrier();  // must return
+  group.barrier();
 }
 
 TEST(TcpTransport, ARankThatIsGoneIsAnError) {

@@ -1,4 +1,4 @@
-// Tests the writing of keys and values to KV blocks, and attention over them. Each backend is compared with
+// Tests writing keys and values to KV blocks, and attention to these blocks. Each backend is compared with
 // the reference, and with itself under different divisions of the work.
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 namespace octavo {
 namespace {
 
-// Returns all test backends plus Hopper, which has a separate kernel for prompts: on a device in builds with
-// CUDA, otherwise emulated.
+// Returns all test backends plus Hopper, which has a separate kernel for prompts. Hopper is a GPU in builds
+// with CUDA, and otherwise the emulator.
 std::vector<TestBackend> attention_backends() {
   std::vector<TestBackend> list = test_backends();
 #ifdef OCTAVO_CUDA_EMULATED
@@ -29,7 +29,6 @@ class AttentionOf : public testing::TestWithParam<TestBackend> {
   }
   int rounds(int wanted, int slow) const { return octavo::rounds(GetParam().slow ? slow : wanted, 5); }
   bool on_cuda() const { return GetParam().name == "cuda" || GetParam().name == "hopper"; }
-  // Random dimensions, with a cache format that the backend supports.
   AttentionSetup random_shape_of(Backend& backend, TestRandom& random) {
     for (;;) {
       AttentionSetup shape = random_attention(random);
@@ -57,7 +56,7 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
     // Both backends round keys and values to the cache's format, but only the tested backend rounds
-    // probabilities. In fp8, a value midway between two numbers may round either way; this affects few
+    // probabilities. In fp8, a value midway between two numbers may round either way, which affects few
     // results.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
     const bool fp8 = shape.spec.dtype == DType::f8_e4m3;
@@ -75,7 +74,7 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
   }
 }
 
-// A rotary embedding with an attention factor also scales the heads, so a norm after the rotation reads
+// A rotary embedding with an attention factor also scales the heads, so a norm after the rotation gets
 // scaled heads.
 TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
   Backend tested = make(2);
@@ -172,8 +171,8 @@ std::vector<AttentionSetup> prompt_shapes() {
   return shapes;
 }
 
-// A row has the same bits in a prompt, in decoding, and in a chunk of any size. Chunks of up to 4 tokens use
-// a decoding tile; larger chunks use wide tiles.
+// A row has the same bits in a prompt, in decoding, and in a prefill chunk of any size. Chunks of up to 4
+// tokens use a decoding tile; larger chunks use wide tiles.
 TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -183,7 +182,7 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 260),
                                  60};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    // Without long tests, each emulated device runs half of the cases, in both formats.
+    // Without long tests, each emulated backend runs half of the cases, in both formats.
     if (GetParam().slow && !long_tests() && (i + i / 2) % 2 == (GetParam().name == "hopper")) continue;
     const AttentionSetup& shape = shapes[i];
     const AttentionSequences sequences(shape, lengths, random);
@@ -206,7 +205,7 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   }
 }
 
-// The published dimensions of DeepSeek-V2, V3 and V3.2.
+// Dimensions of DeepSeek-V2, V3 and V3.2.
 TEST_P(AttentionOf, LatentsOfPublishedSizes) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -258,7 +257,8 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
     alone.run_alone();
     for (Backend* backend : {&one, &four}) {
       AttentionRunner together(*backend, sequences);
-      std::vector<int> tokens;  // first step: all tokens except the last few, which follow in one call
+      // The first step has all tokens except the last few, which follow in one call.
+      std::vector<int> tokens;
       for (const int length : lengths) tokens.push_back(length - 5);
       together.step(tokens);
       for (const int more : {1, 1, 2, 1}) together.step(std::vector<int>(lengths.size(), more));
@@ -268,7 +268,8 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   }
 }
 
-// A token whose values overflow affects its own result and later ones, but no earlier ones.
+// A token whose values overflow affects the results of this token and of later tokens, but not of earlier
+// ones.
 TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   Backend backend = make(2);
   TestRandom random(14);
@@ -288,7 +289,7 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
     ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
         << "head_dim " << shape.spec.head_dim << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
     const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.value_dim() - 1;
-    // f8_e4m3 has no infinity, and sparse attention may omit the query's own token; in both cases the last
+    // f8_e4m3 has no infinity, and sparse attention may omit the query's own token. In both cases the last
     // output may be finite.
     ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || shape.spec.index_dim > 0 ||
                 !std::isfinite(spoilt.outputs[0][last]));

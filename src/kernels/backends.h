@@ -7,8 +7,9 @@
 
 namespace octavo {
 
-// Instruction sets of the CPU backend. Within a processor family, each one includes those before it. amx is
-// avx512_bf16 plus matrix tiles; amx_modelled emulates the tiles in software, for tests.
+// Instruction sets of the CPU backend. On each processor family (x86, ARM), an instruction set includes the
+// earlier ones in this list. amx is avx512_bf16 plus AMX tiles; amx_modelled emulates the tiles in
+// software, for tests.
 enum class CpuIsa : std::uint8_t {
   avx2,
   avx_vnni,
@@ -27,14 +28,15 @@ inline constexpr CpuIsa kCpuIsas[] = {
 std::string_view name(CpuIsa isa);
 
 struct CpuOptions {
-  int threads = 0;            // number of threads; 0: all processors that this process may use
+  int threads = 0;
   std::optional<CpuIsa> isa;  // nullopt: the best instruction set that this processor supports
 };
 
-// Plain loops in double precision, on one thread: the specification of every operator.
+// The reference backend runs every operator as plain loops in double precision, on one thread. Tests
+// compare other backends with it.
 Backend make_reference_backend();
 
-// Returns an error if the processor supports neither the minimum nor the requested instruction set.
+// Returns an error if the processor does not support the minimum or the requested instruction set.
 Result<Backend> make_cpu_backend(const CpuOptions& options);
 
 // Creates a backend on the first NVIDIA GPU. Returns an error if this build has no CUDA backend, if the

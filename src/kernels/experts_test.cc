@@ -1,5 +1,5 @@
-// Compares the operators of experts with the reference: on the CPU with every instruction set of this
-// processor, and on CUDA.
+// Compares the operators of mixture-of-experts layers with the reference, for each CPU instruction set of
+// this machine and for CUDA.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"

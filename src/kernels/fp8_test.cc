@@ -1,5 +1,5 @@
-// Compares products with e4m3 weights and scales with the reference, with every instruction set of this
-// processor.
+// Compares products with e4m3 weights and their scales with the reference, with every instruction set of
+// this processor.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/quant.h"
@@ -12,7 +12,7 @@ class CpuFp8 : public CpuBesideReference {};
 INSTANTIATE_TEST_SUITE_P(Isa, CpuFp8, testing::ValuesIn(kCpuIsas),
                          [](const auto& test) { return std::string(name(test.param)); });
 
-// One scale per row, per square of 128 rows and columns, or per group of another size.
+// Returns a part with a scale per row, per square of 128 rows and columns, or per group of another size.
 TestPart random_fp8(TestRandom& random, std::int64_t rows) {
   const std::int64_t group = random.pick({0, 128, 130, 2600});
   if (group == 0) return random_codes(random, Encoding::fp8, rows, random.integer(1, 5000), 1, false);
@@ -86,7 +86,6 @@ TEST_P(CpuFp8, EmbedReadsTheNumbersAsTheyAre) {
   }
 }
 
-// All 256 codes must be exact, including NaN.
 TEST_P(CpuFp8, EveryCodeIsItsNumber) {
   TestPart part{.encoding = Encoding::fp8, .rows = 256, .cols = 1, .row_bytes = 1, .groups = 1};
   for (int code = 0; code < 256; ++code) part.bytes.push_back(static_cast<std::uint8_t>(code));

@@ -25,14 +25,15 @@ class HostDevice : public Device {
   std::string name_;
 };
 
-// Returns true if each row (index of the first axis) of this host view is contiguous. Gaps between rows are
-// allowed.
+// Returns true if each row of this host view is contiguous, where a row contains all elements with the same
+// first index. Gaps between rows are allowed.
 bool rows_contiguous(const View& view);
 
-// Checks that every index (i32 or i64, host memory) is in [0, limit).
+// Checks that every index (i32 or i64, in host memory) is in [0, limit). `what` names the indices in the
+// error message.
 void check_indices(std::string_view what, const View& indices, std::int64_t limit);
 
-// Checks that segment starts (i32, host memory) ascend strictly and are in [0, limit].
+// Checks that `starts` (i32, in host memory) ascends strictly and is in [0, limit].
 void check_segments(std::string_view what, const View& starts, std::int64_t limit);
 
 }  // namespace octavo

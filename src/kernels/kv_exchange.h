@@ -1,8 +1,8 @@
-// The exchange layout: the layout of a KV block in which all backends export and import blocks.
+// The exchange layout of a KV block: all backends export and import blocks in this layout.
 //
-// A layer's block is [keys, values][kv_heads][block_size][head_dim], row-major, in the cache's format. For
-// i8, scales follow: f32 [keys, values][kv_heads][block_size]. With values_in_keys, the block has only keys.
-// Numbers are little-endian.
+// A layer's block is [keys, values][kv_heads][block_size][head_dim], row-major, in the cache's format. If
+// the format is i8, f32 scales [keys, values][kv_heads][block_size] follow. If values_in_keys > 0, the
+// block has only keys. Numbers are little-endian.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace octavo {
 
-// Returns the number of parts of a block: 2 for keys and values, 1 if only keys are stored.
+// Returns 2 if a block has keys and values, and 1 if it has only keys.
 inline std::int64_t kv_exchange_parts(const KvSpec& spec) { return spec.values_in_keys > 0 ? 1 : 2; }
 
 inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
@@ -23,13 +23,15 @@ inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
          (spec.dtype == DType::i8 ? vectors * static_cast<std::int64_t>(sizeof(float)) : 0);
 }
 
-// A backend's functions that write and read one block of a layer in this layout: kv_exchange_bytes(spec)
-// bytes of host memory. They are thread-safe while no operator writes the block (export) or uses it (import).
+// Functions of a backend that export or import one block of a layer as kv_exchange_bytes(spec) bytes of
+// host memory. They are thread-safe if no operator writes the block during an export, or uses the block
+// during an import.
 struct KvExchange {
-  // name of the backend's layout inside a block; equal names mean equal layouts, across builds and machines
+  // Name of the backend's layout inside a block. Equal names mean equal layouts, also across builds and
+  // machines.
   std::string_view layout;
-  // True if the backend's layout equals the exchange layout. Then consecutive layers can be copied in one
-  // call: `out` and `bytes` contain all of them, and the KvLayer is the first one.
+  // True if the backend's layout is the exchange layout. Then one call can copy a block of several
+  // consecutive layers: `out` or `bytes` covers all these layers, and the KvLayer is the first layer.
   bool joins;
   void (*export_block)(const KvLayer&, std::int64_t block, std::span<std::byte> out);
   void (*import_block)(const KvLayer&, std::int64_t block, std::span<const std::byte> bytes);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kBlocks = 3;
 
-// KV cache of the second of three layers. Blocks are filled with a byte that no write produces.
+// KV cache of the second of three layers. All bytes are initialised to a value that no write produces.
 class Cache {
  public:
   Cache(Backend& backend, const KvSpec& spec)
@@ -24,7 +24,7 @@ class Cache {
     backend.stream->synchronize();
     layer = {static_cast<std::byte*>(memory_.data()) + part_, kBlocks, 3 * part_, spec};
   }
-  // Returns whether only the part of this layer was written in the block.
+  // Returns true if only this layer's part of the block was written.
   bool wrote_only(std::int64_t block) {
     backend_.device->download(*backend_.stream, bytes_.data(), all());
     backend_.stream->synchronize();
@@ -83,7 +83,6 @@ TEST_P(KvExchange, WhatIsTakenInComesOutAgain) {
   }
 }
 
-// Returns the exported block after an operator has stored keys and values in it.
 std::vector<std::byte> stored(Backend& backend, const KvSpec& spec, const TestTensor& qkv) {
   Cache cache(backend, spec);
   std::vector<std::int64_t> slots(static_cast<std::size_t>(spec.block_size));

@@ -13,8 +13,8 @@
 
 namespace octavo {
 
-// Returns the scale of one token's vector, which maps the largest magnitude to largest_code; NaN if the
-// vector contains infinity or NaN.
+// Returns the scale of one token's vector, which maps the largest magnitude to largest_code. Returns NaN if
+// the vector contains infinity or NaN.
 template <class T>
 float kv_scale(std::span<const T> values, float largest_code = 127.0f) {
   T largest = 0;

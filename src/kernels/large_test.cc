@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Row r of the matrix is the range [r, r + cols) of one list, so that the source is small.
+// Row r of the matrix is [r, r + cols) of one list of numbers, so that the source is small.
 TEST(Large, WeightOfMoreThanTwoToThe31Elements) {
   Backend cpu = make_cpu_backend({}).value();
   TestRandom random(31);
@@ -61,7 +61,7 @@ TEST(Large, BlocksBeyondFourGigabytes) {
   cpu.ops.attention(*cpu.stream,
                     {.q = q.view(), .cache = cache, .plan = **plan, .scale = 1, .out = out.view()});
   for (std::int64_t i = 0; i < 8 * 128; ++i)
-    ASSERT_EQ(out[i], qkv[16 * 128 + i]);  // with one token, the output equals its values
+    ASSERT_EQ(out[i], qkv[16 * 128 + i]);  // with one token, the output is the value of the token
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 // define them. kernels/reference is the specification: plain loops in double precision, with which tests
 // compare every other backend. The loader rejects a model that needs more than the backend supports (Need).
 //
-// Determinism: an element of an output depends only on its own inputs. The order of its sum depends only on
-// the weights' shapes and the position in the sequence. Batch, chunk, threads and other rows never change an
-// output.
+// Operators are batch invariant: an element of an output depends only on its own inputs. The order of its
+// sum depends only on the weights' shapes and on the position in the sequence, and not on the batch, the
+// prefill chunks, the number of threads or other rows.
 //
-// `act` is the activation format of the weights (Weight::activation): f32, bf16 or f16. "optional": the view
-// may be empty.
+// In comments on shapes, `act` is the activation format of the weights (Weight::activation): f32, bf16 or
+// f16. A view that is "optional" may be empty.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,15 @@
 namespace octavo {
 
 template <class Args>
-void check(const Args& args);  // Checks shapes and formats; a failure is a bug of the caller. Defined in
-                               // operators/*.cc.
+// Checks shapes and formats; a failure is a bug of the caller. operators/*.cc define the specialisations.
+void check(const Args& args);
 
 // One operator of a backend; null if the backend does not support it.
 template <class Args>
 class Op {
  public:
   using Function = void (*)(Stream&, const Args&);
-  constexpr Op(Function function) : function_(function) {}  // NOLINT: a table of functions reads as one
+  constexpr Op(Function function) : function_(function) {}  // NOLINT: implicit, so that tables are short
   void operator()(Stream& stream, const Args& args) const {
     check(args);
     CHECK(function_ != nullptr, "the backend lacks an operator that no part has named in needs()");
@@ -53,12 +53,12 @@ class Op {
   Function function_;
 };
 
-// Features that a network may need from a backend: an operator, or one form of an operator.
+// Features that a network may need from a backend: operators, and forms of operators.
 #define OCTAVO_NAME(name, of, backends) name,
 enum class Need : std::uint8_t { OCTAVO_OPERATORS(OCTAVO_NAME) OCTAVO_FORMS(OCTAVO_NAME) };
 #undef OCTAVO_NAME
 
-// Returns the description for error messages.
+// Returns a description of the feature for error messages.
 constexpr std::string_view name(Need need) {
 #define OCTAVO_OPERATOR_WORDS(name, Args, backends) "operator " #name,
 #define OCTAVO_FORM_WORDS(name, words, backends) words,
@@ -69,7 +69,8 @@ constexpr std::string_view name(Need need) {
   return kWords[static_cast<std::size_t>(need)];
 }
 
-// A matrix of a checkpoint: one or more parts, stacked by rows. Parts may have different encodings.
+// A matrix of a checkpoint, which consists of one or more parts, stacked by rows. Parts may have different
+// encodings.
 struct MatrixSource {
   std::span<const MatrixPart> parts;
   DType activation = DType::f32;
@@ -77,13 +78,15 @@ struct MatrixSource {
 
 struct Ops {
   bool (*has)(Need);
-  // returns the format of activations (f32, bf16 or f16) for matrices that are stored in this format
+  // Returns the format that activations must have (f32, bf16 or f16) if the matrix is stored in the format
+  // `stored`.
   DType (*activation)(DType stored);
-  // Converts a matrix to the backend's layout. It reads the source once; the caller may unmap it afterwards.
+  // Converts a matrix to the backend's layout. It reads the source once, so the caller may unmap the source
+  // afterwards.
   Result<WeightPtr> (*prepare)(Device&, const MatrixSource&);
 
   std::int64_t (*kv_block_bytes)(const KvSpec&);
-  // Returns an error that names the head size or the format, if attention does not support it.
+  // Returns an error that names the head size or the format, if attention does not support this KV cache.
   Result<> (*supports)(const KvSpec&, int q_heads);
   // Allocates all memory for attention. Returns an error if memory does not suffice.
   Result<std::unique_ptr<AttentionPlan>> (*make_attention_plan)(Device&, const AttentionLimits&);

@@ -117,8 +117,7 @@ TEST_P(Operators, Pool) {
   }
 }
 
-// Covers positions up to the limit of single precision, beyond the longest contexts, for which no table has
-// angles.
+// Covers positions up to the limit of single precision, which are beyond the longest contexts of models.
 TEST_P(Operators, Angles) {
   TestRandom random(41);
   for (int round = 0; round < 20; ++round) {

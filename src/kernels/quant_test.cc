@@ -19,13 +19,13 @@ std::vector<float> numbers_of(const TestPart& part) {
   return all;
 }
 
-// Returns the number of columns of x that share a scale.
 std::int64_t x_group(const TestPart& w) {
   const bool wide = w.groups == 1 || (w.groups > 1 && w.cols / w.groups % 128 == 0);
   return wide ? 128 : 32;
 }
 
-// Returns x whose codes are exact: integers up to 127, with a 127 in every group, times a power of two.
+// Returns x whose codes are exact: each group has integers up to 127, one of them 127, times a power of
+// two.
 TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::int64_t group) {
   TestTensor x(DType::f32, {m, cols});
   for (std::int64_t i = 0; i < m; ++i)
@@ -39,7 +39,8 @@ TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::i
   return x;
 }
 
-// Returns the maximum error from int8 codes of x: half a step for each element of x, times its weight.
+// Returns the maximum error that int8 codes of x cause: for each element of x, half a step times the
+// weight.
 double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int64_t i, std::int64_t r,
                       std::int64_t cols, std::int64_t group) {
   double bound = 0;
@@ -54,8 +55,8 @@ double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int
   return bound;
 }
 
-// Tolerance for f32 sums, relative to the sum of the magnitudes of all terms. Formats with a min have larger
-// terms than their weights suggest.
+// Tolerance for f32 sums, relative to the sum of the magnitudes of all terms. In formats with a minimum per
+// group, terms are larger than the weights suggest.
 constexpr double kF32Error = 3e-4;
 
 TEST_P(CpuQuant, IntegerSumsAreExact) {
@@ -179,7 +180,7 @@ TEST_P(CpuQuant, WhatIsNotFiniteStaysSo) {
   }
 }
 
-// Codebooks are expanded to one code per number, which adds at most 0.6 bits per number for scales.
+// The CPU's layout may add at most 0.6 bits per number for scales, because it stores one code per number.
 TEST_P(CpuQuant, IsAsLargeAsTheFile) {
   TestRandom random(47);
   constexpr std::int64_t kRows = 64, kCols = 1024;

@@ -1,6 +1,6 @@
-// Compares gates, causal convolutions and the gated delta rule with the reference, for all CPU instruction
-// sets and CUDA. Results must have the same bits however a sequence is divided, and whatever else is in the
-// batch.
+// Compares gates, causal convolutions and the gated delta rule with the reference, for each CPU
+// instruction set and for CUDA. The bits of a result must not depend on how its sequence is divided, or on
+// other sequences in the batch.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -47,7 +47,7 @@ TEST_P(Recurrent, Gate) {
 // A layer that consists of a convolution and the delta rule.
 struct Layer {
   std::int64_t key_heads, value_heads, key_dim, value_dim, width;
-  bool tiled;          // see GatedDeltaArgs::tiled
+  bool tiled;          // as in GatedDeltaArgs
   std::int64_t rates;  // number of decays: one per head, or one per row of a head's state
   float beta_scale;
   DType type;
@@ -70,7 +70,6 @@ struct Layer {
   std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
 };
 
-// Tokens [begin, end) of one sequence.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;
@@ -85,11 +84,11 @@ class Session {
         state_(DType::f32, {slots, layer.value_heads, layer.key_dim, layer.value_dim}) {
     for (TestTensor* t : {&conv_, &state_})
       for (std::int64_t i = 0; i < t->elements(); ++i)
-        t->set(i, NAN);  // a new sequence must ignore the slot's old contents
+        t->set(i, NAN);  // a new sequence must ignore the old contents of the slot
   }
 
-  // x, ba: tokens of all sequences; the row of a token is [slot * stride + position]. copies: see
-  // StatePlan::copies.
+  // x and ba have the tokens of all sequences; the row of a token is [slot * stride + position]. `copies`
+  // is StatePlan::copies.
   TestTensor step(const TestTensor& x, const TestTensor& ba, std::int64_t stride,
                   const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
     std::vector<std::int32_t> slots, starts{0}, positions;
@@ -150,7 +149,7 @@ TEST_P(Recurrent, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(x, ba, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(x, ba, length, all);
-    // After the convolution, the input of the delta rule is rounded to bf16, so it may differ by one unit in
+    // The input of the delta rule is rounded to bf16 after the convolution, so it may differ by one unit in
     // the last place.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 3e-2 : 2e-5, 3 * last_place(layer.type)),
               1)

@@ -5,7 +5,8 @@ namespace octavo {
 
 constexpr int kMaxExperts = 1024;
 
-// Added to the sum of the selected experts' scores before the division, because all sigmoids may be 0.
+// Added to the sum of the selected experts' scores before scores are divided by the sum, because sigmoid
+// scores may all be 0.
 constexpr float kLeastSum = 1e-20F;
 
 }  // namespace octavo

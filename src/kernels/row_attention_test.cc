@@ -1,6 +1,6 @@
-// Tests attention with keys that are also the values, compressed entries of several tokens, and the residual
-// streams of hyper-connections. Every instruction set is compared with the reference, and with itself for any
-// division of a sequence.
+// Tests attention with keys that are also the values, compressed cache entries, and the residual streams of
+// hyper-connections. Every instruction set is compared with the reference, and with itself for any division
+// of a sequence.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -28,7 +28,7 @@ TestTensor numbers(const std::vector<std::int32_t>& items) {
   return t;
 }
 
-// Sizes of one sequence with token rows and compressed entries, which is processed some tokens at a time.
+// Sizes of one sequence with token rows and compressed entries. The sequence is processed in several steps.
 struct Sizes {
   std::int64_t n, dim, index_dim, heads, index_heads, pairs, sets;
   int rate, window, chosen;
@@ -109,7 +109,7 @@ Outputs run(Backend& backend, const Sizes& s, const Inputs& in, std::int64_t at_
   };
   const auto plan = plan_of(s.rows()), entry_plan = plan_of(s.entries());
   TestTensor state(DType::f32, {2, s.sets, 3, s.dim}), index_state(DType::f32, {2, s.sets, 3, s.index_dim});
-  // a new sequence must ignore the slot's old contents
+  // A new sequence must ignore the old contents of the slot.
   for (std::int64_t i = 0; i < state.elements(); ++i) state.set(i, NAN);
   for (std::int64_t i = 0; i < index_state.elements(); ++i) index_state.set(i, NAN);
   TestTensor q = in.q, index_q = in.index_q;
@@ -205,7 +205,7 @@ TEST_P(RowAttention, IsThatOfTheReferenceHoweverASequenceIsCut) {
       return fmt::format("{} tokens, rate {}, sets {}, {}", s.n, s.rate, s.sets, name(s.dtype));
     };
     ASSERT_TRUE(s.dtype != DType::f32 || together.chosen == expected.chosen) << context();
-    if (together.chosen == expected.chosen) {  // rounding of entries may change the selection
+    if (together.chosen == expected.chosen) {  // rounding of entries may change the selection of entries
       ASSERT_LE(
           difference(together.out, expected.out, s.dtype == DType::f32 ? 2e-5 : 0.02, last_place(s.dtype)), 1)
           << context();

@@ -21,7 +21,8 @@ struct Lists {
   }
 };
 
-// SampleArgs and the memory that its views refer to. Rows have default parameters until a test changes them.
+// Owns the memory to which the views of SampleArgs refer. Rows have default parameters until a test changes
+// them.
 struct Case {
   Case(int row_count, int vocab_size, int top_columns = 0)
       : rows(row_count), vocab(vocab_size), columns(top_columns) {
@@ -115,7 +116,7 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   for (int r = 0; r < rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
     const float spread = chance(0.2) ? 0.01f : real(0.1, 12);
-    const bool coarse = chance(0.3);  // whether many logits are equal
+    const bool coarse = chance(0.3);
     std::normal_distribution<float> normal(real(-20, 20), spread);
     for (int id = 0; id < vocab; ++id) {
       const float x = normal(rng);
@@ -161,7 +162,7 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   return c;
 }
 
-// error: allowed relative difference of logprobs; a device computes logarithms differently.
+// `error` is the allowed relative difference of logprobs, because a GPU computes logarithms differently.
 void expect_same(const Case::Result& a, const Case::Result& b, const std::string& what, float error = 0) {
   EXPECT_EQ(a.ids, b.ids) << what;
   EXPECT_EQ(a.ranks, b.ranks) << what;

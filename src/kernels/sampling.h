@@ -1,5 +1,5 @@
-// Arguments and outputs of the sample operator for one row, in host memory; several backends use them.
-// sampling_math.h has the arithmetic.
+// Arguments and outputs of the sample operator for one row, in host memory. Several backends use them. The
+// arithmetic is in sampling_math.h.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct RowOutput {
   float* top_logprobs;
 
   RowOutput(const SampleArgs& args, std::int64_t r);
-  // Writes the outputs of a row that has no token.
+  // Writes the outputs of a row from which no token can be sampled.
   void reject(const Row& row) const;
 };
 

@@ -1,9 +1,9 @@
-// Arithmetic of the sample operator that must be identical in every backend: the mass of a token, the mass
-// that top_p keeps, the point of a draw, and log-probabilities. Device code includes this header, so it
-// includes almost nothing.
+// Arithmetic of the sample operator that must be identical in every backend: the mass (unnormalised
+// probability) of a token, the mass that top_p keeps, the random point of a draw, and log-probabilities.
+// Device code includes this header, so it includes almost nothing.
 //
-// The mass of a token is an integer, so sums do not depend on their order. Backends may split rows among
-// threads, lanes and blocks, and all of them choose the same token.
+// The mass of a token is an integer, so sums of masses do not depend on the order of addition. Backends may
+// split rows among threads, lanes and blocks, and still choose the same token.
 #pragma once
 
 #include <algorithm>
@@ -59,14 +59,14 @@ OCTAVO_HOST_DEVICE inline std::uint64_t mass_to_keep(float top_p, std::uint64_t 
                                              : std::max<std::uint64_t>(static_cast<std::uint64_t>(share), 1);
 }
 
-// Returns a point in [0, total). The drawn token is the first one, by id, whose cumulative mass exceeds the
-// point.
+// Returns a random point in [0, total). Masses are added in the order of token ids; the drawn token is the
+// first one at which the sum exceeds the point.
 OCTAVO_HOST_DEVICE inline std::uint64_t drawn_point(std::int64_t random, std::uint64_t total) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((Wide{static_cast<std::uint64_t>(random)} * total) >> 64);
 }
 
-// A token in sampling order: greater logit first, then lower id.
+// A token. before() gives the sampling order: greater logits first; of equal logits, lower ids first.
 struct Candidate {
   float logit;
   std::int32_t id;
@@ -76,7 +76,8 @@ OCTAVO_HOST_DEVICE inline bool before(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-// Softmax of a row: the exponent d of a logit, and the total mass.
+// Softmax of a row. exponent() is relative to the greatest logit, and `total` is the sum of the masses of
+// all tokens.
 struct Softmax {
   float max = 0;
   float inverse_temperature = 1;

@@ -1,6 +1,6 @@
-// Compares convolutions with gates and biases, and the scans of Mamba and Mamba2, with the reference: on the
-// CPU with every instruction set of this processor, and on CUDA. Results must have the same bits however a
-// sequence is divided.
+// Compares convolutions with gates and biases, and the scans of Mamba and Mamba2, with the reference, for
+// each CPU instruction set of this machine and for CUDA. Results must have the same bits for any division
+// of a sequence.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +15,7 @@ class Scans : public BesideTheReference {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Scans, testing::ValuesIn(test_backends()), test_backend_name);
 
-// An operator with a state. All inputs of a token are in one row.
+// An operator with a state. One row has all inputs of a token.
 struct Operator {
   DType type;
   std::int64_t inputs, outputs;
@@ -95,22 +95,21 @@ Operator random_channel_scan(TestRandom& random, std::int64_t slots) {
 
 constexpr auto kKinds = {random_conv, random_scan, random_channel_scan};
 
-// Tokens [begin, end) of the sequence in a slot.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;
 };
 
-// Sequences of `length` tokens, one per slot; x: [slots * length, inputs].
+// Sequences of `length` tokens, one per slot. `x` is [slots * length, inputs].
 class Session {
  public:
   Session(Backend& backend, const Operator& op, std::int64_t length)
       : backend_(backend), op_(op), length_(length), state_(op.state) {
-    // the first token of a sequence must ignore old contents
+    // The first token of a sequence must ignore the old contents of the slot.
     for (std::int64_t i = 0; i < state_.elements(); ++i) state_.set(i, NAN);
   }
 
-  // Computes the pieces and writes their rows to `out` [slots * length, outputs]. copies: see
+  // Computes the pieces and writes their rows to `out` [slots * length, outputs]. `copies` is
   // StatePlan::copies.
   void step(const TestTensor& x, const std::vector<Piece>& pieces, TestTensor& out,
             std::vector<std::int32_t> copies = {}) {

@@ -9,11 +9,11 @@
 
 namespace octavo {
 
-// Call reserve() once. Then call for each upload: turn(), fill data(), send().
+// Call reserve() once. Then, for each upload, call turn(), write to data(), and call send().
 class Staging {
  public:
-  // Allocates both buffers with at least this size; earlier contents are lost. Returns an error if memory
-  // does not suffice.
+  // Allocates two buffers with at least this size. Contents of earlier buffers are lost. Returns an error
+  // if memory does not suffice.
   Result<> reserve(Device& device, Stream& stream, std::size_t bytes) {
     if (bytes <= bytes_) return {};
     stream.synchronize();  // waits, because the device may still read the old buffers
@@ -24,16 +24,16 @@ class Staging {
     return {};
   }
 
-  std::size_t bytes() const { return bytes_; }  // size of one buffer in bytes
+  std::size_t bytes() const { return bytes_; }
 
-  // Waits until the device has read the other buffer, and switches to it.
+  // Switches to the other buffer. First waits until the device has read that buffer.
   void turn(Stream& stream) {
     turn_ = 1 - turn_;
     stream.wait(pieces_[turn_].sent);
   }
   std::byte* data() const { return static_cast<std::byte*>(pieces_[turn_].memory.data()); }
 
-  // Copies the first bytes of the buffer to `to`.
+  // Copies the first to.bytes() bytes of the current buffer to `to`.
   void send(Device& device, Stream& stream, const View& to) {
     CHECK(static_cast<std::size_t>(to.bytes()) <= bytes_, "{} bytes, room for {}", to.bytes(), bytes_);
     device.upload(stream, to, data());

@@ -73,8 +73,8 @@ TEST_P(Streams, MatchSize) {
   TestRandom random(3);
   for (int round = 0; round < 20; ++round) {
     const Sizes s(random);
-    const float size = random.pick({1e-4f, 0.1f, 3.0f});  // The first size is below the minimum in
-                                                          // MatchSizeArgs.
+    // The first size is below the minimum in MatchSizeArgs.
+    const float size = random.pick({1e-4f, 0.1f, 3.0f});
     const TestTensor x = random.tensor(DType::f32, {s.n, s.dim}, -size, size);
     const TestTensor like = random.tensor(DType::f32, {s.n, s.dim}, -2, 2);
     const auto run = [&](Backend& backend) {

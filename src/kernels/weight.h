@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// A matrix W [rows, cols] for y = x * W^T: rows are outputs, cols are inputs. The backend that prepared it
-// defines its layout. A product reads the matrix once, for any batch size.
+// A matrix W [rows, cols] for y = x * W^T, so rows are outputs and cols are inputs. The backend that
+// prepared it (Ops::prepare) defines the layout. A product reads the matrix once, for any batch size.
 class Weight {
  public:
   virtual ~Weight() = default;
@@ -19,7 +19,6 @@ class Weight {
 
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
-  // format of x in matmul
   DType activation() const { return activation_; }
   // number of bytes that one product reads
   std::size_t bytes() const { return bytes_; }

@@ -1,4 +1,4 @@
-// Access to the memory of a CPU matrix, for transfers between processes.
+// Access to the memory of matrices of the CPU backend, to transfer them between processes.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace octavo {
 
-// Memory of a matrix. Matrices are equal if `format` and all bytes are equal.
+// Memory of a matrix. Two matrices are equal if `format` and all bytes are equal.
 struct WeightMemory {
   std::uint64_t format = 0;                  // hash that depends on program version and processor type
   std::vector<std::span<std::byte>> pieces;  // the memory; writable only while no product runs
 };
 
-// Returns the memory of a matrix of the CPU backend.
+// `weight` must be a matrix of the CPU backend.
 WeightMemory memory_of(const Weight& weight);
 
 }  // namespace octavo

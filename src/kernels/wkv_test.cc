@@ -1,5 +1,6 @@
-// Compares mixtures of neighbouring tokens and the delta rule of RWKV-7 with the reference, on every backend.
-// Results must have the same bits however a sequence is divided, and whatever else is in the batch.
+// Compares mixtures of neighbouring tokens and the delta rule of RWKV-7 with the reference, on every
+// backend. The bits of a result must not depend on how its sequence is divided, or on other sequences in
+// the batch.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -12,7 +13,7 @@ class Wkv : public BesideTheReference {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Wkv, testing::ValuesIn(test_backends()), test_backend_name);
 
-// A layer: three mixtures of x are r, k and v; the test provides the other inputs.
+// A layer whose r, k and v are three mixtures of x. The test provides the other inputs.
 struct Layer {
   std::int64_t heads, dim;
   bool shares_values;
@@ -31,7 +32,6 @@ struct Layer {
   std::int64_t given() const { return 5 * inner(); }
 };
 
-// Tokens [begin, end) of one sequence.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;
@@ -58,11 +58,11 @@ class Session {
         state_(DType::f32, {slots, layer.heads, layer.dim, layer.dim}) {
     for (TestTensor* t : {&last_, &state_})
       for (std::int64_t i = 0; i < t->elements(); ++i)
-        t->set(i, NAN);  // a new sequence must ignore the slot's old contents
+        t->set(i, NAN);  // a new sequence must ignore the old contents of the slot
   }
 
-  // given, decay: tokens of all sequences; the row of a token is [slot * stride + position]. copies: see
-  // StatePlan::copies.
+  // `given` and `decay` have the tokens of all sequences; the row of a token is [slot * stride + position].
+  // `copies` is StatePlan::copies.
   TestTensor step(const TestTensor& given, const TestTensor& decay, std::int64_t stride,
                   const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
     std::vector<std::int32_t> slots, starts{0}, positions;
@@ -127,8 +127,8 @@ TEST_P(Wkv, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(given, decay, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(given, decay, length, all);
-    // After the mixtures, the input of the delta rule is rounded to bf16, so it may differ by one unit in the
-    // last place.
+    // The input of the delta rule is rounded to bf16 after the mixtures, so it may differ by one unit in
+    // the last place.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 1e-1 : 1e-4, 4 * last_place(layer.type)),
               1)
         << layer.heads << " heads of " << layer.dim << ", " << name(layer.type);

@@ -11,7 +11,7 @@ Result<PartGrid> any_size_grid(int width, int height, const AnySizeRule& rule) {
   const auto in_units = [unit](double units) {
     return static_cast<std::int64_t>(units) * static_cast<std::int64_t>(unit);
   };
-  // Rounds halves to even numbers, as Python does.
+  // Halves are rounded to even numbers, as in Python.
   std::int64_t rounded_width = in_units(std::nearbyint(width / unit));
   std::int64_t rounded_height = in_units(std::nearbyint(height / unit));
   const double pixels = static_cast<double>(width) * height * rule.weight;

@@ -1,15 +1,15 @@
-// Decoders of the formats of image.h. Each format has a source file.
+// Decoders of the formats that image.h supports. Each format has a source file.
 #pragma once
 
 #include "media/image.h"
 
 namespace octavo::media {
 
-// Errors: the image has no pixels, or more than `most`.
+// Returns an error if the image has no pixels, or more than `most` pixels.
 Result<> check_size(std::int64_t width, std::int64_t height, std::int64_t most);
 
-// Composites rgba [pixels, 4] over white with the rounding of Pillow's alpha_composite. The result in
-// `rgba` is [pixels, 3].
+// Composites rgba [pixels, 4] over white with the rounding of Pillow's alpha_composite. Afterwards, `rgba`
+// is [pixels, 3].
 void over_white(std::vector<std::uint8_t>& rgba);
 
 Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_max);

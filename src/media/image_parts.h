@@ -1,5 +1,5 @@
-// Cuts an image into parts for the model's encoder, and writes the text that represents them in the prompt.
-// Each rule of processor_config.h has a source file.
+// Cuts an image into parts for the model's vision encoder, and writes the text that represents the parts in
+// the prompt. Each rule of processor_config.h has a source file.
 #pragma once
 
 #include <string>
@@ -14,19 +14,20 @@ namespace octavo::media {
 struct PartGrid {
   int width = 0;  // width in pixels after scaling, before the image is cut into parts
   int height = 0;
-  int rows = 0;  // rows of tiles, without the tile of the whole image; 0: the whole image is the only part
+  // Rows of tiles, without the tile that shows the whole image; 0: the whole image is the only part.
+  int rows = 0;
   int columns = 0;
 
   int parts() const { return rows * columns + 1; }
 };
 
-// Errors: one side is more than 200 times the other.
+// Returns an error if one side is more than 200 times the other.
 Result<> check_ratio(int width, int height);
 
-// Returns the grid of parts for an image of this size. Errors: the rule does not allow the size.
+// Returns the grid of parts for an image of this size, or an error if config.rule does not allow the size.
 Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config);
 
-// Returns the scaled parts, in order. Stacked tiles are one part.
+// Returns the scaled parts, in order. If config.stacked(), all tiles are one part.
 std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorConfig& config);
 
 // Returns the text that replaces an image's placeholder in the prompt. Each part has tokens_per_part

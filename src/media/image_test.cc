@@ -46,7 +46,7 @@ TEST_P(Pictures, ThatEndEarlyAreRefused) {
     EXPECT_NE(error_of(file_.substr(0, size)), "") << size;
 }
 
-// A changed byte may change the image or give an error.
+// A changed byte may lead to another image or to an error, but not to a crash.
 TEST_P(Pictures, MayHoldAnyByte) {
   for (std::size_t i = 0; i < file_.size(); i += 7) {
     std::string file = file_;

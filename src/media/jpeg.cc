@@ -15,8 +15,8 @@
 namespace octavo::media {
 namespace {
 
-// Maximum number of scans. For each scan of a progressive file, the decoder processes the whole image, and
-// a scan may have only a few bytes. Real files have about a dozen scans.
+// Maximum number of scans of a progressive file. The decoder processes the whole image for each scan,
+// although a scan may have only a few bytes. Real files have about a dozen scans.
 constexpr int kScansMax = 100;
 
 struct Failure {
@@ -31,7 +31,7 @@ struct Failure {
   std::longjmp(failure.jump, 1);
 }
 
-// Fails at the end of the file. Otherwise the decoder would fill missing data with grey.
+// Makes an incomplete file an error. Without this, the decoder fills missing data with grey.
 void fail_at_end(j_common_ptr jpeg, int level) {
   if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) fail(jpeg);
 }
@@ -43,7 +43,8 @@ void count_scans(j_common_ptr jpeg) {
   std::longjmp(failure.jump, 1);
 }
 
-// libjpeg reports errors with longjmp, so functions that call it must have no objects with destructors.
+// libjpeg reports errors with longjmp, so functions that call libjpeg must have no objects with
+// destructors.
 class Reader {
  public:
   Reader() {
@@ -75,8 +76,8 @@ class Reader {
     return true;
   }
 
-  // Returns the metadata of the segments before the image data. Several EXIF segments are parts of one
-  // file.
+  // Returns the metadata from the segments before the image data. Several EXIF segments are parts of one
+  // EXIF file.
   Metadata metadata() const {
     constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
     Metadata found;
@@ -88,7 +89,6 @@ class Reader {
     return found;
   }
 
-  // Decodes the image into pixels [height, width, 3].
   bool read_rows(std::uint8_t* pixels) {
     if (setjmp(failure_.jump) != 0) return false;
     jpeg_.out_color_space = JCS_RGB;

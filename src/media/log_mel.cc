@@ -12,7 +12,7 @@ namespace octavo::media {
 namespace {
 
 constexpr int kFft = MelConfig::kFft, kHop = MelConfig::kHop, kHalf = kFft / 2;
-constexpr double kFloor = 1e-10;  // minimum power
+constexpr double kFloor = 1e-10;
 
 // Slaney's scale is linear below 1000 Hz and logarithmic above.
 constexpr double kLinearMels = 15;
@@ -23,12 +23,11 @@ double hertz_of(double mel) {
   return mel < kLinearMels ? mel * 200 / 3 : 1000 * std::exp((mel - kLinearMels) * std::log(6.4) / 27);
 }
 
-// Adds x * table[k] to sums[k].
 OCTAVO_CLONES void add_scaled(double x, const double* table, double* sums, int count) {
   for (int k = 0; k < count; ++k) sums[k] += x * table[k];
 }
 
-// Returns sample i of a window that is mirrored at both ends.
+// Returns sample i of samples that are mirrored at both ends.
 double mirrored(std::span<const float> samples, int size, int i) {
   if (i < 0) i = -i;
   if (i >= size) i = 2 * (size - 1) - i;
@@ -80,13 +79,13 @@ std::vector<float> LogMel::operator()(std::span<const float> samples, int window
   const int size = windows * config_.samples(), frames = config_.frames();
   CHECK(std::ssize(samples) <= size, "{} samples exceed windows of {} samples", samples.size(), size);
   const auto columns = static_cast<std::size_t>(frames);
-  const std::size_t numbers = bands_.size() * columns;  // size of a window's spectrogram
+  const std::size_t numbers = bands_.size() * columns;
   std::vector<double> logs(numbers * static_cast<std::size_t>(windows), std::log10(kFloor));
   std::array<double, kFft> frame;
   std::array<double, kBins> power;
   for (int t = 0; t < windows * frames; ++t) {
     const int begin = t * kHop - kHalf;
-    if (begin >= std::ssize(samples) && begin + kFft <= size) continue;  // skips silence
+    if (begin >= std::ssize(samples) && begin + kFft <= size) continue;  // skips frames of silence
     for (int i = 0; i < kFft; ++i)
       frame[static_cast<std::size_t>(i)] =
           mirrored(samples, size, begin + i) * window_[static_cast<std::size_t>(i)];

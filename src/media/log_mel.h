@@ -1,4 +1,5 @@
-// Log-mel spectrograms for Whisper. Gives the same values as WhisperFeatureExtractor of transformers.
+// Log-mel spectrograms for Whisper, the input of audio encoders. Gives the same values as
+// WhisperFeatureExtractor of transformers.
 #pragma once
 
 #include <span>
@@ -8,7 +9,7 @@ namespace octavo::media {
 
 struct MelConfig {
   int mels = 80;
-  int seconds = 30;  // length of a window in seconds
+  int seconds = 30;
 
   static constexpr int kRate = 16'000;  // samples per second
   static constexpr int kFft = 400;      // samples per frame
@@ -24,7 +25,8 @@ class LogMel {
 
   const MelConfig& config() const { return config_; }
   // Returns [windows, mels, frames] as (max(log10(p), maximum - 8) + 4) / 4, where p is the power in a
-  // triangular band of Slaney's mel scale. samples: at most as long as all windows; silence fills the rest.
+  // triangular band of Slaney's mel scale. `samples` must not be longer than all windows; silence fills the
+  // rest.
   std::vector<float> operator()(std::span<const float> samples, int windows = 1) const;
 
  private:

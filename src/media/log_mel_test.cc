@@ -35,7 +35,7 @@ TEST(LogMel, IsThatOfTransformers) {
         << bin;
 }
 
-// Some frames contain samples of two windows. Both windows share one maximum.
+// Some frames contain samples of two windows, and both windows share one maximum.
 TEST(LogMel, OfSeveralWindowsIsThatOfTheWholeSound) {
   const VisionGolden golden("voxtral", kSoundRoot);
   const std::string file = file_bytes(std::string(kSoundRoot) + "long.wav");

@@ -1,5 +1,5 @@
-// Images for Pixtral (Agrawal et al., 2024): any size and aspect ratio, in whole patches, with a limit on
-// the longer side. Gives the same pixels as PixtralImageProcessorPil of transformers.
+// Preprocessing of images for Pixtral (Agrawal et al., 2024): any size and aspect ratio, in whole patches,
+// with a limit on the longer side. Gives the same pixels as PixtralImageProcessorPil of transformers.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 namespace octavo::media {
 
 // Shrinks the image until no side exceeds the limit, then rounds both sides up to multiples of the unit.
-// Errors: one side is more than 200 times the other.
+// Returns an error if one side is more than 200 times the other.
 Result<PartGrid> longest_edge_grid(int width, int height, const LongestEdgeRule& rule);
 
 }  // namespace octavo::media

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kExifBegin{"Exif\0\0", 6};
 constexpr std::size_t kOrientationTag = 0x0112;
 
-// Reads integers of a TIFF file, in its byte order.
+// Reads integers of a TIFF file, in the byte order of the file.
 class Tiff {
  public:
   Tiff(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}
@@ -28,8 +28,8 @@ class Tiff {
   bool little_;
 };
 
-// Returns the value of a directory entry, or nullopt if it is no integer. An entry consists of a tag, a
-// type, a count, and a value or an offset.
+// Returns the value of a directory entry, or nullopt if the value is not an integer. An entry consists of a
+// tag, a type, a count, and a value or an offset.
 std::optional<std::size_t> entry_value(const Tiff& tiff, std::size_t at) {
   const auto type = tiff.number(at + 2, 2), count = tiff.number(at + 4, 4);
   const bool is_short = type == 3 || type == 8, is_long = type == 4 || type == 9;
@@ -52,7 +52,7 @@ std::optional<std::size_t> exif_orientation(std::string_view exif) {
   for (std::size_t i = 0; count && i < *count; ++i) {
     const std::size_t at = *directory + 2 + 12 * i;
     const auto tag = tiff.number(at, 2);
-    if (!tag || !tiff.number(at + 8, 4)) break;  // end of file
+    if (!tag || !tiff.number(at + 8, 4)) break;
     if (tag == kOrientationTag)
       if (const auto value = entry_value(tiff, at)) found = value;
   }
@@ -85,7 +85,7 @@ int orientation_of(const Metadata& metadata) {
 Image upright(Image image, int orientation) {
   if (orientation <= 1) return image;
   const bool swaps = orientation >= 5;  // rows become columns
-  // Whether columns and rows are in reverse order.
+  // Whether the order of columns or rows is reversed.
   const bool columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   Image out{swaps ? image.height : image.width, swaps ? image.width : image.height, {}};

@@ -1,5 +1,5 @@
-// Tests that images are rotated as their metadata say. Expected letters: ImageOps.exif_transpose of Pillow
-// 13.
+// Tests that images are rotated as their metadata say. ImageOps.exif_transpose of Pillow 13 gave the
+// expected letters.
 #include "media/orientation.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// Converts text to an image, and back. A letter is a pixel: "abc/def" has two rows.
+// Converts text to an image, and back. Each letter is a pixel, and "/" separates rows.
 Image picture(std::string_view rows) {
   Image image{static_cast<int>(rows.find('/')), 0, {}};
   for (const char c : rows)
@@ -41,7 +41,6 @@ std::string little(std::size_t value, int size) {
   return {out.rbegin(), out.rend()};
 }
 
-// Returns EXIF data with a width and this orientation.
 std::string exif(int orientation, bool is_little = false, std::size_t type = 3) {
   const auto number = [&](std::size_t value, int size) { return is_little ? little(value, size) : big(value, size); };
   const auto value = static_cast<std::size_t>(orientation);
@@ -71,7 +70,7 @@ TEST(Orientation, IsReadInBothByteOrders) {
 
 TEST(Orientation, OtherValuesAreUpright) {
   for (const int orientation : {0, 9, 255, 65535}) EXPECT_EQ(orientation_of({.exif = exif(orientation), .xmp = {}}), 1);
-  // Pillow does not accept a byte as a number
+  // Pillow does not accept orientations of type byte.
   EXPECT_EQ(orientation_of({.exif = exif(6, false, 1), .xmp = {}}), 1);
   const std::string whole = exif(6);
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -93,8 +92,6 @@ TEST(Orientation, XmpCountsWhereExifDoesNotSay) {
   EXPECT_EQ(orientation_of({.exif = "nonsense", .xmp = R"(tiff:Orientation="8")"}), 8);
   EXPECT_EQ(orientation_of({.exif = {}, .xmp = "tiff:Orientation"}), 1);
 }
-
-// Functions that insert metadata into files of each format.
 
 std::uint32_t crc(std::string_view bytes) {
   std::uint32_t sum = ~0U;
@@ -123,7 +120,6 @@ std::string hexadecimal(const std::string& bytes) {
   return out;
 }
 
-// Checks that decoding `file` gives the image `rotated`.
 void expect_rotated(const std::string& file, const std::string& rotated, int orientation = 6) {
   const auto plain = decode_image(std::as_bytes(std::span(file))),
              seen = decode_image(std::as_bytes(std::span(rotated)));

@@ -41,7 +41,7 @@ TEST(PaddedTiles, AreThoseOfTransformers) { agrees("phi4_multimodal", true); }
 
 TEST(PaddedTiles, WithPillowsResamplingThoseThatArePublished) { agrees("phi4_mm", false); }
 
-// Expected values of Phi4MultimodalImageProcessor: columns, rows, and the size of the scaled image.
+// Values of Phi4MultimodalImageProcessor: columns, rows, and the size of the scaled image.
 TEST(PaddedTiles, GridsOfRealSizes) {
   const auto grid = [](int width, int height, int most = 36) {
     const auto g = padded_tile_grid(width, height, {.tile_size = 448, .tiles_max = most, .patch_size = 14});

@@ -12,7 +12,7 @@ struct Size {
   std::int64_t height;
 };
 
-// Returns the size of an image that is scaled to fit into a frame.
+// Returns the size of an image that is scaled to fit into `frame` with its aspect ratio.
 Size fitted(int width, int height, Size frame) {
   const double across = static_cast<double>(frame.width) / width,
                down = static_cast<double>(frame.height) / height;
@@ -21,7 +21,7 @@ Size fitted(int width, int height, Size frame) {
   return {std::min(static_cast<std::int64_t>(std::ceil(width * down)), frame.width), frame.height};
 }
 
-// Returns the padding on each side of an axis, rounded as in Python. size: number of tokens along the axis.
+// Returns the padding in tokens at each end of an axis with `size` tokens, with Python's rounding.
 int padding(int size, int other, int across, int along) {
   const double scale = static_cast<double>(other) / across;
   const double kept = std::nearbyint(along * scale * 1e7) / 1e7;

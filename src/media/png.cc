@@ -31,7 +31,8 @@ void read_bytes(png_structp png, png_bytep out, png_size_t count) {
 }
 void ignore(png_structp, png_const_charp) {}
 
-// Decodes ImageMagick's format: three lines (empty, name, size), then the bytes in hexadecimal.
+// Decodes a profile that ImageMagick has stored as text: three lines (empty, name, size), then hexadecimal
+// bytes.
 std::string bytes_of_profile(std::string_view text) {
   for (int line = 0; line < 3; ++line) {
     const std::size_t end = text.find('\n');
@@ -49,7 +50,7 @@ std::string bytes_of_profile(std::string_view text) {
   return bytes;
 }
 
-// libpng reports errors with longjmp, so functions that call it must have no objects with destructors.
+// libpng reports errors with longjmp, so functions that call libpng must have no objects with destructors.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> file) : source_{.left = file} {
@@ -73,7 +74,7 @@ class Reader {
     return true;
   }
 
-  // Reads the header. The rows are then RGB or RGBA with 8 bits per channel.
+  // Reads the header. Sets options so that rows are RGB or RGBA with 8 bits per channel.
   bool begin() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_expand(png_);
@@ -91,7 +92,7 @@ class Reader {
     return true;
   }
 
-  // Returns the metadata of the whole file. Called after the rows were read.
+  // Returns the metadata of the whole file. Call it after all rows are read.
   Metadata metadata() const {
     Metadata found;
     png_bytep exif = nullptr;

@@ -11,7 +11,7 @@
 namespace octavo::media {
 namespace {
 
-// Fraction bits of Pillow's weights: 32 bits, minus 8 for a pixel and 2 for headroom.
+// Fraction bits of Pillow's weights: 32 bits, minus 8 bits for a pixel and 2 bits against overflow.
 constexpr int kFractionBits = 32 - 8 - 2;
 
 double sinc(double x) {
@@ -50,7 +50,7 @@ double support_of(Filter filter) {
   return 0;
 }
 
-// For each output pixel of a row: its input pixels [first, first + count) and their weights.
+// The input pixels [first, first + count) of each output pixel of a row, and their weights.
 struct Taps {
   struct Range {
     int first;
@@ -62,7 +62,8 @@ struct Taps {
   std::vector<std::int32_t> weights;  // [size, stride]
 };
 
-// Returns torch's number of fraction bits: the largest for which the greatest weight fits into 15 bits.
+// Returns the number of fraction bits in torch: the largest number for which the greatest weight fits into
+// 15 bits.
 int torch_fraction_bits(double greatest) {
   int bits = 0;
   while (bits < kFractionBits && static_cast<int>(0.5 + greatest * (1 << (bits + 1))) < 1 << 15) ++bits;
@@ -99,7 +100,7 @@ Taps taps_of(int from, int to, Filter filter, bool torch) {
   return taps;
 }
 
-// Four neighbours along an axis, and their weights. The last pixel is repeated beyond the edge.
+// Four neighbours along an axis, and their weights. Beyond the edge, the last pixel is repeated.
 struct Four {
   std::array<std::size_t, 4> places;
   std::array<float, 4> weights;
@@ -178,7 +179,7 @@ Image resize(const Image& image, int width, int height, Filter filter) {
   CHECK(width > 0 && height > 0 && image.width > 0 && image.height > 0);
   if (width == image.width) return height != image.height ? along_columns(image, height, filter, false) : image;
   if (height == image.height) return along_rows(image, width, filter, false);
-  // The order of the axes affects the rounding. This is the order of Pillow 13. Earlier versions always
+  // The order of the axes affects the rounding. This is the order of Pillow 13; earlier versions always
   // begin with rows.
   const int fewer_rows = image.height - height, fewer_columns = image.width - width;
   if (fewer_rows > 0 && fewer_rows > 2 * fewer_columns)

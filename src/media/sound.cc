@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kRateMin = 1000, kRateMax = 384'000;
 
-// Returns whether the format is supported. libsndfile's other formats are excluded, because they are rare
-// and their code is old.
+// Returns true if the file has a supported format. libsndfile's other formats are excluded, because they
+// are rare and their code is old.
 bool supported(std::span<const std::byte> file) {
   const std::string_view head(reinterpret_cast<const char*>(file.data()),
                               std::min<std::size_t>(file.size(), 12));
@@ -27,7 +27,7 @@ bool supported(std::span<const std::byte> file) {
   return wave || mpeg || head.starts_with("fLaC") || head.starts_with("OggS");
 }
 
-// Passes a file in memory to libsndfile.
+// Lets libsndfile read a file that is in memory.
 class Source {
  public:
   explicit Source(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -76,7 +76,7 @@ class Resampler {
     return out;
   }
 
-  // Appends the resampled samples. An empty input marks the end.
+  // Resamples `samples` and appends them to `out`. An empty input marks the end of the file.
   Result<> add(std::span<const float> samples, std::vector<float>& out) {
     if (!soxr_) {
       out.insert(out.end(), samples.begin(), samples.end());
@@ -103,8 +103,8 @@ class Resampler {
   std::unique_ptr<soxr, Delete> soxr_;  // null if the rates are equal
 };
 
-// Reads the mean of all channels at `rate`. Counts samples instead of trusting the length in the file's
-// header.
+// Reads the mean of all channels at `rate`. Counts the samples, because the length in the file's header may
+// be wrong.
 Result<std::vector<float>> read_mono(SNDFILE* file, const SF_INFO& info, int seconds, int rate) {
   constexpr std::size_t kFrames = 4096;
   const auto channels = static_cast<std::size_t>(info.channels);
@@ -160,7 +160,7 @@ Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rat
 }
 
 std::vector<std::size_t> quiet_cuts(std::span<const float> samples, std::size_t most, std::size_t search) {
-  constexpr std::size_t kPiece = 1600;  // number of samples in a piece; the energies of pieces are compared
+  constexpr std::size_t kPiece = 1600;  // samples per piece; the cut is at the piece with the least energy
   std::vector<std::size_t> cuts{0};
   while (samples.size() - cuts.back() > most) {
     const std::size_t end = cuts.back() + most;

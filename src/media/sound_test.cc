@@ -31,7 +31,7 @@ std::string error(std::string_view file, const SoundLimits& limits = {}) {
   return sound.error().message;
 }
 
-// Returns a WAV file: the header (format 1: integers, 3: floats), then the data.
+// Returns a WAV file with this header and data. Format 1 has integers, format 3 has floats.
 std::string wave(std::uint16_t format, std::uint16_t channels, std::uint32_t rate, std::uint16_t bits,
                  const std::string& data) {
   std::string out = "RIFF....WAVEfmt ";
@@ -74,7 +74,7 @@ TEST(Sound, ChannelsBecomeTheirMean) {
   EXPECT_THAT(decode(wave(1, 2, 16000, 16, data)).value(), ElementsAre(200.0F / 32768, -500.0F / 32768));
 }
 
-// The files contain the same quarter of a second in each format, at 44.1 kHz (Opus: 48 kHz).
+// Every file contains the same quarter of a second. The sampling rate is 44.1 kHz (Opus: 48 kHz).
 TEST(Sound, EveryFormatIsReadAndResampled) {
   const std::vector<float> stereo = decode(sound_file("stereo.flac")).value();
   EXPECT_EQ(stereo.size(), 4000U);
@@ -107,7 +107,7 @@ TEST(Sound, LimitsHold) {
   EXPECT_EQ(error(file, {.seconds = 2}), "");
 }
 
-// The header of a truncated file claims more samples than the file has.
+// The header of the truncated file claims more samples than the file has.
 TEST(Sound, HeadersAreNotBelieved) {
   const std::string file = sound_file("chirp.wav");
   EXPECT_EQ(decode(file.substr(0, 44 + 2000)).value().size(), 1000U);

@@ -9,7 +9,7 @@
 namespace octavo::media {
 namespace {
 
-constexpr int kEdgeMax = 4096;  // limit of the longer side for every configuration, in pixels
+constexpr int kEdgeMax = 4096;  // pixels; limit of the longer side for every configuration
 
 struct Size {
   int width;
@@ -32,7 +32,7 @@ Size at_most(Size size, int edge) {
                                    : Size{std::max(1, static_cast<int>(edge * ratio)), edge};
 }
 
-// Rounds both sides to whole tiles, the longer side first.
+// Rounds both sides to multiples of a tile, the longer side first.
 Size in_tiles(Size size, int tile) {
   const double ratio = static_cast<double>(size.width) / size.height;
   const auto whole = [&](int n) { return tiles_of(n, tile) * tile; };
@@ -44,7 +44,7 @@ Size in_tiles(Size size, int tile) {
   return {whole(std::max(1, static_cast<int>(height * ratio))), height};
 }
 
-// Returns the size after the first scaling, before both sides become whole tiles.
+// Returns the size after the first scaling, before both sides become multiples of a tile.
 Size first_size(int width, int height, const TileRule& rule) {
   return at_most(with_longest_edge({width, height}, rule.longest_edge), kEdgeMax);
 }

@@ -1,7 +1,7 @@
-// Images for Idefics3 and SmolVLM (Laurençon et al., "Building and better understanding vision-language
-// models", 2024; Marafioti et al., "SmolVLM", 2025). The image is cut into square tiles. The last part is
-// the whole image, shrunk to one tile. Gives the same result as Idefics3ImageProcessorPil and
-// Idefics3Processor of transformers.
+// Preprocessing of images for Idefics3 and SmolVLM (Laurençon et al., "Building and better understanding
+// vision-language models", 2024; Marafioti et al., "SmolVLM", 2025). The image is cut into square tiles.
+// The last part is the whole image, shrunk to one tile. Gives the same result as Idefics3ImageProcessorPil
+// and Idefics3Processor of transformers.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ namespace octavo::media {
 
 PartGrid tile_grid(int width, int height, const TileRule& rule);
 
-// Returns the tiles of the grid in row order, then the whole image. Each is [tile_size, tile_size, 3].
+// Returns the tiles of the grid in row order, then the whole image. Each part is [tile_size, tile_size, 3].
 std::vector<Image> cut_tiles(Image image, const PartGrid& grid, const TileRule& rule, Filter filter);
 
-// Returns the text of all parts. tile: text of the tokens of one tile.
+// Returns the text of all parts for the prompt. `tile` is the text of one tile's tokens.
 std::string tiles_text(const PartGrid& grid, std::string_view tile);
 
 }  // namespace octavo::media

@@ -1,5 +1,6 @@
-// Images for Gemma 4 (Gemma Team, 2026): any size, with the largest number of tokens within the budget. Gives
-// the same pixels as Gemma4ImageProcessorPil of transformers (get_aspect_ratio_preserving_size).
+// Preprocessing of images for Gemma 4 (Gemma Team, 2026): any size, with the largest number of tokens
+// within the budget. Gives the same pixels as Gemma4ImageProcessorPil of transformers
+// (get_aspect_ratio_preserving_size).
 #pragma once
 
 #include "base/error.h"
@@ -8,9 +9,9 @@
 
 namespace octavo::media {
 
-// Scales both sides by one factor, to the budget's number of pixels, then rounds them down to multiples of
-// the unit. A side that would become 0 gets one unit; the other side is then as long as the budget permits.
-// Errors: one side is more than 200 times the other.
+// Scales both sides by one factor, so that the image has the same number of pixels as tokens_max tokens. Then
+// rounds both sides down to multiples of the unit. If a side would become 0, it gets one unit, and the other
+// side is as long as the budget permits. Returns an error if one side is more than 200 times the other.
 Result<PartGrid> token_budget_grid(int width, int height, const TokenBudgetRule& rule);
 
 }  // namespace octavo::media

@@ -25,7 +25,8 @@ TEST(TokenBudget, PixelsAreThoseOfTransformers) {
   }
 }
 
-// transformers orders the patches x by row, column, channel. The model's encoder computes 2 * (x - 0.5).
+// transformers gives the patches x in the order row, column, channel. The model's encoder computes 2 * (x -
+// 0.5).
 TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   const VisionGolden golden("gemma4");
   const std::vector<float> numbers = golden.values<float>("numbers");

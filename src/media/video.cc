@@ -19,8 +19,8 @@ std::vector<int> spread(int total, int count, bool round) {
   return frames;
 }
 
-// Selects frames by Qwen2-VL's rule. The number of frames is a multiple of a part's frames. The video is
-// divided into equal shares, and the first frame of each share is selected.
+// Selects frames by Qwen2-VL's rule: divides the video into equal shares and selects the first frame of
+// each share. The number of frames is a multiple of rule.frames.
 std::vector<int> first_of_shares(int total, double wanted, const VideoRule& rule) {
   const int count = static_cast<int>(wanted) / rule.frames * rule.frames;
   std::vector<int> frames;
@@ -63,7 +63,8 @@ Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& r
 
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule) {
   if (!rule.stamped) return any_size_grid(width, height, rule.size);
-  // The limit applies to the pixels of all frames together. Small frames are first enlarged to one unit.
+  // The limit applies to the pixels of all frames together. If a side is smaller than a unit, the frame is
+  // first enlarged to one unit.
   const double unit = rule.size.unit, least = std::min(width, height);
   if (least < unit) {
     const double scale = unit / least;

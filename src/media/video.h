@@ -13,17 +13,17 @@ namespace octavo::media {
 // Properties of a video that are known before it is decoded.
 struct VideoHead {
   int frames = 0;
-  double fps = 0;  // frames per second
+  double fps = 0;
   int width = 0;
   int height = 0;
 };
 
-// Returns the indices of the selected frames, ascending; at most VideoRule::frames_max. Values of the
-// request or the server have priority over the model's rule. Errors: no frame is selected.
+// Returns the indices of the selected frames, in ascending order; at most VideoRule::frames_max. Values of
+// the request or the server have priority over the model's rule. Returns an error if no frame is selected.
 Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& rule);
 
-// Returns the size of each frame of a video with `frames` frames. Errors: one side is more than 200 times
-// the other.
+// Returns the size of each frame of a video with `frames` frames. Returns an error if one side is more than
+// 200 times the other.
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule);
 
 // Returns the number of parts for `frames` frames. The last part may have fewer frames.

@@ -25,10 +25,10 @@ TEST(Video, FramesAreThoseOfTransformers) {
   VideoRule two = kQwen2;
   two.samples = true;
   two.fps = 1;
-  // 5 seconds: 4 frames, a multiple of a part's frames
+  // 5 seconds have 4 frames, because the number must be a multiple of VideoRule::frames.
   EXPECT_THAT(frames(75, 15, two), ElementsAre(0, 18, 37, 56));
   two.num_frames = 7;
-  // 8 frames; halves round to even numbers
+  // Halves are rounded to even numbers.
   EXPECT_THAT(frames(20, 15, two), ElementsAre(0, 2, 5, 7, 10, 12, 15, 17));
   VideoRule three = kQwen3;
   EXPECT_THAT(frames(75, 15, three), ElementsAre(0, 8, 16, 25, 33, 41, 49, 58, 66, 74));
@@ -60,7 +60,7 @@ TEST(Video, TimesAreBetweenThoseOfAPartsFrames) {
   EXPECT_THAT(part_seconds({0, 8, 16, 25, 33}, 15, kQwen3), ElementsAre(4.0 / 15, 20.5 / 15, 33.0 / 15));
 }
 
-// Scaled frames are bit-identical to the golden ones, which have torch's rounding.
+// Scaled frames are bit-identical to the golden frames, which have torch's rounding.
 TEST(Video, PixelsAreThoseOfTransformers) {
   for (const auto& [name, rule] : {std::pair("qwen2_vl", &kQwen2), std::pair("qwen3_vl", &kQwen3)}) {
     SCOPED_TRACE(name);
@@ -95,7 +95,7 @@ Read read(const std::string& bytes, std::vector<int> wanted) {
 }
 std::string file(const std::string& name) { return file_bytes("tests/data/video/" + name); }
 
-// The video has ten frames per second, each of one colour: red is 40 * i.
+// The video has ten frames per second. Frame i has one colour, in which red is 40 * i.
 TEST(VideoFile, FramesComeInOrder) {
   for (const char* name : {"h264.mp4", "vp8.webm", "mjpeg.avi", "frames.gif"}) {
     SCOPED_TRACE(name);
@@ -107,7 +107,7 @@ TEST(VideoFile, FramesComeInOrder) {
     EXPECT_EQ(all.head.height, 32);
     ASSERT_EQ(all.frames.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i)
-      // a GIF has few colours
+      // The tolerance is large, because a GIF has few colours.
       EXPECT_NEAR(all.frames[i].pixels[0], 40 * (2 * static_cast<int>(i) + 1), 19) << i;
   }
 }
@@ -119,7 +119,8 @@ TEST(VideoFile, WhatAPhoneTurnedIsTurned) {
   EXPECT_EQ(upright.head.height, 48);
   EXPECT_EQ(upright.frames[0].width, 32);
   EXPECT_EQ(upright.frames[0].height, 48);
-  // The left half of the file is bright. A counter-clockwise quarter turn moves it to the bottom.
+  // The left half of the frame in the file is bright. A counter-clockwise quarter turn moves this half to
+  // the bottom.
   EXPECT_LT(upright.frames[0].pixels.front(), 60);
   EXPECT_GT(upright.frames[0].pixels.back(), 180);
 }

@@ -16,7 +16,8 @@ std::size_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// Returns the metadata of the extended format. Flags in the first chunk say which chunks are valid.
+// Returns the metadata of a file in the extended format. Flags in the first chunk say which chunks are
+// valid.
 Metadata metadata_of(std::string_view file) {
   constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
   constexpr unsigned kExifFlag = 8, kXmpFlag = 4;

@@ -23,8 +23,8 @@ class MpiTransport final : public Transport {
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     kept_.resize(static_cast<std::size_t>(size_));
   }
-  // MPI_Finalize waits for all ranks, so it is skipped after a failure. If a rank exits without it, MPI
-  // also ends the other ranks.
+  // MPI_Finalize waits for all ranks, so it is skipped after a failure. If a rank exits without
+  // MPI_Finalize, MPI also ends the other ranks.
   ~MpiTransport() override {
     if (!failed_) MPI_Finalize();
   }
@@ -71,8 +71,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // Takes a stored message, or the next one that arrived. Copies it to the buffer that waits for it, or
-  // stores it.
+  // Takes a stored message, or the next message that arrived. Copies the message to the buffer that waits
+  // for it, or stores it.
   Result<> take_one(std::vector<Receive>& left, bool& moved) {
     for (std::size_t i = 0; i < left.size(); ++i) {
       std::deque<std::vector<std::byte>>& kept = kept_[static_cast<std::size_t>(left[i].from)];
@@ -123,7 +123,7 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0, size_ = 1;
   bool failed_ = false;
-  std::vector<std::deque<std::vector<std::byte>>> kept_;  // by rank: messages that are not expected yet
+  std::vector<std::deque<std::vector<std::byte>>> kept_;  // index: rank; messages that no call expects yet
 };
 
 }  // namespace

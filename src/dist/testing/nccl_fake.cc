@@ -31,7 +31,6 @@ struct Call {
   int type, root;
 };
 
-// The ranks of a communicator.
 struct World {
   explicit World(int ranks) : size(ranks), calls(static_cast<std::size_t>(ranks)) {}
 
@@ -117,7 +116,7 @@ struct ncclComm {
 };
 
 namespace {
-// whether this thread is between ncclGroupStart and ncclGroupEnd
+// true between ncclGroupStart and ncclGroupEnd of this thread
 thread_local bool grouping = false;
 thread_local ncclComm* grouped = nullptr;
 thread_local std::vector<Piece> sends, receives;

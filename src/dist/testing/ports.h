@@ -1,4 +1,4 @@
-// For tests: free TCP ports.
+// Free TCP ports for tests.
 #pragma once
 
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// A port of 127.0.0.1 on which no program listens.
+// Returns a port of 127.0.0.1 on which no program listens.
 inline int free_port() {
   const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};

@@ -53,7 +53,6 @@ inline void rounds_of_all_kinds_do_not_meet(ProcessGroup& group) {
   group.barrier();
 }
 
-// Gathers parts of all sizes, including empty ones, on all ranks or on one.
 inline void parts_of_all_sizes_are_gathered(ProcessGroup& group) {
   const auto size = static_cast<std::size_t>(group.size());
   for (std::size_t round = 0; round < 24; ++round) {

@@ -1,7 +1,8 @@
-// Matrix products on AMX tiles. T is the processor's instructions (isa_amx.cc) or their emulation in software
-// (amx_model.cc).
+// Matrix products on AMX tiles. T has the processor's instructions (isa_amx.cc), or functions that emulate
+// the instructions (amx_model.cc).
 //
-// Four of the eight tiles hold sums, two hold x and two hold W. Each loaded tile of x and W is used twice.
+// Four of the eight tiles have sums, two have parts of x, and two have parts of W. Each loaded tile is used
+// twice.
 #pragma once
 
 #include "kernels/cpu/matrix_tiles.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kLineBytes = 64;
 
-// Operand of LDTILECFG; the processor defines the layout.
+// Operand of LDTILECFG, in the layout that the processor defines.
 struct alignas(64) TileConfiguration {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -25,7 +26,7 @@ template <class T>
 void begin_tiles(std::int64_t rows, std::int64_t row_bytes) {
   TileConfiguration shape;
   const auto last = static_cast<std::uint8_t>((rows - 1) % kMatrixRows + 1);
-  // index of the second half of the rows, in sums and x; 0 if there is only one half
+  // Index of the tile for the second half of the rows, in sums and x; 0 if there is only one half.
   const int half = rows > kMatrixRows ? 1 : 0;
   shape.rows[2 * half] = shape.rows[2 * half + 1] = shape.rows[4 + half] = last;
   shape.row_bytes[4] = shape.row_bytes[5] = static_cast<std::uint16_t>(row_bytes);
@@ -33,8 +34,8 @@ void begin_tiles(std::int64_t rows, std::int64_t row_bytes) {
   T::configure(shape);
 }
 
-// The last steps of a segment, if they do not fill a tile. They are copied and padded with zeros, because
-// memory after the segment must not be read.
+// The last steps of a segment, if there are too few for a tile. They are copied and padded with zeros,
+// because memory after the segment must not be read.
 template <std::int64_t kSteps>
 struct alignas(64) LastSteps {
   std::byte data[kSteps * 2 * kMatrixBytes];

@@ -24,9 +24,8 @@ struct State {
 thread_local constinit State state = {};
 thread_local constinit std::int64_t instructions = 0;
 
-// Rounds subnormal numbers to zero; the instructions do so regardless of MXCSR.
+// Rounds subnormal numbers to zero, as the instructions do regardless of MXCSR.
 float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
-// Returns the even or the odd element of a bf16 pair.
 template <bool kOdd>
 float number(std::uint32_t pair) {
   const std::uint32_t bits = kOdd ? pair & 0xffff0000u : pair << 16;
@@ -69,7 +68,7 @@ struct Model {
       __builtin_memcpy(static_cast<std::byte*>(to) + i * stride, at<tile>().data[i],
                        state.shape.row_bytes[tile]);
   }
-  // TDPBF16PS.
+  // Emulates TDPBF16PS.
   template <int c, int a, int b>
   static void dot_bf16() {
     check<c, a, b>();
@@ -88,7 +87,7 @@ struct Model {
       for (int n = 0; n < kFloats; ++n) out[n] = flushed(flushed(out[n]) + flushed(even[n] + odd[n]));
     }
   }
-  // TDPBSUD
+  // Emulates TDPBSUD.
   template <int c, int a, int b>
   static void dot_codes() {
     check<c, a, b>();
@@ -105,7 +104,7 @@ struct Model {
   }
 
  private:
-  // Traps if the shapes of the tiles do not fit; the processor raises #UD.
+  // Traps if the shapes of the tiles do not fit. The processor raises #UD in this case.
   template <int c, int a, int b>
   static void check() {
     const TileConfiguration& shape = state.shape;

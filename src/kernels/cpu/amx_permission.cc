@@ -7,7 +7,7 @@
 namespace octavo::cpu {
 namespace {
 
-// Bits of EDX in CPUID leaf 7; gcc and clang name them differently.
+// Bits of EDX in CPUID leaf 7. They are defined here, because gcc and clang name them differently.
 constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24, kAmxInt8 = 1U << 25;
 
 std::string_view ask() {

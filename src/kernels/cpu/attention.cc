@@ -1,4 +1,4 @@
-// Attention over KV blocks: all threads run the units of the plan, then merge the partial results of rows
+// Attention to KV blocks. All threads run the units of the plan, then merge the partial results of rows
 // that were split.
 #include <algorithm>
 

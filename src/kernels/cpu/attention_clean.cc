@@ -1,6 +1,5 @@
-// Removes values that a query must not see. A masked value has probability 0, but 0 times infinity or NaN is
-// NaN. Infinities and NaNs occur in slots that were never written, and in later tokens whose values
-// overflowed.
+// Removes values of masked tokens. A masked token has probability 0, but 0 times infinity or NaN is NaN.
+// Infinities and NaNs occur in slots that were never written, and in later tokens whose values overflowed.
 #include <cstring>
 
 #include "kernels/cpu/attention_unit.h"
@@ -35,8 +34,8 @@ bool all_finite(DType dtype, const std::byte* data, std::int64_t bytes) {
 
 }  // namespace
 
-// Returns whether the values are finite in groups that only some rows see. Groups that every row sees need no
-// check.
+// Returns true if the values are finite in all groups that only some rows see. Groups that every row sees
+// need no check.
 bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   const KvLayout& layout = kv_.layout;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
@@ -46,8 +45,8 @@ bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   return true;
 }
 
-// Recomputes the weighted sum of a row, with zeros as the values of masked tokens. The order of additions is
-// the same.
+// Recomputes the weighted sum of a row, with zeros as the values of masked tokens. The order of additions
+// does not change.
 void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::int64_t head,
                                  std::int64_t row) {
   const KvLayout& layout = kv_.layout;
@@ -73,7 +72,7 @@ void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::
   }
 }
 
-// Copies a group's values, with zeros for tokens outside [begin, end).
+// Copies the values of a group, with zeros for tokens outside [begin, end).
 const std::byte* AttentionUnitRun::clean(std::int64_t head, std::int64_t g, std::int64_t begin,
                                          std::int64_t end) {
   if (begin <= 0 && end >= kGroupTokens) return values(head, g);

@@ -9,15 +9,14 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitsPerThread = 6;  // number of units per thread, so that threads end at about the
-                                             // same time
-constexpr std::int64_t kMostSharedStateBytes =
-    std::int64_t{32}  // maximum memory for the states of shared prefixes, in bytes
-    << 20;
+// Several units per thread make threads end at about the same time.
+constexpr std::int64_t kUnitsPerThread = 6;
+// maximum bytes of memory for the states of shared prefixes
+constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32} << 20;
 
 std::int64_t pieces_of(std::int64_t tokens) { return (tokens + kPieceTokens - 1) / kPieceTokens; }
 
-// Returns the maximum number of pieces that one query sees; a window may begin and end inside a piece.
+// Returns the maximum number of pieces that one query sees. A window may begin and end inside a piece.
 std::int64_t most_pieces(const AttentionLimits& limits) {
   const std::int64_t all = pieces_of(limits.max_length);
   return limits.window > 0 ? std::min(all, pieces_of(limits.window - 1) + 1) : all;
@@ -31,8 +30,8 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
       tile_rows_(tile_rows),
       group_(limits.q_heads / limits.kv.kv_heads),
       state_floats_(KvLayout(limits.kv).padded_dim + 2) {
-  // Number of states: enough to split four queries over the longest sequence, and one query of each sequence
-  // up to a limit. Further rows are not split.
+  // Number of states: enough to split four queries over the longest sequence, and one query of each
+  // sequence up to a limit. Other rows are not split.
   const std::int64_t of_a_query = limits.q_heads * most_pieces(limits);
   state_count_ = 4 * of_a_query +
                  std::min(limits.max_sequences * of_a_query,
@@ -51,8 +50,8 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   shared_.reserve(sequences);
   merge_.reserve(sequences);
   merges_.reserve(row_blocks);
-  parts_.reserve(row_blocks + 4 * sequences);  // Prefixes may be nested. This is enough for four levels if
-                                               // all sequences share prefixes.
+  // Prefixes may be nested. The capacity is enough for four levels if all sequences share prefixes.
+  parts_.reserve(row_blocks + 4 * sequences);
   jobs_.reserve(parts_.capacity());
   // Each unit has at least a quarter of the wanted cost, except the last unit of a job.
   units_.reserve(2 * jobs_.capacity() * static_cast<std::size_t>(limits.kv.kv_heads) +
@@ -136,7 +135,7 @@ std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row
 std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
   const std::int64_t rows = queries(sequence) * group_;
   if (rows == 0 || rows > tile_rows_) return 0;
-  // A sequence longer than its window no longer sees the prefix.
+  // A sequence that is longer than its window no longer sees the prefix.
   if (limits_.window > 0 && length(sequence) > limits_.window) return 0;
   return (length(sequence) - queries(sequence)) / kPieceTokens;
 }
@@ -188,7 +187,7 @@ bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
   return true;
 }
 
-// Plans the common prefix of the sequences order_[begin, end). There are at least two sequences, and they
+// Plans the common prefix of the sequences order_[begin, end). There must be at least two sequences, which
 // have more than `pieces_done` pieces in common.
 void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pieces_done) {
   const auto own_jobs =
@@ -208,14 +207,15 @@ void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pi
     jobs_.back().rows += rows;
     shared_[index(s)] = pieces;
   }
-  // Recurses into groups of sequences that have more pieces in common.
+  // Groups of sequences that have more pieces in common are planned recursively.
   for (std::size_t first = begin, past = begin; first < end; first = past) {
     for (past = first + 1; past < end && common_[past] > pieces;) ++past;
     if (past - first > 1) share(first, past, pieces);
   }
 }
 
-// Splits the rows of a sequence into blocks. The last blocks come first, because they see the most tokens.
+// Splits the rows of a sequence into blocks. The last rows are planned first, because they see the most
+// tokens.
 void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
   const std::int64_t rows = queries(s) * group_;
   for (std::int64_t begin = (rows - 1) / kAttentionRows * kAttentionRows; rows > 0 && begin >= 0;
@@ -228,13 +228,13 @@ void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
   }
 }
 
-// Returns the cost of a job, in tiles of one head and one piece.
+// Returns the cost of a job. The unit is a tile of one head and one piece.
 std::int64_t CpuAttentionPlan::cost(const AttentionJob& job) const {
   return std::int64_t{job.piece_end - job.piece_begin} * tiles_of(job.rows) * limits_.kv.kv_heads;
 }
 
-// Splits a job into units. A small job is one unit. A large job is split by heads, then by pieces. Several
-// heads with few rows stay in one unit, so that memory is read in order.
+// Splits a job into units. A small job is one unit. A large job is split by heads, then by pieces. If heads
+// have few rows, several heads stay in one unit, so that memory is read in order.
 void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   const std::int32_t kv_heads = limits_.kv.kv_heads;
   const std::int64_t tiles = tiles_of(job.rows);
@@ -248,7 +248,7 @@ void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   AttentionPart& first = parts_[index(job.part_begin)];
   if (per_unit < pieces && first.merge < 0) {
     first.merge = add_merge(first.sequence, first.row_begin, first.row_end);
-    if (first.merge < 0) per_unit = pieces;  // no memory for states: the unit processes all pieces
+    if (first.merge < 0) per_unit = pieces;  // without memory for states, a unit processes all pieces
   }
   for (std::int32_t head = 0; head < kv_heads; head += heads)
     for (std::int32_t piece = job.piece_begin; piece < job.piece_end; piece += per_unit)

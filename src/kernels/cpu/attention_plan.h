@@ -1,12 +1,12 @@
-// Splits one step's attention into units of work.
+// Splits the attention of one step into units of work for the threads of the CPU backend.
 //
 // A row is one query of one head. The rows of a sequence that share a KV head are numbered: row = query *
 // group + index of the head in its group. Keys are processed in pieces of kPieceTokens tokens, aligned to
-// multiples of kPieceTokens. The results of the pieces are merged into the row's state in order. So a row's
-// result does not depend on other rows, on the number of threads, or on prefix sharing.
+// multiples of kPieceTokens. The results of the pieces are merged into the row's state in order. So the
+// result of a row does not depend on other rows, on the number of threads, or on prefix sharing.
 //
-// If the block tables of several sequences have a common prefix, the rows of these sequences form one tile
-// over the common pieces, and the prefix is read only once per step (cascade attention, FlashInfer, 2024).
+// If several sequences begin with the same blocks, the rows of these sequences form one tile over the
+// common pieces, and the prefix is read only once per step (cascade attention, FlashInfer, 2024).
 #pragma once
 
 #include <algorithm>
@@ -25,22 +25,22 @@ struct AttentionPart {
   std::int32_t sequence;
   std::int32_t row_begin;
   std::int32_t row_end;
-  std::int32_t merge;  // index of the AttentionMerge that receives the partial states; -1: the output is
-                       // written directly
+  // Index of the AttentionMerge for the partial states; -1: the output is written directly.
+  std::int32_t merge;
 
   std::int32_t rows() const { return row_end - row_begin; }
 };
 
-// Rows of all KV heads that see the same keys, before the rows are split into units.
+// Rows of all KV heads that see the same keys. A job is split into units.
 struct AttentionJob {
   std::int32_t part_begin;
   std::int32_t part_end;
-  std::int32_t rows;  // number of rows of all parts
+  std::int32_t rows;  // rows of all parts
   std::int32_t piece_begin;
   std::int32_t piece_end;
 };
 
-// Work item of one thread: the rows of a job, for a range of its heads and pieces.
+// Work item of one thread: the rows of a job, for some of its heads and pieces.
 struct AttentionUnit {
   std::int32_t part_begin;
   std::int32_t part_end;
@@ -50,7 +50,7 @@ struct AttentionUnit {
   std::int32_t piece_end;
 };
 
-// Rows whose pieces several units compute. Their partial states [kv_heads][rows][pieces] begin at
+// Rows whose pieces are computed by several units. The partial states [kv_heads][rows][pieces] begin at
 // `first_state`.
 struct AttentionMerge {
   std::int32_t sequence;
@@ -77,28 +77,28 @@ class CpuAttentionPlan final : public AttentionPlan {
     return std::span(parts_).subspan(index(unit.part_begin), index(unit.part_end - unit.part_begin));
   }
   std::span<const AttentionMerge> merges() const { return merges_; }
-  std::int64_t group() const { return group_; }  // number of query heads per KV head
+  std::int64_t group() const { return group_; }  // query heads per KV head
   int window() const { return limits_.window; }
   std::int64_t length(std::int32_t sequence) const { return lengths_[index(sequence)]; }
   std::int64_t first_query(std::int32_t sequence) const { return starts_[index(sequence)]; }
-  std::int64_t queries() const { return starts_.back(); }  // number of queries of all sequences
+  std::int64_t queries() const { return starts_.back(); }  // queries of all sequences
   std::int32_t sequence_of(std::int64_t query) const {
     return static_cast<std::int32_t>(std::ranges::upper_bound(starts_, query) - starts_.begin()) - 1;
   }
-  int most_tokens() const { return limits_.max_length; }  // maximum number of tokens of a sequence
+  int most_tokens() const { return limits_.max_length; }
   bool causal() const { return limits_.causal; }
-  // Returns the position of the row's query in its sequence.
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {
     return length(sequence) - queries(sequence) + row / group_;
   }
-  // Returns the end of the tokens that the row sees. window: sliding window in tokens; 0: no window.
+  // Returns the end of the tokens that the row sees. `window` is the sliding window in tokens; 0: no
+  // window.
   std::int64_t seen_end(std::int32_t sequence, std::int64_t row, int window) const {
     const std::int64_t at = position(sequence, row);
     if (causal()) return at + 1;
     return window > 0 ? std::min(length(sequence), at + window) : length(sequence);
   }
   std::int32_t block(std::int32_t sequence, std::int64_t i) const { return table(sequence)[i]; }
-  // Returns partial state i: padded_dim values, then the maximum and the sum.
+  // Returns partial state i: padded_dim values, then the maximum, then the sum.
   float* state(std::int64_t i) const { return static_cast<float*>(states_.data()) + i * state_floats_; }
 
  private:
@@ -112,14 +112,15 @@ class CpuAttentionPlan final : public AttentionPlan {
   }
   std::int64_t tiles_of(std::int64_t rows) const { return (rows + tile_rows_ - 1) / tile_rows_; }
   std::int64_t cost(const AttentionJob& job) const;
-  // First and last piece in which the row sees at least one token.
+  // first_piece() returns the first piece in which the row sees a token; past_piece() returns the index
+  // after the last such piece.
   std::int32_t first_piece(std::int32_t sequence, std::int64_t row) const;
   std::int32_t past_piece(std::int32_t sequence, std::int64_t row) const;
   void copy(const AttentionShape& shape);
   std::int32_t add_merge(std::int32_t sequence, std::int64_t row_begin, std::int64_t row_end);
 
   // Returns the number of pieces that all queries of a sequence see completely; 0 if the sequence has too
-  // many queries for sharing.
+  // many queries to share a prefix.
   std::int64_t shareable_pieces(std::int32_t sequence) const;
   std::int64_t common_pieces(std::int32_t a, std::int32_t b) const;
   void share_prefixes();
@@ -141,13 +142,13 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::vector<std::int32_t> lengths_;
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_begins_;
-  // Sequences that may share a prefix, sorted by block table. Each entry includes the number of pieces that
-  // the sequence has in common with the previous one.
+  // order_ has the sequences that may share a prefix, sorted by block table. common_ has, for each of them,
+  // the number of pieces in common with the previous sequence.
   std::vector<std::int32_t> order_;
   std::vector<std::int32_t> common_;
-  std::vector<std::int32_t> shared_;  // per sequence: number of pieces that are computed together with other
-                                      // sequences
-  std::vector<std::int32_t> merge_;   // per sequence: index of its merge, if it shares a prefix
+  // [sequence]: number of pieces that are computed together with other sequences
+  std::vector<std::int32_t> shared_;
+  std::vector<std::int32_t> merge_;  // [sequence]: index of the sequence's merge, if it shares a prefix
   std::vector<AttentionPart> parts_;
   std::vector<AttentionJob> jobs_;
   std::vector<AttentionUnit> units_;

@@ -37,7 +37,8 @@ std::int64_t first_piece(const CpuAttentionPlan& plan, std::int32_t sequence, st
   return std::max<std::int64_t>(0, plan.position(sequence, row) - plan.window() + 1) / kPieceTokens;
 }
 
-// Checks that each row processes each visible piece once per head, and that memory for its states suffices.
+// Checks that each row processes each visible piece once per head, and that the memory for its states
+// suffices.
 void expect_all_once(const CpuAttentionPlan& plan, const Step& step) {
   std::map<std::array<std::int64_t, 4>, int> met;
   for (const AttentionUnit& unit : plan.units()) {
@@ -106,7 +107,7 @@ TEST(CpuAttentionPlan, ReadsASharedPrefixOnce) {
   std::int64_t head_pieces = 0;
   for (const AttentionUnit& unit : plan->units())
     head_pieces += (unit.head_end - unit.head_begin) * (unit.piece_end - unit.piece_begin);
-  // 7 full pieces are shared; each sequence has two more.
+  // 7 full pieces are shared, and each sequence has two more.
   EXPECT_EQ(head_pieces, kSpec.kv_heads * (7 + kSequences * 2));
 }
 
@@ -126,7 +127,7 @@ TEST(CpuAttentionPlan, SharesOutWhatAWindowSees) {
   EXPECT_EQ(head_pieces, kSpec.kv_heads * 5);
 }
 
-// Each block of a prompt's rows processes only the pieces that its windows overlap.
+// Each block of rows processes only the pieces that the windows of its rows overlap.
 TEST(CpuAttentionPlan, PromptsSkipWhatNoRowSees) {
   constexpr int kWindow = 1024, kLength = 1 << 15, kQueries = 480;
   const std::vector<std::int32_t> table(kLength / 16, 0);

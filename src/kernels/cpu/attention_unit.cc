@@ -59,7 +59,6 @@ void AttentionUnitRun::run() {
         call_.write(head, row_[row].sequence, row_[row].row, scratch_.states[at(head, row)]);
 }
 
-// Loads the queries of the unit's rows, and resets their states.
 void AttentionUnitRun::load_queries() {
   const View& q = call_.args.q;
   for (std::int64_t head = unit_.head_begin; head < unit_.head_end; ++head)
@@ -81,8 +80,8 @@ void AttentionUnitRun::load_queries() {
     }
 }
 
-// Processes one piece of the keys, one tile of rows after another. After each block of groups it switches to
-// the next head.
+// Processes one piece of the keys, one tile of rows after another. It switches to the next head after each
+// run of groups (run_groups).
 void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
   const Groups groups = visible(piece, tiles);
   if (groups.begin < groups.end) {
@@ -141,8 +140,8 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
   }
 }
 
-// Converts the keys and values of a piece, if any row sees them: 8-bit numbers become bf16, and values are
-// extracted from keys if they are parts of keys.
+// Converts the keys and values of a piece, if any row sees them. 8-bit numbers become bf16; values that are
+// parts of keys are extracted from the keys.
 void AttentionUnitRun::prepare(std::int64_t piece, std::int64_t head) {
   const Groups groups = visible(piece, {head, head + 1, 0, rows_});
   locate(piece, groups);
@@ -171,15 +170,16 @@ void AttentionUnitRun::load_scales(const Groups& groups, std::int64_t head) {
   }
 }
 
-// Returns the function that computes scores for tiles with this number of rows, and sets the shape of matrix
-// tiles.
+// Returns the function that computes scores for tiles with this number of rows. Also sets the shape of
+// matrix tiles.
 TileFunction AttentionUnitRun::score_function(std::int64_t rows) {
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
   in_use_.shape(rows, kMatrixBytes);
   return call_.matrix->bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// With matrix tiles, processes one group of tokens at a time, because groups are not contiguous.
+// With matrix tiles, the function processes one group of tokens at a time, because groups are not
+// contiguous.
 TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   static_assert(kGroupTokens == 2 * kShortSteps);
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
@@ -187,16 +187,17 @@ TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   return call_.matrix->short_bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// Multiplies queries by the keys of one group, or of two groups if they fit into two vectors.
+// Multiplies queries by the keys of one group, or of two groups if two groups fit into the two vectors of a
+// tile.
 void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t g) {
   const KvLayout& layout = kv_.layout;
   const bool pair = 2 * call_.kernels.lanes > kGroupTokens;
   const std::byte* first = keys(head, g);
   const auto second_of = [&](std::int64_t group, const std::byte* one) {
-    if (!pair) return vector_bytes();  // the two halves of a group
+    if (!pair) return vector_bytes();  // the two vectors are the halves of one group
     return group + 1 < groups.end ? keys(head, group + 1) - one : 0;
   };
-  // Prefetches the keys of the next groups; at the end, the first values.
+  // Prefetches the keys of the next groups or, after the last group, the first values.
   const std::byte* ahead = nullptr;
   std::int64_t ahead_vector_stride = 0;
   if (tiles.head_end - tiles.head_begin > 1) {
@@ -228,7 +229,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
   });
 }
 
-// Sets the scores of tokens that the row's query has not selected to minus infinity.
+// Sets the scores of tokens that are not in the `chosen` list of the row's query to minus infinity.
 void AttentionUnitRun::leave_chosen(std::int64_t piece, const Groups& groups, std::int64_t head,
                                     std::int64_t row) {
   const View& chosen = call_.args.chosen;
@@ -272,7 +273,6 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
   call_.kernels.softmax(results_[i]);
 }
 
-// Adds the values of the groups [begin, end), weighted by their probabilities.
 void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin,
                            std::int64_t end) {
   const KvLayout& layout = kv_.layout;
@@ -307,7 +307,7 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
   }
 }
 
-// Merges a row's result for one piece into its state, or stores the result for a later merge.
+// Merges a row's result for one piece into the row's state, or stores the result for a later merge.
 void AttentionUnitRun::keep(std::int64_t piece, std::int64_t head, std::int64_t row) {
   const std::int64_t i = at(head, row);
   const std::int64_t n = kv_.layout.padded_dim;

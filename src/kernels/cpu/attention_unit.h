@@ -1,6 +1,6 @@
-// One unit of a step's attention, on one thread. The product kernel reads keys and values directly from the
-// blocks, without copies. Tiles of rows process pieces of keys with an online softmax, as in FlashAttention
-// (Dao et al., 2022). Long contexts are split by pieces, as in Flash-Decoding (Dao et al., 2023).
+// Computes one unit of a step's attention on one thread. The product kernel reads keys and values directly
+// from the blocks. Tiles of rows process pieces of keys with an online softmax, as in FlashAttention (Dao
+// et al., 2022). Long contexts are split by pieces, as in Flash-Decoding (Dao et al., 2023).
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
-// A call may write one group more than a piece has.
+// Stride of a row of scores. It has space for one group more than a piece, because a call may write one
+// group too many.
 constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
@@ -25,17 +26,18 @@ struct KvOperand {
   const TileFunction* tiles;
 };
 
-// Values common to all units of a call.
+// Values that are common to all units of one attention call.
 struct AttentionCall {
   const AttentionArgs& args;
   const CpuAttentionPlan& plan;
   const IsaKernels& kernels;
-  const KvOperand stored;  // operand in the cache's format
-  const KvOperand wide;    // operand after conversion: bf16 for 8-bit formats, otherwise equal to `stored`
-  const Format format;     // format of q and out
+  const KvOperand stored;  // keys and values in the cache's format
+  // keys and values after conversion: bf16 for 8-bit formats, otherwise equal to `stored`
+  const KvOperand wide;
+  const Format format;
   const bool dot;
   // Matrix tiles for both products, or nullptr for products on vectors. Single rows also use tiles, because
-  // tiles and vectors sum in different orders.
+  // tiles and vectors add in different orders.
   const MatrixTiles* matrix;
 
   // Returns the maximum number of rows of one head in a tile call.
@@ -44,19 +46,21 @@ struct AttentionCall {
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
   std::int64_t dim() const { return args.cache.spec.score_dim(); }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
-  // Returns the size in bytes of an element of q and of the probabilities, as operands of products.
+  // Returns the size in bytes of an element of q and of the probabilities, when they are operands of
+  // products.
   std::int64_t x_bytes() const { return dot ? 2 : 4; }
   // Returns the ALiBi slope of the row's head, divided by the scale of the scores.
   float slope(std::int64_t head, std::int64_t row) const {
     if (!args.slopes) return 0;
     return args.slopes.as<float>()[head * plan.group() + row % plan.group()] / args.scale;
   }
-  // Returns the biases of the row's head, indexed by the distance to the row's query.
+  // Returns the biases of the row's head. Index 0 is a key at the position of the row's query.
   const float* distance_bias(std::int64_t head, std::int64_t row) const {
     if (!args.distance_bias) return nullptr;
     return args.distance_bias.row<float>(head * plan.group() + row % plan.group()) + args.distance_bias.size(1) / 2;
   }
-  // Returns the index of a row's first element in q or out. head_dim: width of a head in that view.
+  // Returns the index of a row's first element in `view`, which is q or out. `head_dim` is the width of a
+  // head in that view.
   std::int64_t element(const View& view, std::int64_t head_dim, std::int64_t head, std::int32_t sequence,
                        std::int64_t row) const {
     return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
@@ -76,7 +80,7 @@ struct AttentionCall {
   }
 };
 
-// Working memory of one unit. Arrays are [head][row].
+// Working memory of one unit. The arrays are [head][row].
 struct AttentionScratch : ScratchPieces {
   AttentionScratch(const KvSpec& spec, std::byte* memory) : ScratchPieces(memory) {
     const std::int64_t key = padded(spec.head_dim), value = padded(spec.value_dim());
@@ -101,15 +105,15 @@ struct AttentionScratch : ScratchPieces {
   std::byte* p;
   std::byte* cleaned;
   AttentionState states[kAttentionRows];
-  // Buffer for one head's piece after conversion: 8-bit numbers to bf16, or keys to values. It includes the
-  // scales.
+  // Buffers for one head's piece after conversion from 8-bit numbers to bf16 or from keys to values, with
+  // the scales.
   std::byte* own_keys = nullptr;
   std::byte* own_values = nullptr;
   float* key_scales = nullptr;
   float* value_scales = nullptr;
 
  private:
-  // Returns the width of a value, rounded up to two vectors, which a tile writes.
+  // Returns the width of a value, rounded up to two vectors, because a tile writes two vectors.
   static std::int64_t padded(std::int64_t dim) { return (dim + 31) / 32 * 32; }
 };
 
@@ -127,7 +131,7 @@ class AttentionUnitRun {
     std::int64_t begin;  // the row sees the tokens [begin, end)
     std::int64_t end;
   };
-  // Groups [begin, end) of a piece, and the range of groups that every row sees completely.
+  // Groups [begin, end) of a piece, and the groups that every row sees completely.
   struct Groups {
     std::int64_t begin;
     std::int64_t end;
@@ -135,7 +139,7 @@ class AttentionUnitRun {
     std::int64_t whole_end;
     bool whole(std::int64_t g) const { return g >= whole_begin && g < whole_end; }
   };
-  // Rows [row_begin, row_end) of heads [head_begin, head_end), one tile per head.
+  // Rows [row_begin, row_end) of heads [head_begin, head_end). There is one tile per head.
   struct Tiles {
     std::int64_t head_begin;
     std::int64_t head_end;
@@ -169,7 +173,7 @@ class AttentionUnitRun {
     if (own_values_) return scratch_.own_values + g * kv_.layout.value_group_bytes;
     return blocks_[g] + kv_.layout.values(head, in_block_[g]);
   }
-  // Index of a row of a head in the scratch arrays.
+  // Returns the index of a row of a head in the scratch arrays.
   std::int64_t at(std::int64_t head, std::int64_t row) const {
     return (head - unit_.head_begin) * rows_ + row;
   }
@@ -187,12 +191,12 @@ class AttentionUnitRun {
   std::int64_t vector_bytes() const {
     return call_.kernels.lanes * kv_.layout.unit * kv_.layout.element_bytes;
   }
-  // Returns the number of groups that fit into two vectors of a tile.
+  // Returns the number of groups that fit into the two vectors of a tile.
   std::int64_t groups_at_once() const {
     return std::max<std::int64_t>(1, 2 * call_.kernels.lanes / kGroupTokens);
   }
-  // Returns the number of groups of a head that are processed before the next head: one block, so that memory
-  // is read in order, but at least `least`.
+  // Returns the number of groups of a head that are processed before the next head. This is one block, so
+  // that memory is read in order, but at least `least` groups.
   std::int64_t run_groups(const Tiles& tiles, std::int64_t least) const {
     if (tiles.head_end - tiles.head_begin == 1) return kPieceGroups;
     return std::clamp(kv_.layout.groups, least, kPieceGroups);
@@ -203,14 +207,14 @@ class AttentionUnitRun {
   AttentionScratch& scratch_;
   const std::int64_t rows_;  // per head
   MatrixTilesInUse in_use_;
-  // Whether 8-bit numbers are converted to bf16 before the product. With few rows and no matrix tiles, the
-  // product kernel converts them instead.
+  // True if 8-bit numbers are converted to bf16 before the product. With few rows and no matrix tiles, the
+  // product kernel converts the numbers.
   const bool widened_;
-  const bool own_values_;  // whether values are converted or extracted from keys into a buffer
+  const bool own_values_;  // true: values are converted, or extracted from keys, into a buffer
   const KvOperand& kv_;
   Row row_[kAttentionRows];
   SoftmaxRow results_[kAttentionRows];
-  // For each group of the current piece: its block, and its index in the block.
+  // Block of each group of the current piece, and the index of the group in the block.
   const std::byte* blocks_[kPieceGroups];
   std::int64_t in_block_[kPieceGroups];
 };

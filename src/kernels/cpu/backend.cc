@@ -26,7 +26,8 @@ constexpr Ops kCpuOps{.has = [](Need) { return true; },
 struct IsaChoice {
   CpuIsa isa;
   const cpu::IsaKernels* kernels;
-  std::string_view missing;  // first required instruction set that this processor lacks; "": it has all
+  // first required instruction set that this processor lacks; "": nothing is missing
+  std::string_view missing;
 };
 
 #if defined(__x86_64__)
@@ -37,7 +38,7 @@ cpu::IsaKernels on_tiles(CpuIsa isa, const cpu::MatrixTiles& tiles) {
   return kernels;
 }
 
-// avx2, avx512_vnni: missing features for these two levels; "" if the processor has all.
+// `avx2` and `avx512_vnni` are the missing features for these two levels; "" if nothing is missing.
 IsaChoice avx_vnni(std::string_view avx2, std::string_view avx512_vnni) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool own = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVXVNNI) != 0;
@@ -46,7 +47,7 @@ IsaChoice avx_vnni(std::string_view avx2, std::string_view avx512_vnni) {
 }
 #endif
 
-// Returns all choices; the best one is last.
+// Returns all choices. The last supported choice is the best one.
 std::vector<IsaChoice> isa_choices() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

@@ -16,7 +16,6 @@ std::int64_t whole_pieces(std::int64_t tokens) {
   return (tokens + kPieceTokens - 1) / kPieceTokens * kPieceTokens;
 }
 
-// Working memory of one query.
 struct Choice : ScratchPieces {
   Choice(const KvSpec& spec, std::int64_t tokens, std::byte* memory) : ScratchPieces(memory) {
     q = take<std::byte>(std::int64_t{kMaxIndexHeads} * spec.index_dim * 4);
@@ -27,7 +26,7 @@ struct Choice : ScratchPieces {
 
   std::byte* q;     // in the layout that tiles read
   float* products;  // [rows of a tile][tokens of a piece]
-  float* scores;    // scores of all tokens
+  float* scores;
   std::int32_t* order;
 };
 
@@ -85,8 +84,8 @@ class Chooser {
            spec().score_dim() * kGroupTokens * layout_.element_bytes;
   }
 
-  // Computes the scores of the tokens of one piece, from group `first` on. end: number of groups of the
-  // sequence.
+  // Computes the scores of the tokens of one piece, which begins at group `first`. `end` is the number of
+  // groups of the sequence.
   void score(std::int64_t query, std::int32_t sequence, std::int64_t first, std::int64_t end,
              Choice& memory) const {
     end = std::min(end, first + kPieceTokens / kGroupTokens);
@@ -99,7 +98,7 @@ class Chooser {
         add(memory.products + row * kScoreStride, weights[head + row], (end - first) * kGroupTokens,
             memory.scores + first * kGroupTokens);
     }
-    if (spec().dtype == DType::i8)  // The keys of a token have one scale, which is applied after the product.
+    if (spec().dtype == DType::i8)  // the keys of a token have one scale, which is applied after the product
       for (std::int64_t group = first; group < end; ++group) {
         const auto* const scales = reinterpret_cast<const float*>(block_of(sequence, group) +
                                                                   layout_.scales(0, group % layout_.groups));
@@ -132,7 +131,7 @@ class Chooser {
     }
   }
 
-  // scores += weight * max(0, products); NaN counts as 0
+  // Computes scores += weight * max(0, products). NaN counts as 0.
   static void add(const float* products, float weight, std::int64_t tokens, float* scores) {
     for (std::int64_t t = 0; t < tokens; ++t) scores[t] += weight * (products[t] > 0 ? products[t] : 0.0F);
   }

@@ -1,5 +1,5 @@
-// Compresses several tokens into one cache entry by a running weighted mean. Threads divide the columns among
-// them.
+// Compresses several tokens into one cache entry by a running weighted mean. Each thread processes some of
+// the columns.
 #include <algorithm>
 #include <cmath>
 
@@ -8,10 +8,10 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 64;  // number of columns processed at a time
+constexpr std::int64_t kColumns = 64;
 
-// Running means of some columns: logarithm of the greatest weight so far, sum of the weights relative to it,
-// and sum of the weighted values. A sum of weights of 0 means that no token was added yet.
+// Running means of some columns: the logarithm of the greatest weight so far, and the sums of weights and
+// of weighted values relative to it. If a sum of weights is 0, no token was added yet.
 struct Means {
   float most[kColumns], weights[kColumns], values[kColumns];
 
@@ -57,8 +57,9 @@ void run_columns(const CompressArgs& args, std::int64_t sequence, std::int64_t c
   for (std::int64_t t = begin; t < end; ++t) {
     const std::int64_t place = positions[t] % rate;
     for (std::int64_t set = 0; set < sets; ++set) {
-      const std::int64_t first = set * dim + column;  // The last set of columns belongs to this entry; the
-                                                      // set before it, if any, belongs to the next entry.
+      // The last set of columns belongs to this entry. If there are two sets, the first one belongs to the
+      // next entry.
+      const std::int64_t first = set * dim + column;
       means[sets - 1 - set].add(args.values.row<float>(t) + first, args.gates.row<float>(t) + first,
                                 args.bias.row<float>(place) + first, count);
     }

@@ -1,4 +1,4 @@
-// The CPU backend's operators.
+// Declares the operators of the CPU backend.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace octavo::cpu {
 
-// Host memory, and the stream whose threads convert weights when a model is loaded.
+// Host memory. The threads of `stream` convert weights when a model is loaded.
 class CpuDevice final : public HostDevice {
  public:
   CpuDevice(std::string name, CpuStream& stream) : HostDevice(std::move(name)), stream_(stream) {}
@@ -20,7 +20,7 @@ class CpuDevice final : public HostDevice {
 };
 
 // Calls body(row, column, count) on all threads, for pieces of at most `most` columns. A thread processes
-// several short rows. Even a single row is split, because decoding has only one.
+// several short rows. Long rows are split, because decoding may have only one row.
 template <class Body>
 void for_pieces(ThreadPool& pool, std::int64_t rows, std::int64_t columns, std::int64_t most, Body&& body) {
   const std::int64_t pieces = (columns + most - 1) / most;
@@ -43,15 +43,15 @@ void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
 Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
 
-// Writes the indices of the `most` greatest scores in ascending order. If scores are equal, the one with the
-// lower index is kept. order: workspace for `count` indices.
+// Writes the indices of the `most` greatest scores in ascending order. If scores are equal, lower indices
+// are kept. `order` is workspace for `count` indices.
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best);
-// Returns the scratch bytes per thread for selecting among `tokens` tokens.
+// Returns the scratch bytes that a thread needs to select among `tokens` tokens.
 std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens);
-// attention and choose_tokens for caches with KvSpec::shared_rows; in row_attention.cc.
+// attention and choose_tokens for caches with KvSpec::shared_rows (row_attention.cc).
 void attend_rows(Stream& stream, const AttentionArgs& args);
 void choose_entries(Stream& stream, const ChooseTokensArgs& args);
-// Returns the scratch bytes per thread for attend_rows and its token selection, with a cache of
+// Returns the scratch bytes that a thread needs for attend_rows() and choose_entries(), with a cache of
 // limits.max_length tokens.
 std::size_t row_attention_bytes(const AttentionLimits& limits, const IsaKernels& kernels);
 

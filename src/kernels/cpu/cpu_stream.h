@@ -1,4 +1,5 @@
-// The CPU backend's stream: operators run immediately, on the engine's thread pool, with one instruction set.
+// The stream of the CPU backend. It runs operators immediately, on the engine's thread pool, with one
+// instruction set.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,13 @@ class CpuStream final : public Stream {
       : pool_(threads), kernels_(kernels), scratch_(static_cast<std::size_t>(threads)) {}
   void synchronize() override {}
   ThreadPool& pool() { return pool_; }
-  // Returns a pool with only the calling thread, for operators that run inside a unit of work of the engine's
+  // Returns a pool that has only the calling thread, for operators inside a unit of work of the engine's
   // pool.
   ThreadPool& own_thread() { return own_thread_; }
   const IsaKernels& kernels() const { return *kernels_; }
 
-  // Reserves page-aligned working memory for each pool thread, used by one operator at a time. It is called
-  // before the first step, with the size for the largest operator.
+  // Reserves page-aligned working memory for each thread of the pool. One operator at a time uses the
+  // memory. Call it before the first step, with the size for the operator that needs most.
   Result<> reserve_scratch(std::size_t bytes) {
     for (Buffer& scratch : scratch_) {
       if (bytes <= scratch.bytes()) continue;
@@ -37,7 +38,7 @@ class CpuStream final : public Stream {
     return static_cast<std::byte*>(scratch.data());
   }
 
-  // Reserves the working memory of one operator that all threads share. It is called while weights are
+  // Reserves working memory that all threads share, for one operator at a time. Call it while weights are
   // prepared.
   Result<> reserve_shared(std::size_t bytes) {
     if (bytes <= shared_.bytes()) return {};
@@ -53,11 +54,11 @@ class CpuStream final : public Stream {
   ThreadPool pool_;
   ThreadPool own_thread_{1};
   const IsaKernels* kernels_;
-  std::vector<Buffer> scratch_;  // scratch memory, one buffer per thread
+  std::vector<Buffer> scratch_;
   Buffer shared_;
 };
 
-// The stream is always a CpuStream in operators of this backend.
+// `stream` must be a CpuStream, as in all operators of this backend.
 inline CpuStream& cpu_stream(Stream& stream) { return static_cast<CpuStream&>(stream); }
 inline ThreadPool& pool_of(Stream& stream) { return cpu_stream(stream).pool(); }
 

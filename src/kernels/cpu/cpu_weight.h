@@ -1,4 +1,4 @@
-// Matrices of the CPU backend, and the layout of unquantised matrices.
+// Base class of the CPU backend's matrices, and the layout of unquantised matrices.
 #pragma once
 
 #include "kernels/cpu/cpu_stream.h"
@@ -11,25 +11,25 @@ namespace octavo::cpu {
 class CpuWeight : public Weight {
  public:
   using Weight::Weight;
-  // Computes y = x W^T. x_rows: if not null, row i of y uses row x_rows[i] of x.
+  // Computes y = x W^T. If x_rows is not null, row i of y uses row x_rows[i] of x.
   virtual void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const = 0;
-  // Reads columns [column, column + count) of one row as f32. count is at most kReadColumns; `column` must be
-  // even.
+  // Reads columns [column, column + count) of one row as f32. `count` is at most kReadColumns; `column`
+  // must be even.
   virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                     float* out) const = 0;
-  // Adds the matrix's memory and a hash of its format to `memory` (weight_memory.h).
+  // Adds the memory of the matrix and a hash of its format to `memory` (weight_memory.h).
   virtual void describe(WeightMemory& memory) const = 0;
 };
 constexpr std::int64_t kReadColumns = 512;
 
-// Layout of an unquantised matrix: a sequence of panels of `width` rows (two vectors). A panel is a sequence
-// of steps. A step contains one number of every row, or in bf16 the pair of columns k, k + 1. So a product
-// reads a panel in order. The last panel and the last pair are padded with zeros.
+// Layout of an unquantised matrix: a sequence of panels of `width` rows (two vectors). A panel is a
+// sequence of steps. A step has one column of every row or, in bf16, the pair of columns k, k + 1. So a
+// product reads a panel in order. The last panel and the last pair are padded with zeros.
 struct PanelLayout {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t width = 0;  // number of rows in a panel
-  std::int64_t unit = 1;   // number of consecutive columns k in a step
+  std::int64_t width = 0;  // rows in a panel
+  std::int64_t unit = 1;   // consecutive columns in a step
   std::int64_t element_bytes = 4;
 
   std::int64_t panels() const { return (rows + width - 1) / width; }
@@ -43,7 +43,7 @@ struct PanelLayout {
   }
 };
 
-// Scales for groups of columns of each row: [panel][group][width]. Empty: all scales are 1.
+// Scales for groups of columns of each row: [panel][group][width]. If it is empty, all scales are 1.
 struct PanelScales {
   std::int64_t groups = 0;
   std::int64_t group_steps = 0;
@@ -53,7 +53,7 @@ struct PanelScales {
   }
 };
 
-// A matrix in f32, f16, bf16, or in f8_e4m3 with scales.
+// A matrix in f32, f16 or bf16, or in f8_e4m3 with scales.
 class PanelWeight final : public CpuWeight {
  public:
   PanelWeight(const PanelLayout& layout, DType dtype, DType activation, Buffer data, PanelScales scales)
@@ -70,7 +70,7 @@ class PanelWeight final : public CpuWeight {
   DType dtype() const { return dtype_; }
   const PanelScales& scales() const { return scales_; }
   const std::byte* data() const { return static_cast<const std::byte*>(data_.data()); }
-  // Bytes from the first to the second vector of a step.
+  // bytes from the first to the second vector of a step
   std::int64_t vector_stride() const { return layout_.step_bytes() / 2; }
 
  private:
@@ -80,9 +80,9 @@ class PanelWeight final : public CpuWeight {
   PanelScales scales_;
 };
 
-// Kernel format of a dtype: f32, f16 or bf16.
+// Returns the kernels' format for `type`, which must be f32, f16 or bf16.
 Format format_of(DType type);
-// Operand type of products with this format. dot: use bf16 dot products.
+// Returns the type of operand W for a matrix in this format. If `dot`, products use bf16 dot products.
 Operand operand_of(DType type, bool dot);
 
 }  // namespace octavo::cpu

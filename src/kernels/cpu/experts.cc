@@ -1,4 +1,5 @@
-// Mixture of experts: selects experts for tokens, multiplies each expert's tokens, and adds up the outputs.
+// Mixture-of-experts operators: selects experts for tokens, multiplies each expert's tokens, and adds the
+// outputs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +11,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 1024;      // number of columns of a row that are summed at a time
+constexpr std::int64_t kColumns = 1024;      // columns of a row that are summed at a time
 constexpr std::int64_t kGrainLogits = 4096;  // minimum number of logits per thread
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
@@ -22,8 +23,8 @@ float score_of(RouterScores scores, float logit) {
   return scores == RouterScores::sigmoid ? sigmoid(logit) : std::sqrt(softplus(logit));
 }
 
-// Computes the keys by which experts are selected: scores with their bias; minus infinity in groups that are
-// not kept.
+// Computes the numbers by which experts are ranked: scores plus bias, and minus infinity for experts in
+// groups that are not kept.
 void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1), size = experts / rule.groups;
@@ -56,8 +57,8 @@ void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   }
 }
 
-// Writes the indices of the `count` largest keys to `chosen`, in order. No index repeats, even if keys are
-// NaN.
+// Writes the indices of the `count` largest keys to `chosen`, in descending order of keys. No index
+// repeats, even if keys are NaN.
 void choose(const float* keys, std::int64_t experts, int count, std::int32_t* chosen) {
   for (int k = 0; k < count; ++k) {
     std::int32_t best = -1;
@@ -69,7 +70,7 @@ void choose(const float* keys, std::int64_t experts, int count, std::int32_t* ch
   }
 }
 
-// Computes the softmax of the selected logits. most: an upper bound of them.
+// Computes the softmax of the selected logits. `most` must not be less than any of them.
 void softmax_weights(const float* logits, float most, std::int64_t experts, const RouterRule& rule,
                      const std::int32_t* chosen, float* weights) {
   float sum = 0;
@@ -101,7 +102,7 @@ void sparsemixer_weights(const float* logits, std::int64_t experts, const Router
   }
 }
 
-// Selects the experts of token i where their order differs from that of the logits.
+// Selects the experts of token i if the order of experts differs from the order of their logits.
 void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1);
@@ -121,7 +122,7 @@ void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen,
 
 void route(Stream& stream, const RouteArgs& args) {
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
-  // Until the counts of all experts are known, `places` contains the experts' indices.
+  // `places` has the experts' indices until the counts of all experts are known.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   const RouterRule& rule = args.rule;
   const bool by_logit = !by_expert(rule.scores) && !args.bias && rule.groups == 1 && !args.given;

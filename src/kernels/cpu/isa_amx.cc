@@ -3,8 +3,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Inline assembly instead of intrinsics, because intrinsics do not accept template arguments as tile numbers,
-// and those of g++ 12 do not declare that they access memory.
+// The instructions are inline assembly, because intrinsics do not accept template arguments as tile
+// numbers, and because the intrinsics of g++ 12 do not declare that they access memory.
 struct Amx {
   static void configure(const TileConfiguration& tiles) { asm volatile("ldtilecfg %0" : : "m"(tiles)); }
   static void release() { asm volatile("tilerelease"); }

@@ -1,5 +1,5 @@
-// The AVX-VNNI level in AVX-512 encoding, so that tests of this level run on processors that have only this
-// encoding.
+// The AVX-VNNI functions in AVX-512 (EVEX) encoding, so that tests of this level run on processors that
+// have only this encoding.
 #include "kernels/cpu/isa_body.h"
 #include "kernels/cpu/simd_avx_vnni.h"
 

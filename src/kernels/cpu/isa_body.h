@@ -1,4 +1,4 @@
-// Fills the table of an instruction set S from the generic function bodies.
+// Fills the function table of an instruction set S. S is one of the simd_*.h classes.
 #pragma once
 
 #include "kernels/cpu/quant_body.h"

@@ -1,7 +1,7 @@
-// Converts KV blocks between the CPU's layout and the exchange layout.
+// Converts KV blocks between the CPU backend's layout and the exchange layout.
 //
-// Keys are transposed, 16 tokens at a time; values are interleaved by pairs of rows. The code uses vectors of
-// 16 bytes, which every processor has, and is about as fast as a copy.
+// Keys are transposed, 16 tokens at a time, and values are interleaved by pairs of rows. The code uses
+// vectors of 16 bytes, which every processor has, and is about as fast as a copy.
 #include "kernels/kv_exchange.h"
 
 #include <array>
@@ -43,7 +43,7 @@ void store(T* to, Vector<T> vector) {
   std::memcpy(to, &vector, sizeof vector);
 }
 
-// Interleaves the first halves of the lanes of a and b, or the second halves: a0 b0 a1 b1 ..
+// Interleaves the first halves or the second halves of a and b: a0 b0 a1 b1 ..
 template <class T, bool second>
 Vector<T> zip(Vector<T> a, Vector<T> b) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -52,7 +52,7 @@ Vector<T> zip(Vector<T> a, Vector<T> b) {
   }(std::make_index_sequence<kLanes<T>>());
 }
 
-// Returns the even lanes of a and b, or the odd lanes.
+// Returns the even lanes or the odd lanes of a and b.
 template <class T, bool odd>
 Vector<T> unzip(Vector<T> a, Vector<T> b) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -60,8 +60,8 @@ Vector<T> unzip(Vector<T> a, Vector<T> b) {
   }(std::make_index_sequence<kLanes<T>>());
 }
 
-// Transposes a square of `lanes` rows and columns in log2(lanes) steps, each of which interleaves the halves
-// of the rows. Strides are distances between rows.
+// Transposes a square of `lanes` rows and columns in log2(lanes) steps. Each step interleaves the halves of
+// the rows. Strides are distances between rows.
 template <class T>
 void transpose_tile(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
   constexpr auto n = static_cast<std::size_t>(kLanes<T>);
@@ -77,7 +77,7 @@ void transpose_tile(const T* from, std::int64_t from_stride, T* to, std::int64_t
   for (std::size_t r = 0; r < n; ++r) store(to + static_cast<std::int64_t>(r) * to_stride, rows[r]);
 }
 
-// Converts one group of tokens: keys in words of `unit` dimensions, values token by token.
+// Converts the keys of one group of tokens. A Word has `unit` dimensions of a token.
 template <Way way, class Word>
 void move_keys(std::byte* group, std::byte* rows, std::int64_t words) {
   auto* inside = reinterpret_cast<Word*>(group);
@@ -167,7 +167,7 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
   std::byte* block = cache.data + number * cache.stride_bytes;
   const std::int64_t row_bytes = spec.head_dim * layout.element_bytes;
   const std::int64_t parts = kv_exchange_parts(spec);
-  // number of key vectors in a block, equal to the number of value vectors
+  // Number of key vectors in a block. It equals the number of value vectors.
   const std::int64_t each = std::int64_t{spec.kv_heads} * spec.block_size;
   auto* scales = outside + parts * each * row_bytes;                        // only for i8
   constexpr std::int64_t kScale = sizeof(float);

@@ -1,10 +1,10 @@
-// Layout of a KV block in the CPU backend.
+// Layout of a KV block in the CPU backend, which the product kernel reads without conversion.
 //
-// A block contains the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of
-// keys is [head_dim / unit][16 tokens][unit]: a vector contains one dimension (in bf16, two) of 16 tokens. A
-// group of values is [16 / unit][padded_dim][unit]: a vector contains 16 dimensions of one token (in bf16, of
-// two). The product kernel reads both formats directly. If values are parts of keys, they are not stored, and
-// attention converts groups of keys to groups of values.
+// A block has the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of keys
+// is [head_dim / unit][16 tokens][unit], so that a vector has one dimension (in bf16, two) of 16 tokens. A
+// group of values is [16 / unit][padded_dim][unit], so that a vector has 16 dimensions of one token (in
+// bf16, of two). If values are parts of keys, they are not stored, and attention converts groups of keys to
+// groups of values.
 #pragma once
 
 #include "kernels/attention_plan.h"
@@ -32,7 +32,7 @@ struct KvLayout {
 
   std::int64_t element_bytes;
   std::int64_t unit;        // number of adjacent dimensions (keys) or tokens (values)
-  std::int64_t groups;      // number of groups in a block
+  std::int64_t groups;
   std::int64_t padded_dim;  // width of a value, including padding
   std::int64_t key_group_bytes;
   std::int64_t value_group_bytes;
@@ -40,7 +40,6 @@ struct KvLayout {
   std::int64_t scales_begin;
   std::int64_t block_bytes;
 
-  // Returns the byte offset of a group of keys in the block.
   std::int64_t keys(std::int64_t head, std::int64_t group) const {
     return (head * groups + group) * key_group_bytes;
   }

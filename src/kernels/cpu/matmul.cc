@@ -1,8 +1,8 @@
-// y = x W^T + bias, with the same arithmetic for any number of rows.
+// Computes y = x W^T + bias, with the same arithmetic for any number of rows.
 //
 // Each element of y has one accumulator, to which products are added in the order of k (isa.h). So blocking
-// (matmul.h) affects only speed. Matrix tiles sum in a different order (matrix_tiles.h). Therefore processors
-// that have them use them for all bf16 products, even for single rows.
+// (matmul.h) affects only speed. Matrix tiles add in a different order (matrix_tiles.h), so processors with
+// matrix tiles use them for all bf16 products, even for single rows.
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
@@ -17,16 +17,16 @@ namespace octavo::cpu {
 namespace {
 
 constexpr std::int64_t kStretchBytes = 2048;     // bytes of a row of W that are processed at a time
-constexpr std::int64_t kWorthSharing = 1 << 18;  // number of multiplications from which waking the other
-                                                 // threads saves time
+// Number of multiplications above which waking the other threads saves time.
+constexpr std::int64_t kWorthSharing = 1 << 18;
 
-constexpr std::int64_t kPieceUnits = 128;  // number of units of x that are packed at a time, per tile
+constexpr std::int64_t kPieceUnits = 128;  // units of x that are packed at a time, per tile
 
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
 
-// Number of bf16 steps that matrix tiles process at a time. This part of a panel stays in the L1 cache while
-// x is read from L2. It is also the size of the buffer for 8-bit weights after their conversion.
+// Number of bf16 steps that matrix tiles process at a time. This part of a panel stays in the L1 cache
+// while x is read from L2. The buffer for converted 8-bit weights has the same number of steps.
 constexpr std::int64_t kMatrixStretch = 256;
 constexpr std::int64_t kMatrixStepBytes = 4 * kMostWidth;
 
@@ -37,10 +37,11 @@ struct TiledX {
   const std::byte* data;
   std::int64_t rows;
   std::int64_t tile_rows;
-  std::int64_t tile_stride;  // in bytes, from tile to tile
+  std::int64_t tile_stride;  // bytes from tile to tile
   std::int64_t row_stride;
-  bool blocks;  // true: each row is stored in blocks of 16 units, for matrix tiles; false: the units of a row
-                // are contiguous
+  // true: each row is stored in blocks of 16 units, for matrix tiles; false: the units of a row are
+  // contiguous
+  bool blocks;
   std::int64_t tiles() const { return (rows + tile_rows - 1) / tile_rows; }
   std::int64_t rows_of(std::int64_t tile) const { return std::min(tile_rows, rows - tile * tile_rows); }
   std::int64_t unit_stride(std::int64_t tile) const {
@@ -55,11 +56,11 @@ struct Product {
   const IsaKernels& kernels;
   bool dot;
   const MatrixTiles* matrix;     // nullptr: products on vectors
-  std::int64_t units;            // number of 4-byte units (an f32 or a pair of bf16) in a row of x
-  std::int64_t outputs;          // number of columns of y
-  std::int64_t first_panel = 0;  // index of the first panel of w
+  std::int64_t units;            // 4-byte units (an f32 or a pair of bf16) in a row of x
+  std::int64_t outputs;
+  std::int64_t first_panel = 0;
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
-  // Returns whether 8-bit weights are converted to bf16 before the product, one range of a panel at a time.
+  // Returns true if 8-bit weights are converted to bf16 before the product, one range of a panel at a time.
   // Only matrix tiles need this.
   bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
   TileFunction tile(std::int64_t rows) const {
@@ -93,8 +94,8 @@ void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, s
                reinterpret_cast<std::uint32_t*>(tile + r * x.row_stride + unit * 4));
 }
 
-// For matrix tiles: packs blocks of 16 units of each row. Missing rows of a block keep old contents, because
-// their sums are not used.
+// Packs blocks of 16 units of each row, for matrix tiles. Missing rows of a block keep old contents,
+// because their sums are not used.
 void lay_blocks(const Product& product, const TiledX&, std::int64_t first_row, std::int64_t rows,
                 std::int64_t unit, std::int64_t count, std::byte* tile) {
   alignas(64) std::uint32_t part[kPieceUnits];
@@ -139,13 +140,13 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
   return tiled;
 }
 
-// Returns whether each group of columns with a common scale is a multiple of a matrix tile.
+// Returns true if each group of columns with a common scale is a multiple of a matrix tile.
 bool tiles_fit(const PanelScales& scales) {
   return scales.groups <= 1 || scales.group_steps % kMatrixSteps == 0;
 }
 
-// Returns the number of steps to process before the next panel; all steps if x is a single tile. Products
-// with scales are always split at the same steps.
+// Returns the number of steps to process before the next panel. If x is a single tile, this is all steps.
+// Products with scales are always split at the same steps.
 std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   const PanelLayout& layout = product.w.layout();
   const std::int64_t steps =
@@ -156,8 +157,9 @@ std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   return whole && group == 0 ? layout.steps() : steps;
 }
 
-// Multiplies a tile of x by a range of one panel, from step `step` on. With scales, each partial sum over a
-// group (or over part of one) is scaled and added to c. The boundaries of these sums do not depend on x.
+// Multiplies a tile of x by a range of one panel, which begins at step `step`. With scales, each partial
+// sum over a group (or over part of a group) is scaled and added to c. The boundaries of these sums do not
+// depend on x.
 void multiply_tile(const Product& product, const TileFunction tile, std::int64_t rows, std::int64_t panel,
                    std::int64_t step, TileArgs args) {
   const PanelScales& scales = product.w.scales();
@@ -205,7 +207,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   const std::int64_t stretch = stretch_steps(product, tiles);
-  // With several tiles, the last tile is as high as the others: x, sums and c have memory for it.
+  // With several tiles, the last tile is as high as the other tiles; x, sums and c have memory for it.
   MatrixTilesInUse in_use(product.matrix);
   in_use.shape(tiles == 1 ? unit.rows() : x.tile_rows, kMatrixBytes);
 
@@ -213,8 +215,8 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
     const std::int64_t steps = std::min(stretch, layout.steps() - step);
     const std::int64_t begin = step * layout.step_bytes(), bytes = steps * layout.step_bytes();
     const std::int64_t ahead_bytes = bytes / tiles,
-                       ahead_step = layout.step_bytes() / tiles;  // computed once, because the division is
-                                                                  // slow
+                       // Computed once, because the division is slow.
+        ahead_step = layout.step_bytes() / tiles;
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
       if (product.widened()) {

@@ -1,9 +1,9 @@
-// Blocking of products, for unquantised and quantised weights.
+// Blocking of matrix products, for unquantised and quantised weights.
 //
-// Blocks follow Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008). A unit of
-// work multiplies some panels of W with some tiles of x, one range of k at a time. The range of x stays in
+// Blocks follow Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008). A unit
+// of work multiplies some panels of W by some tiles of x, one range of k at a time. The range of x stays in
 // the L2 cache while the same range of each panel passes through L1. Only the first tile loads the panel's
-// range from memory; the other tiles prefetch the next range while they multiply. If x is a single tile, a
+// range from memory; while the other tiles multiply, they prefetch the next range. If x is a single tile, a
 // unit reads its panels from begin to end, because sequential reads are fastest.
 #pragma once
 
@@ -17,23 +17,25 @@
 
 namespace octavo::cpu {
 
-// maximum number of rows of x that are packed and multiplied together
+// maximum rows of x that are packed and multiplied together
 constexpr std::int64_t kMatmulRows = 384;
 
-constexpr std::int64_t kUnitRows = 192;     // maximum number of rows of x in a unit of work
-constexpr std::int64_t kUnitColumns = 256;  // maximum number of outputs in a unit of work
+constexpr std::int64_t kUnitRows = 192;     // maximum rows of x in a unit of work
+constexpr std::int64_t kUnitColumns = 256;  // maximum outputs in a unit of work
 
-// Padding between packed rows of x, in bytes. Without padding, rows of 1024 columns would map to a few lines
+// Bytes of padding between packed rows of x. Without padding, rows of 1024 columns would map to a few lines
 // of the L1 cache.
 constexpr std::int64_t kRowGap = 64;
 
-// Returns the bytes of working memory for a product with `cols` columns; matrix tiles round cols up to 32.
+// Returns the bytes of working memory for a product with `cols` columns. Matrix tiles round cols up to a
+// multiple of 32.
 constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * ((cols + 31) / 32 * 32 * 4 + kRowGap));
 }
 
-// Returns the number of rows of x per tile, at most `most`, such that all tiles have nearly the same height.
-// More than most / 2 rows make at least two tiles, because multiplying then takes longer than loading W.
+// Returns the number of rows of x per tile, at most `most`, such that all tiles have nearly the same
+// height. If there are more than most / 2 rows, there are at least two tiles, because multiplying then
+// takes longer than loading W.
 constexpr std::int64_t even_tile_rows(std::int64_t rows, std::int64_t most) {
   const std::int64_t tiles = std::max<std::int64_t>((rows + most - 1) / most, rows > most / 2 ? 2 : 1);
   return (rows + tiles - 1) / tiles;
@@ -50,21 +52,21 @@ struct MatmulUnit {
   std::int64_t panels() const { return panel_end - panel_begin; }
 };
 
-// Returns the offset to prefetch while a unit processes the bytes [begin, end) of a panel. At the end of the
-// unit, it is the data that the thread probably needs next.
+// Returns the offset to prefetch while a unit processes the bytes [begin, end) of a panel. At the end of
+// the unit, this is the offset that the thread probably needs next.
 constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, std::int64_t begin,
                                     std::int64_t end, std::int64_t panel_bytes) {
   if (panel + 1 < unit.panel_end) return (panel + 1) * panel_bytes + begin;
   return end < panel_bytes ? unit.panel_begin * panel_bytes + end : unit.panel_end * panel_bytes;
 }
 
-// Calls body(unit) for all units of a product, on all threads if `shared`.
+// Calls body(unit) for all units of a product. If `shared`, all threads of the pool take part.
 template <class Body>
 void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_rows, std::int64_t panels,
                       std::int64_t width, bool shared, Body&& body) {
-  constexpr std::int64_t kUnitsPerThread = 16;  // units per thread, so that threads end at about the same
-                                                // time; without other threads, there are as few units as
-                                                // possible
+  // Several units per thread make threads end at about the same time. Without other threads, there are as
+  // few units as possible.
+  constexpr std::int64_t kUnitsPerThread = 16;
   const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
   const std::int64_t row_blocks = (rows + unit_rows - 1) / unit_rows;
   const std::int64_t wanted = shared && pool.size() > 1 ? kUnitsPerThread * pool.size() : 1;
@@ -80,7 +82,8 @@ void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_row
   });
 }
 
-// Writes sums (rows of `stride` floats) plus the bias to y, beginning at row `row` and column `output`.
+// Writes sums (rows of `stride` floats) plus the bias to y. `row` and `output` are the first row and column
+// in y.
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
                    std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs);
 

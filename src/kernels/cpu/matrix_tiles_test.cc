@@ -1,4 +1,4 @@
-// Compares products on matrix tiles, emulated and (if available) on the processor, with their definition.
+// Compares products on matrix tiles (emulated and, if available, on the processor) with their definition.
 #include "kernels/cpu/matrix_tiles.h"
 
 #include <gtest/gtest.h>
@@ -28,14 +28,14 @@ INSTANTIATE_TEST_SUITE_P(Tiles, MatrixProducts, testing::Values(&kModelledTiles,
 
 float flushed(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 
-// Two segments of `steps` pairs; x in the blocks that MatrixTiles requires, W as a panel.
+// Two segments of `steps` pairs. x has the blocks that MatrixTiles requires, and W is a panel.
 struct Operands {
   std::int64_t rows, steps;
   TestTensor x, w;  // [rows, 2 segments, 2 * steps], [2 segments, kWidth, 2 * steps]
   std::int64_t block_steps = kMatrixSteps;
 
   std::int64_t blocks() const { return (steps + block_steps - 1) / block_steps; }
-  std::int64_t columns() const { return 2 * block_steps; }  // columns of a block
+  std::int64_t columns() const { return 2 * block_steps; }
   float x_at(std::int64_t r, std::int64_t segment, std::int64_t k) const {
     return flushed(x[(r * 2 + segment) * 2 * steps + k]);
   }
@@ -47,8 +47,8 @@ struct Operands {
       for (std::int64_t block = 0; block < blocks(); ++block) {
         float sums[2] = {0, 0};
         for (std::int64_t k = block * columns(); k < std::min((block + 1) * columns(), 2 * steps); ++k)
-          // The product is exact in double; the sum is rounded. double has more than twice the digits of
-          // float, so rounding again to float does not change the result.
+          // The product is exact in double, and the sum is rounded. double has more than twice the digits
+          // of float, so rounding again to float does not change the result.
           sums[k % 2] = flushed(static_cast<float>(double{x_at(r, segment, k)} * double{w_at(n, segment, k)} +
                                                    double{sums[k % 2]}));
         c = flushed(flushed(c) + flushed(sums[0] + sums[1]));
@@ -57,11 +57,10 @@ struct Operands {
   }
 };
 
-// Returns the contents of c after the product.
 std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate) {
   const std::int64_t room = o.rows > kMatrixRows ? 32 : 16, columns = o.columns();
   std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * columns * room), BFloat16{0});
-  // NaN after each segment detects reads beyond its end.
+  // NaN after each segment detects reads beyond the segment's end.
   std::vector<BFloat16> w(static_cast<std::size_t>(2 * (o.steps + 1) * kWidth * 2), to_bf16(NAN));
   for (std::int64_t segment = 0; segment < 2; ++segment)
     for (std::int64_t k = 0; k < 2 * o.steps; ++k) {
@@ -96,7 +95,7 @@ TEST_P(MatrixProducts, AreThoseOfTheirDefinitionToTheBit) {
   TestRandom random(61);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t rows = random.integer(1, 32), steps = random.integer(1, 70);
-    // small scales make some products or sums subnormal
+    // Small scales make some products or sums subnormal.
     const float scale = random.pick({1.0f, 0x1p-63f, 0x1p-120f});
     const Operands o{rows, steps, random.tensor(DType::bf16, {rows, 2, 2 * steps}, -scale, scale),
                      random.tensor(DType::bf16, {2, kWidth, 2 * steps}, -1, 1),
@@ -169,7 +168,7 @@ TEST_P(MatrixProducts, WhatIsNotFiniteStaysSo) {
   EXPECT_EQ(got[kWidth + 2], 0);
 }
 
-// Single rows must use tiles too: on vectors the sum would be 2^24.
+// Single rows must use tiles too, because vectors would give the sum 2^24.
 TEST(MatrixProduct, IsThatOfTheBackendForAnyRows) {
   for (const CpuIsa isa : {CpuIsa::amx_modelled, CpuIsa::amx}) {
     const auto backend = make_cpu_backend({.threads = 1, .isa = isa});

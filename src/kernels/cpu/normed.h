@@ -1,4 +1,4 @@
-// Normalisation of one row.
+// Reads one row and normalises it.
 #pragma once
 
 #include "kernels/cpu/isa.h"
@@ -6,7 +6,7 @@
 
 namespace octavo::cpu {
 
-// Writes the normalised x [dim] to `out` in f32. If norm.kind is none, x is only converted.
+// Writes the normalised row x [dim] to `out` in f32. If norm.kind is none, it only converts x.
 inline void read_normed(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                         const Norm& norm, float* out) {
   if (norm.kind == NormKind::none) return kernels.widen(x, format, out, dim);

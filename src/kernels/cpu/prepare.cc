@@ -10,12 +10,12 @@
 namespace octavo::cpu {
 namespace {
 
-// Copies the rows [first, last) of the matrix to the panel that contains them. T has the size of an element.
+// Copies the rows [first, last) of the matrix to the panel that contains them. T is as large as an element.
 template <class T, std::int64_t kUnit>
 void pack_rows(const View& part, std::int64_t part_first, std::int64_t first, std::int64_t last,
                const PanelLayout& layout, std::byte* data) {
-  constexpr std::int64_t kColumns = 64;  // number of columns at a time, so that the cache lines of a panel's
-                                         // rows stay in the L1 cache
+  // Columns are copied 64 at a time, so that the cache lines of a panel's rows stay in the L1 cache.
+  constexpr std::int64_t kColumns = 64;
   for (std::int64_t column = 0; column < layout.cols; column += kColumns) {
     const std::int64_t end = std::min(column + kColumns, layout.cols);
     for (std::int64_t row = first; row < last; ++row) {

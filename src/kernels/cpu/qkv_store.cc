@@ -1,4 +1,4 @@
-// Writes queries to the output, and keys and values to the cache.
+// Writes queries to the output, and keys and values to the KV cache.
 #include <algorithm>
 #include <cstring>
 
@@ -13,10 +13,9 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kElementsAtOnce = 512;  // number of elements of a token's heads that are processed at
-                                               // a time
+constexpr std::int64_t kElementsAtOnce = 512;
 
-// Writes a head's elements, in the cache's format, to a token's slot for keys or values. Keys are written in
+// Writes the elements of a head's key, in the cache's format, to the slot of a token. Keys are written in
 // words of one unit.
 template <class T>
 void scatter_key(const T* from, std::int64_t units, std::int64_t token, std::byte* group) {
@@ -32,7 +31,6 @@ void scatter_value(const T* from, std::int64_t dim, const KvLayout& layout, std:
   for (std::int64_t d = 0; d < dim; ++d) to[d * layout.unit] = from[d];
 }
 
-// Writes the keys and values of tokens to their blocks.
 struct CacheWriter {
   const KvLayer& cache;
   const IsaKernels& kernels;
@@ -40,8 +38,8 @@ struct CacheWriter {
 
   struct Place {
     std::byte* block;
-    std::int64_t group;  // index of the group in the block
-    std::int64_t token;  // index of the token in the group
+    std::int64_t group;
+    std::int64_t token;
   };
   Place place(std::int64_t slot) const {
     const std::int64_t in_block = slot % cache.spec.block_size;
@@ -49,7 +47,8 @@ struct CacheWriter {
             in_block % kGroupTokens};
   }
 
-  // Returns the scales of a token's keys; the scales of its values are kGroupTokens floats later.
+  // Returns the address of the scale of a token's key; the scale of the value is kGroupTokens floats after
+  // it.
   float* scales(const Place& at, std::int64_t head) const {
     return reinterpret_cast<float*>(at.block + layout.scales(head, at.group)) + at.token;
   }
@@ -74,7 +73,8 @@ struct CacheWriter {
   }
 
  private:
-  // Converts a head's elements to the cache's format; returns the scale if the format has scales.
+  // Converts the elements of a head to the cache's format. Returns the scale, or 1 if the format has no
+  // scales.
   float narrow(const float* values, std::int64_t dim, std::byte* cached) const {
     const DType dtype = cache.spec.dtype;
     float scale = 1;
@@ -89,7 +89,7 @@ struct CacheWriter {
     }
     return scale;
   }
-  // Passes cached elements to use() as words of this size.
+  // Passes cached elements to use() as words of `bytes` bytes.
   template <class Use>
   static void with_words(std::int64_t bytes, const std::byte* cached, Use&& use) {
     if (bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
@@ -110,8 +110,8 @@ struct TokenStore {
            (i * args.qkv.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.qkv.dtype));
   }
 
-  // Normalises and rotates the heads [begin, end) of row i, and passes each to use(head, values). The row has
-  // `count` heads, from index `first` on.
+  // Normalises and rotates the heads [begin, end) of row i, and passes each head to use(head, values). The
+  // row has `count` heads, and `first` is the index of the first one.
   template <class Use>
   void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
                     std::int64_t end, const Norm& norm, Use&& use) const {
@@ -150,7 +150,7 @@ struct TokenStore {
     }
   }
 
-  // Applies the norm of `row` to `values`, after the rotation.
+  // Applies the norm of `row` to `values`, which are already rotated.
   void norm_in_place(NormKind kind, HeadRow row, float* values) const {
     row.norm.kind = kind;
     row.rotary = 0;
@@ -190,7 +190,7 @@ struct TokenStore {
   }
 };
 
-// Latent attention: writes the key head, and rotates the ends of the queries.
+// Writes the key head of latent attention, and rotates the ends of the queries.
 struct LatentStore {
   const LatentStoreArgs& args;
   const IsaKernels& kernels;
@@ -224,7 +224,7 @@ struct LatentStore {
           format_of(args.index_keys.dtype), key + latent + rotary, index);
     const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
     writer.put_key(place, 0, key);
-    // values are parts of keys and have the same scale
+    // Values are parts of keys and have the same scale.
     if (args.cache.spec.dtype == DType::i8) writer.scales(place, 0)[kGroupTokens] = *writer.scales(place, 0);
   }
 

@@ -1,9 +1,10 @@
-// The micro-kernel of integer products, for any instruction set S and quantised format.
+// The micro-kernel of integer products with quantised weights, for any instruction set S and quantised
+// format.
 //
-// Products of codes are summed exactly, in integers, over groups of 32 columns. The range of a sum is half a
-// group if scales change there, and several groups if they share their scales. These sums are then added to
-// the f32 sums in the order of the columns. So the result depends neither on the batch nor on the instruction
-// set.
+// Products of codes are summed exactly, in integers, over groups of 32 columns. If scales change inside a
+// group, a sum covers half a group; if several groups share their scales, a sum covers these groups. The
+// integer sums are then added to the f32 sums in the order of the columns. So the result depends neither on
+// the batch nor on the instruction set.
 #pragma once
 
 #include <utility>
@@ -46,7 +47,8 @@ struct Quant {
       quant_header_bytes(kWidth, (kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
                                                     : kHasMin                        ? 2
                                                                                      : 0));
-  // Number of pointers to rows of x: one for every third row; a stride gives the two rows after it.
+  // Number of pointers to rows of x: there is a pointer to every third row, and a stride leads to the two
+  // rows after it.
   template <int kRows>
   static constexpr int kPointers = (kRows + 2) / 3;
   static constexpr int kGroupBytes = kSubBytes + kPlane * (kFormat.low_bits + kFormat.high_bits);
@@ -84,7 +86,7 @@ struct Quant {
     }
   }
 
-  // Loads four codes per lane: columns 4 * kStep to 4 * kStep + 3 of one vector of rows.
+  // Loads four codes per lane, which are the columns 4 * kStep to 4 * kStep + 3 of one vector of rows.
   template <int kStep>
   static Ints<S> codes(const std::byte* planes) {
     constexpr int kLow = kFormat.low_bits, kHigh = kFormat.high_bits;
@@ -131,7 +133,6 @@ struct Quant {
     for (int i = 0; i < kPointers<kRows>; ++i) quads[i] = x[i];
     for (std::int64_t g = 0;;) {
       if constexpr (kSub == 0) {
-        // Prefetches all cache lines of the group.
 #pragma GCC unroll 32
         for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
         for (std::int64_t line = 0; line < ahead.bytes; line += 64) __builtin_prefetch(ahead.at + line, 0, 2);
@@ -159,8 +160,8 @@ struct Quant {
     }
   }
 
-  // Multiplies x by the groups of a panel. kShared: number of groups that share a scale of x; the scales of
-  // the weights must not change within them.
+  // Multiplies x by the groups of a panel. kShared is the number of groups that share a scale of x. The
+  // scales of the weights must not change within these groups.
   template <int kRows, int kShared>
   [[gnu::always_inline]] static void multiply(const QuantTileArgs& args, F<S> (&c)[kRows][2]) {
     const std::byte* x[kPointers<kRows>];

@@ -1,14 +1,15 @@
-// Layout of quantised weights for the integer product.
+// Layout of quantised weights for integer products.
 //
-// The matrix is a sequence of panels of `width` rows (two vectors). A panel is a sequence of blocks; a block
-// is a header and its groups of 32 columns. Each field contains one item for every row of the panel:
+// The matrix is a sequence of panels of `width` rows (two vectors). A panel is a sequence of blocks. A
+// block is a header, then groups of 32 columns. Each of the following fields has one item for every row of
+// the panel:
 //
 //   header   scale of the block, then its min (or zero)
 //   group    scales, then mins, of its `subs` parts, if the format has two levels of scales;
 //            then the low plane and the high plane of the codes
 // The end of a header is aligned to a vector, so that no vector of codes crosses a cache line. A plane of b
-// bits has 4 * b bytes per row. Byte i of a plane contains bits of the codes of the columns 4 s + i, lowest
-// bits first, for 8 / b steps s.
+// bits has 4 * b bytes per row. Byte i of a plane has bits of the codes of the columns 4 s + i, lowest bits
+// first, for 8 / b steps s.
 //
 // Source files of single instruction sets include this header, so it contains only data and compile-time
 // functions (see isa.h).
@@ -24,9 +25,9 @@ enum class QuantScales : std::uint8_t {
   f16,          // one f16 per block
   bf16,         // one bf16 per block
   f16_min,      // two f16 per block: scale * code - min
-  bytes,        // one f16 per block; each part has a signed byte that multiplies it
-  bytes_min,    // two f16 per block (scale and min); each part has an unsigned byte for each
-  nibbles_min,  // same as `bytes_min`, with both numbers of a part in one byte: the scale in the low half
+  bytes,        // one f16 per block; each part has a signed byte that multiplies the f16
+  bytes_min,    // two f16 per block (scale and min); each part has two unsigned bytes that multiply them
+  nibbles_min,  // like bytes_min, with both numbers of a part in one byte; the low half is the scale
   f32,          // one f32 per block
   f32_zero,     // an f32 and a byte per block: scale * (code - zero)
 };
@@ -34,12 +35,12 @@ enum class QuantScales : std::uint8_t {
 struct QuantFormat {
   int low_bits;
   int high_bits = 0;
-  int subs = 1;  // number of parts of a group with separate scales: 1 or 2
+  int subs = 1;  // 1 or 2; parts of a group with separate scales
   QuantScales scales;
-  int zero = 0;  // number subtracted from every code, or from the value of the code
+  int zero = 0;  // number that is subtracted from every code, or from the value of the code
   CodeValues values = CodeValues::codes;
   float factor = 1;      // multiplies the scale of every block
-  int block_groups = 1;  // number of groups in a block; 0: depends on the matrix
+  int block_groups = 1;  // groups in a block; 0: depends on the matrix
 };
 
 enum class QuantKind : std::uint8_t {
@@ -68,7 +69,7 @@ enum class QuantKind : std::uint8_t {
 };
 constexpr int kQuantKinds = 22;
 
-// formats, indexed by QuantKind
+// Index: QuantKind.
 constexpr QuantFormat kQuantFormats[kQuantKinds] = {
     {.low_bits = 8, .scales = QuantScales::f16, .zero = 128},                           // q8_0
     {.low_bits = 4, .scales = QuantScales::f16, .zero = 8},                             // q4_0
@@ -135,12 +136,12 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .block_groups = 0},  // mxfp4
 };
 
-constexpr int kQuantGroup = 32;  // number of columns in a group
-// Number of groups that share one scale of x, if the weights' scales do not change within them; otherwise
-// each group has its own scale of x.
+constexpr int kQuantGroup = 32;
+// Number of groups that share a scale of x, if the scales of the weights do not change within these groups.
+// Otherwise each group has a separate scale of x.
 constexpr int kQuantShared = 4;
 
-// Returns the size of a header in bytes. item_bytes: bytes of the header's fields for one row.
+// Returns the size of a header in bytes. `item_bytes` is the number of bytes for one row.
 constexpr int quant_header_bytes(int width, int item_bytes) {
   const int vector = 2 * width;
   return (width * item_bytes + vector - 1) / vector * vector;

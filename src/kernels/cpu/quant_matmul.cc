@@ -1,8 +1,8 @@
-// y = x W^T + bias with quantised W: x is quantised once, and products are summed as integers.
+// Computes y = x W^T + bias with quantised W. x is quantised once, and products are summed as integers.
 //
-// A row of x becomes 8-bit codes with one scale per 32 columns, or one per 128 columns if each scale of the
-// weights covers at least 128 columns. Blocking (matmul.h) affects only speed. The same is true of matrix
-// tiles, which compute the integer sums if there are enough rows.
+// A row of x becomes 8-bit codes with one scale per 32 columns, or per 128 columns if each scale of the
+// weights covers at least 128 columns. Blocking (matmul.h) and matrix tiles, which compute the integer sums
+// if there are enough rows, affect only speed.
 #include <algorithm>
 #include <cstring>
 
@@ -13,21 +13,21 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchGroups = 64;  // number of groups of a row of x that stay in the L1 cache
-constexpr std::int64_t kGroupsAhead = 8;  // number of groups to prefetch if x is one tile, with several rows
-                                          // and few bits
-constexpr std::int64_t kWorthSharing = 1 << 19;  // number of multiplications from which waking the other
-                                                 // threads saves time
-constexpr std::int64_t kQuantisedAtOnce = 2048;  // number of columns of x that are quantised at a time
-// Minimum number of rows for matrix tiles. With fewer rows, vectors need fewer instructions than unpacking
-// the codes and adding the sums.
+constexpr std::int64_t kStretchGroups = 64;  // groups of a row of x that stay in the L1 cache
+// Groups to prefetch if x is one tile with several rows, and codes have few bits.
+constexpr std::int64_t kGroupsAhead = 8;
+// Number of multiplications above which waking the other threads saves time.
+constexpr std::int64_t kWorthSharing = 1 << 19;
+constexpr std::int64_t kQuantisedAtOnce = 2048;  // columns of x that are quantised at a time
+// Minimum number of rows for matrix tiles. With fewer rows, products on vectors need fewer
+// instructions, because tiles require unpacking the codes and adding the sums.
 constexpr std::int64_t kLeastOnTiles = 16;
-constexpr std::int64_t kTileGroups = 16;  // number of groups of a panel that matrix tiles process at a time:
-                                          // 16 KB of codes
+// Groups of a panel that matrix tiles process at a time; these are 16 KB of codes.
+constexpr std::int64_t kTileGroups = 16;
 constexpr std::int64_t kTileWidth = 2 * kMatrixRows;
 
-// Returns the distance between rows of quantised x, in bytes. It is not a power of two, because such rows
-// would share cache sets.
+// Returns the distance between rows of quantised x, in bytes. It is not a power of two, because rows at
+// such distances would share cache sets.
 std::int64_t x_stride(std::int64_t cols) {
   constexpr std::int64_t kTogether = kQuantGroup * kQuantShared;
   const std::int64_t groups = (cols + kTogether - 1) / kTogether * kQuantShared;
@@ -45,7 +45,7 @@ struct QuantisedRows {
   std::int64_t first;  // index of the first row in the product
   std::int64_t rows;
   std::int64_t tile_rows;
-  std::int64_t shared;     // number of groups that share a scale
+  std::int64_t shared;     // groups that share a scale
   const std::byte* codes;  // codes of the rows for matrix tiles, or nullptr
   std::int64_t code_stride;
 };
@@ -67,8 +67,8 @@ struct TilePiece {
   const std::byte* codes;  // codes in the order that tiles read
 };
 
-// Multiplies rows of x, from `row` on, by a piece of the panel and adds to c. Groups that share their scales
-// are multiplied together.
+// Multiplies rows of x, from `row` on, by a piece of the panel, and adds the products to c. Groups that
+// share their scales are multiplied together.
 void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const QuantisedRows& x,
                     std::int64_t row, std::int64_t rows, const TilePiece& w, std::int64_t tile_columns,
                     float* c, std::int64_t c_stride) {
@@ -100,16 +100,16 @@ void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const 
   }
 }
 
-// Returns the number of columns in a block of codes for matrix tiles. Codes with a common scale must be a
-// multiple of it.
+// Returns the number of columns in a block of codes for matrix tiles. The number of columns with a common
+// scale must be a multiple of it.
 std::int64_t tile_columns(const QuantLayout& layout, const QuantisedRows& x) {
   if (layout.format().subs == 2) return kMatrixBytes / 4;
   const bool pairs = layout.wide() && x.shared > 1 && layout.block_groups % 2 == 0;
   return pairs ? kMatrixBytes : kMatrixBytes / 2;
 }
 
-// Prepares the pieces of a panel from group `first` on; unpacks codes that are not bytes. Returns the number
-// of pieces.
+// Prepares the pieces of a panel, which begin at group `first`. Unpacks codes that are not bytes. Returns
+// the number of pieces.
 int pieces_of(const QuantParts& parts, const QuantLayout& layout, const std::byte* panel, std::int64_t first,
               std::int64_t last, TilePiece* pieces, std::byte* codes) {
   int count = 0;
@@ -133,7 +133,7 @@ void multiply_unit_on_tiles(const IsaKernels& kernels, const MatmulArgs& args, c
   const QuantParts& parts = kernels.matrix->quant_parts[static_cast<int>(layout.kind)];
   const std::int64_t columns = unit.panels() * layout.width, at_once = tile_columns(layout, x);
   std::fill_n(c, unit.rows() * columns, 0.0f);
-  // With several tiles, the last tile is as high as the others: the buffer of codes has memory for it.
+  // With several tiles, the last tile is as high as the other tiles; the buffer of codes has memory for it.
   MatrixTilesInUse in_use(kernels.matrix);
   in_use.shape(std::min(unit.rows(), x.tile_rows), at_once);
   for (std::int64_t first = 0; first < layout.groups(); first += kTileGroups) {
@@ -158,7 +158,7 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
   const QuantTileFunction* tiles_of_rows = kernels.quant_tiles[static_cast<int>(layout.kind)];
   const std::int64_t block_groups = layout.block_groups;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
-  // a range consists of full blocks, or is a part of one block
+  // A range consists of full blocks, or is a part of one block.
   const std::int64_t stretch = tiles == 1 ? layout.groups() : kStretchGroups;
   const std::int64_t blocks_at_once = std::max<std::int64_t>(1, stretch / block_groups);
   const std::int64_t groups_at_once = std::min(stretch, block_groups);
@@ -170,7 +170,7 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
       const std::int64_t end = group + groups < block_groups ? layout.offset(block, group + groups)
                                                              : layout.offset(block + blocks, 0);
       for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
-        const std::byte* ahead = nullptr;  // address of the part of W to prefetch for the next tiles
+        const std::byte* ahead = nullptr;  // part of W to prefetch for the next tiles
         std::int64_t ahead_bytes = 0;
         if (tiles > 1) {
           ahead = band.panel(0) + next_stretch(unit, panel, begin, end, layout.panel_bytes());

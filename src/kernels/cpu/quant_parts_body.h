@@ -1,5 +1,5 @@
-// Vector code around matrix tiles, for products of quantised weights and any instruction set S: converts
-// codes to bytes, and adds exact sums to the f32 sums as in quant_body.h.
+// Vector code before and after products on matrix tiles, for quantised weights and any instruction set S.
+// It converts codes to bytes, and adds exact sums to the f32 sums as in quant_body.h.
 #pragma once
 
 #include "kernels/cpu/matrix_tiles.h"
@@ -51,7 +51,7 @@ void join_sums(const QuantJoinArgs& args) {
   }
 }
 
-// A plane of eight bits needs no conversion: it has one byte per column.
+// A plane of eight bits already has one byte per column, so it needs no conversion.
 template <class S, int kKind>
 constexpr QuantParts quant_parts() {
   if constexpr (Quant<S, kKind>::kFormat.low_bits == 8) return {nullptr, join_sums<S, kKind>};

@@ -1,4 +1,4 @@
-// Converts quantised weights between the checkpoint's blocks and panels.
+// Converts quantised weights between the blocks of the checkpoint and panels.
 #include "kernels/cpu/quant_weight.h"
 
 #include <algorithm>
@@ -80,8 +80,8 @@ struct RowOf {
   std::int64_t scale() const { return row * layout.scale_bytes(); }
   std::int64_t min() const { return layout.width * layout.scale_bytes() + row * layout.min_bytes(); }
   std::int64_t sub(std::int64_t i) const { return i * layout.width + row; }
-  // Returns the address of four bytes of codes: unit `unit` of the plane, which begins after planes with
-  // `bits` bits in all.
+  // Returns the address of four bytes of codes: unit `unit` of a plane. The planes before it have `bits`
+  // bits in all.
   std::int64_t plane(std::int64_t bits, std::int64_t unit) const {
     return layout.width * (layout.sub_bytes() + 4 * (bits + unit)) + 4 * row;
   }
@@ -160,7 +160,7 @@ void put_row(const MatrixPart& part, std::int64_t row, const QuantLayout& layout
   }
 }
 
-// Dequantises one group of one row; the numbers are equal to those of dequantize().
+// Dequantises one group of one row. The numbers are equal to the numbers of dequantize().
 void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* block, std::int64_t g,
                 float* out) {
   const QuantFormat& format = layout.format();
@@ -243,7 +243,7 @@ Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& sourc
   CpuStream& stream = device.stream();
   const std::int64_t cols = source.parts[0].cols();
   std::vector<QuantBand> bands;
-  std::vector<std::vector<const MatrixPart*>> parts;  // parts of the matrix, per band
+  std::vector<std::vector<const MatrixPart*>> parts;  // [band]: parts of the matrix
   std::int64_t rows = 0;
   for (const MatrixPart& part : source.parts) {
     QuantLayout layout{

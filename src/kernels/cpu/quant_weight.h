@@ -1,4 +1,4 @@
-// A quantised matrix. Products use its integer codes directly.
+// A quantised matrix of the CPU backend. Products use the integer codes without dequantising them.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace octavo::cpu {
 
-// Offsets in bytes within a band (quant_format.h).
+// Sizes and offsets of a band, in bytes unless stated otherwise (quant_format.h).
 struct QuantLayout {
   QuantKind kind = QuantKind::q8_0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t width = 0;         // number of rows in a panel
-  std::int64_t block_groups = 1;  // number of groups in a block
+  std::int64_t width = 0;  // rows in a panel
+  std::int64_t block_groups = 1;
 
   const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
   bool two_levels() const;
@@ -34,8 +34,8 @@ struct QuantLayout {
   std::int64_t group_bytes() const { return width * (sub_bytes() + 4 * code_bits()); }
   int code_bits() const { return format().low_bits + format().high_bits; }
   std::int64_t block_bytes() const { return header_bytes() + block_groups * group_bytes(); }
-  // Returns the byte offset of a group in its panel. For the first group of a block, it is the offset of the
-  // block's header.
+  // Returns the byte offset of a group in its panel. For the first group of a block, this is the offset of
+  // the block's header.
   std::int64_t offset(std::int64_t block, std::int64_t group) const {
     return block * block_bytes() + (group > 0 ? header_bytes() + group * group_bytes() : 0);
   }
@@ -43,7 +43,7 @@ struct QuantLayout {
   std::int64_t bytes() const { return panels() * panel_bytes(); }
 };
 
-// Consecutive rows of a matrix in the same format.
+// Consecutive rows of a matrix that have the same format.
 struct QuantBand {
   QuantLayout layout;
   std::int64_t first_row;
@@ -70,7 +70,6 @@ class QuantWeight final : public CpuWeight {
 };
 
 Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
-// Returns the bytes of working memory for a product with `cols` columns.
 std::size_t quant_scratch_bytes(const IsaKernels& kernels, std::int64_t cols);
 
 }  // namespace octavo::cpu

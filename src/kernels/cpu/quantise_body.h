@@ -1,4 +1,4 @@
-// Quantises a row of x for the integer product, for any instruction set S.
+// Quantises a row of x for integer products, for any instruction set S.
 #pragma once
 
 #include "kernels/cpu/vector_math.h"
@@ -6,12 +6,14 @@
 namespace octavo::cpu {
 namespace {
 
-// Quantises groups that share a scale: code = x / scale, rounded to nearest, with scale = largest magnitude /
-// 127. If the largest magnitude is below 2^-100, codes are zero; a group with NaN or infinity becomes NaN.
+// Quantises groups that share a scale. A code is x / scale, rounded to nearest, and the scale is the
+// largest magnitude / 127. If the largest magnitude is below 2^-100, codes are zero. A group with NaN or
+// infinity becomes NaN.
 template <class S, int kShared>
 void quantise_groups(const F<S> (&x)[kShared * kQuantGroup / S::kLanes], QuantX* out) {
   constexpr int kVectors = kShared * kQuantGroup / S::kLanes;
-  F<S> largest = S::zero(), strange = S::zero();  // strange: NaN in lanes where x is not finite, otherwise 0
+  // `strange` is NaN in lanes where x is not finite, and 0 in other lanes
+  F<S> largest = S::zero(), strange = S::zero();
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     largest = S::max(S::abs(x[v]), largest);
@@ -63,8 +65,8 @@ void quantise_row(const void* x, Format format, QuantX* out, std::int64_t n) {
   }
 }
 
-// Quantises n numbers; pads the last groups with zeros. shared: number of groups that share a scale, 1 or
-// kQuantShared.
+// Quantises n numbers, and pads the last groups with zeros. `shared` is the number of groups that share a
+// scale, 1 or kQuantShared.
 template <class S>
 void quantise(const void* x, Format format, QuantX* out, std::int64_t n, std::int64_t shared) {
   shared == 1 ? quantise_row<S, 1>(x, format, out, n) : quantise_row<S, kQuantShared>(x, format, out, n);

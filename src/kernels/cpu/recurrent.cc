@@ -1,5 +1,5 @@
-// Recurrent layers. The tokens of a sequence are processed in order; threads divide channels and state
-// columns among them.
+// Recurrent layers. The tokens of a sequence are processed in order. Each thread processes some of the
+// channels or state columns.
 #include <algorithm>
 #include <cmath>
 
@@ -9,11 +9,11 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kChannels = 256;  // number of channels at a time; a multiple of the number of lanes of
-                                         // every instruction set
-constexpr std::int64_t kColumns = 64;    // number of state columns in a call: 32 KiB with 128 keys
-constexpr std::int64_t kScanned = 64;    // number of state channels at a time
-constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), see WkvArgs
+// Channels that are processed at a time; a multiple of the number of lanes of every instruction set.
+constexpr std::int64_t kChannels = 256;
+constexpr std::int64_t kColumns = 64;  // state columns in a call: 32 KiB with 128 keys
+constexpr std::int64_t kScanned = 64;
+constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), as in WkvArgs
 
 struct Tokens {
   std::int64_t slot, begin, end;
@@ -29,15 +29,15 @@ Tokens tokens_of(const StatePlan& plan, std::int64_t sequence) {
           .begins = begin < end && plan.positions.as<std::int32_t>()[begin] == 0};
 }
 
-// Returns the destination for a copy of the state after token t; null if no copy is requested.
+// Returns the address for a copy of the state after token t, or null if no copy is requested.
 float* copy_of(const StatePlan& plan, const View& states, std::int64_t t) {
   const std::int32_t slot = plan.copies ? plan.copies.as<std::int32_t>()[t] : -1;
   CHECK(slot < states.size(0), "state copy {} of {}", slot, states.size(0));
   return slot < 0 ? nullptr : states.row<float>(slot);
 }
 
-// Copies the state after token t to its destination, if one is requested: `rows` rows of `count` elements,
-// `stride` apart. state: first element in the sequence's slot.
+// Copies the state after token t, if a copy is requested: `rows` rows of `count` elements, `stride`
+// elements apart. `state` is the first element in the sequence's slot.
 void copy_state(const StatePlan& plan, const View& states, const Tokens& tokens, std::int64_t t, const float* state,
                 std::int64_t rows, std::int64_t stride, std::int64_t count) {
   float* const copy = copy_of(plan, states, t);
@@ -61,7 +61,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
   const std::int64_t padded = (count + 15) / 16 * 16;
   alignas(64) float weights[kMaxConvWidth][kChannels] = {}, latest[kMaxConvWidth][kChannels] = {};
   alignas(64) float bias[kChannels] = {}, gate[kChannels] = {};
-  // x *= gate[t]
+  // Computes x *= gate[t].
   const auto multiply = [&](const View& gates, std::int64_t t, float* x, std::int64_t column) {
     if (!gates) return;
     alignas(64) float product[kChannels] = {};
@@ -70,7 +70,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     std::copy_n(product, count, x);
   };
   std::int64_t at = 0;
-  // Copies the state after the token before `at`.
+  // Writes the last width - 1 inputs before token `at` to `state`.
   const auto put_latest = [&](float* state) {
     for (std::int64_t j = 0; j < width - 1; ++j)
       std::copy_n(latest[(at + 1 + j) % width], count, state + first + j * inputs);
@@ -80,8 +80,8 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     if (args.bias) std::copy_n(args.bias.as<float>() + out, count, bias);
     for (std::int64_t c = 0; c < count; ++c)
       for (std::int64_t j = 0; j < width; ++j) weights[j][c] = args.weight.row<float>(out + c)[j];
-    // latest[t % width]: input of the channels at token t; tokens are counted from the oldest token in the
-    // state
+    // latest[t % width] is the input of the channels at token t. Tokens are counted from the oldest token
+    // in the state.
     for (std::int64_t j = 0; j < width - 1; ++j)
       if (tokens.begins)
         std::fill_n(latest[j], count, 0.0F);
@@ -111,7 +111,7 @@ float time_step(const TimeStep& rule, float dt, std::int64_t i) {
   return std::min(std::max(softplus(dt * rule.scale + rule.bias.as<float>()[i]), rule.least), rule.most);
 }
 
-// out = x * factor / |x|
+// Computes out = x * factor / |x|.
 void unit(const IsaKernels& kernels, const std::byte* x, Format format, std::int64_t n, float factor,
           float* out) {
   const auto count = static_cast<float>(n);
@@ -298,8 +298,8 @@ void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const
   }
 }
 
-// Calls run(kernels, args, tokens, part, column, count) on all threads, for every sequence with tokens, each
-// of its `parts`, and ranges of at most `most` columns.
+// Calls run(kernels, args, tokens, part, column, count) on all threads, for every sequence with tokens,
+// every one of the `parts` parts, and every range of at most `most` columns.
 template <class Args, class Run>
 void for_sequences(Stream& stream, const Args& args, std::int64_t parts, std::int64_t columns,
                    std::int64_t most, Run run) {

@@ -1,5 +1,5 @@
-// Steps of recurrent layers, for any instruction set S. Each state column is summed over its rows in order,
-// independently of other columns.
+// Steps of recurrent layers, for any instruction set S. Each column of a state is summed over the rows in
+// order, independently of other columns.
 #pragma once
 
 #include "kernels/cpu/vector_math.h"
@@ -7,7 +7,7 @@
 namespace octavo::cpu {
 namespace {
 
-// Processes the state columns [begin, begin + kVectors * lanes), up to the last column.
+// Processes the state columns from `begin` to begin + kVectors * lanes, or to the last column.
 template <class S, int kVectors, bool kCorrects, bool kByRow>
 void delta_columns(const DeltaStep& step, std::int64_t begin) {
   constexpr Format f32 = Format::f32;
@@ -51,7 +51,7 @@ void delta(const DeltaStep& step) {
   step.corrects ? delta_all<S, true, false>(step) : delta_all<S, false, false>(step);
 }
 
-// Processes the state columns [begin, begin + kVectors * lanes), up to the last column.
+// Processes the state columns from `begin` to begin + kVectors * lanes, or to the last column.
 template <class S, int kVectors>
 void wkv_columns(const WkvStep& step, std::int64_t begin) {
   constexpr Format f32 = Format::f32;

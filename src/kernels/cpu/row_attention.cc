@@ -1,6 +1,6 @@
-// Attention with keys that are also the values (KvSpec::shared_rows). For each query, a thread gathers the
-// rows of recent tokens and of compressed entries that the query sees. Some heads of the query then process
-// them piece by piece, with an online softmax.
+// Attention for caches in which keys are also the values (KvSpec::shared_rows). A thread gathers the rows
+// of recent tokens and of compressed entries that a query sees. Then it processes these rows for some heads
+// of the query, piece by piece, with an online softmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,14 +15,14 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitHeads = 16;   // number of heads of a query that one thread processes
-constexpr std::int64_t kPieceRows = 128;  // number of rows in a piece; a multiple of the tile width of every
-                                          // instruction set
+constexpr std::int64_t kUnitHeads = 16;  // heads of a query that one thread processes
+// Rows in a piece; a multiple of the tile width of every instruction set.
+constexpr std::int64_t kPieceRows = 128;
 
 std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 std::int64_t tile_width(const IsaKernels& kernels) { return 2 * std::int64_t{kernels.lanes}; }
 
-// Working memory of a unit of work. dim: width of a row, padded to full tiles.
+// Working memory of a unit of work. `dim` is the width of a row, padded to full tiles.
 struct Work : ScratchPieces {
   Work(std::int64_t dim, std::byte* memory) : ScratchPieces(memory) {
     q = take<float>(kUnitHeads * dim);
@@ -33,13 +33,13 @@ struct Work : ScratchPieces {
   }
 
   float* q;       // [heads][dim]
-  float* rows;    // [rows][dim]: rows as values
+  float* rows;    // [rows][dim]: the rows as values
   float* panels;  // [tiles][dim][width]: the rows as keys
   float* scores;  // [heads][rows]
   float* sums;    // [heads][dim]: weighted sums of values
 };
 
-// Working memory for selecting the tokens of a query.
+// Working memory for the selection of a query's tokens.
 struct Choice : ScratchPieces {
   Choice(std::int64_t index_dim, std::int64_t entries, std::int64_t width, std::byte* memory)
       : ScratchPieces(memory) {
@@ -64,8 +64,8 @@ const std::byte* entry_of(const KvLayer& cache, const CpuAttentionPlan& plan, st
          entry % spec.entries() * spec.head_dim * static_cast<std::int64_t>(size_of(spec.dtype));
 }
 
-// Computes c[heads][c_stride] (+)= x[heads][x_stride] * w, where w is [steps][width] with step_stride floats
-// between steps.
+// Computes c[heads][c_stride] (+)= x[heads][x_stride] * w, where w is [steps][width] with step_stride
+// floats between steps.
 void multiply(const IsaKernels& kernels, const float* x, std::int64_t x_stride, std::int64_t heads,
               const float* w, std::int64_t steps, std::int64_t step_stride, float* c, std::int64_t c_stride,
               bool accumulate) {
@@ -187,7 +187,7 @@ class RowUnit {
   const CpuAttentionPlan* entry_plan_;
   const std::int64_t query_, head_, heads_, width_, dim_, padded_;
   Work& work_;
-  std::int64_t rows_ = 0;  // number of rows gathered
+  std::int64_t rows_ = 0;
   float most_[kUnitHeads], sum_[kUnitHeads];
 };
 
@@ -234,7 +234,6 @@ std::size_t work_bytes(const KvSpec& spec, const IsaKernels& kernels) {
   return Work(round_up(spec.score_dim(), tile_width(kernels)), nullptr).bytes;
 }
 
-// Rotary angles of a token, as cos and sin.
 struct Angles {
   static constexpr std::int64_t kPairs = kMaxHeadDim / 2;
   float cos[kPairs], sin[kPairs];
@@ -255,7 +254,6 @@ struct Angles {
   }
 };
 
-// Normalises a row, rotates its end, and writes the row to `out`.
 void normed_and_turned(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                        const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
   read_normed(kernels, x, format, dim, norm, out);

@@ -31,7 +31,7 @@ void widen_packed(const void* x, Packed format, void* bf16, std::int64_t n) {
   }
 }
 
-// n: a multiple of the number of lanes.
+// n must be a multiple of the number of lanes.
 template <class S>
 void add_scaled(const float* x, const float* scales, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += S::kLanes)
@@ -130,7 +130,7 @@ void head(const HeadRow& row) {
   rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
 }
 
-// Not inlined, so that compilers make a separate loop for each format and activation.
+// It is not inlined, so that compilers make a separate loop for each format and activation.
 template <class S>
 [[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
                                      std::int64_t n) {

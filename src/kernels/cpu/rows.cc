@@ -1,4 +1,4 @@
-// Operators that process each row separately. Threads divide the rows among them.
+// Operators that process each row separately. Each thread processes some of the rows.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,9 +10,9 @@
 namespace octavo::cpu {
 namespace {
 
-// number of elements from which a further thread saves time
+// Number of elements per thread, below which another thread saves no time.
 constexpr std::int64_t kGrainElements = 16384;
-constexpr std::int64_t kAddColumns = 1024;  // number of columns that are summed at a time
+constexpr std::int64_t kAddColumns = 1024;
 
 template <class Body>
 void for_rows(Stream& stream, std::int64_t rows, std::int64_t row_elements, Body&& body) {
@@ -28,8 +28,8 @@ std::byte* row_address(const View& view, std::int64_t row) {
          row * view.stride[0] * static_cast<std::int64_t>(size_of(view.dtype));
 }
 
-// Computes y = change(x) for rows in one format. change(kernels, numbers, row, column, count) receives pieces
-// of a row in f32.
+// Computes y = change(x) for rows in one format. change(kernels, numbers, row, column, count) receives
+// pieces of a row in f32.
 template <class Change>
 void change_rows(Stream& stream, const View& x, const View& y, Change&& change) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
@@ -213,7 +213,6 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   });
 }
 
-// Returns the divisor for the pooled sum of `rows` rows.
 float pool_divisor(Pool pool, std::int64_t rows) {
   const auto count = static_cast<float>(rows);
   if (pool == Pool::mean) return count;
@@ -279,7 +278,7 @@ void add_rows(Stream& stream, const AddRowsArgs& args) {
              });
 }
 
-// There are only a few ids, so the reference is fast enough.
+// There are few ids, so the reference is fast enough.
 void put_sampled(Stream& stream, const PutSampledArgs& args) { reference::put_sampled(stream, args); }
 
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {

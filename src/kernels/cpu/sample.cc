@@ -1,4 +1,5 @@
-// The sample operator: threads process different rows, or pieces of one row. The vocabulary is never sorted.
+// The sample operator. Threads process different rows, or pieces of one row. The vocabulary is never
+// sorted.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -19,14 +20,14 @@ using sampling::Softmax;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kBlocksPerPiece = 64;
 
-// Working memory of one row, a part of the stream's scratch memory.
+// Working memory of one row. It is part of the stream's scratch memory.
 struct Workspace {
   std::span<float> maxima;          // maximum logit of each block
-  std::span<float> sorted_maxima;   // a copy of maxima, for selection
+  std::span<float> sorted_maxima;   // a copy of maxima that selection reorders
   std::span<std::uint64_t> masses;  // probability mass of each block
   std::span<Candidate> listed;      // candidate tokens, by id
-  std::span<Candidate> selection;   // a copy of listed, for selection
-  std::span<float> raw;             // the logits before processing
+  std::span<Candidate> selection;   // a copy of listed that selection reorders
+  std::span<float> raw;
 
   static std::size_t bytes(std::int64_t vocab) {
     return static_cast<std::size_t>(vocab) * (2 * sizeof(Candidate) + sizeof(float)) +
@@ -38,7 +39,7 @@ struct Workspace {
       part = {reinterpret_cast<T*>(memory), count};
       memory += part.size_bytes();
     };
-    take(listed, tokens);  // Items with the strictest alignment come first.
+    take(listed, tokens);  // first, because its items have the strictest alignment
     take(selection, tokens);
     take(masses, blocks(vocab));
     take(maxima, blocks(vocab));
@@ -52,12 +53,12 @@ struct Workspace {
   }
 };
 
-// Finds the first item, in order, at which the sum of measures reaches `target`. It is a quickselect, which
-// reorders the items.
+// Finds the first item, in sampling order, at which the sum of measures reaches `target`. It is a
+// quickselect, which reorders the items.
 template <class Measure>
 Candidate last_of_beginning(std::span<Candidate> items, std::uint64_t target, Measure measure) {
   while (items.size() > 1) {
-    // moves the median of three items to the front, as the pivot
+    // Moves the median of three items to the front, as the pivot.
     Candidate &a = items[0], &b = items[items.size() / 2], &c = items.back();
     if (sampling::before(b, a) != sampling::before(b, c)) {
       std::swap(a, b);
@@ -82,7 +83,7 @@ Candidate last_of_beginning(std::span<Candidate> items, std::uint64_t target, Me
   return items[0];
 }
 
-// Samples one row, on one thread (pool == nullptr) or on all.
+// Samples one row, on one thread (if pool is nullptr) or on all threads of the pool.
 class RowSampler {
  public:
   RowSampler(const SampleArgs& args, std::int64_t r, Workspace& workspace, ThreadPool* pool)
@@ -115,7 +116,7 @@ class RowSampler {
   }
 
  private:
-  // a candidate after all tokens, in sampling order
+  // A candidate that comes after all tokens in sampling order.
   static constexpr Candidate kEnd{-kInfinity, std::numeric_limits<std::int32_t>::max(), 0};
 
   // Calls body(first block, begin, end) for pieces of the row.
@@ -129,7 +130,8 @@ class RowSampler {
     pool_->for_ranges(blocks, kBlocksPerPiece, piece);
   }
 
-  // Finds the block maxima. Returns false if the logits define no distribution (for example NaN).
+  // Finds the block maxima. Returns false if the logits define no distribution (for example, because of
+  // NaN).
   bool scan(const float* logits) {
     std::atomic<bool> sound{true};
     for_pieces([&](std::int64_t block, std::int64_t begin, std::int64_t end) {
@@ -213,16 +215,16 @@ class RowSampler {
     return draw_listed();
   }
 
-  // Greedy decoding: returns the token with the greatest logit; of equal logits, the lowest id.
+  // Returns the token with the greatest logit; of equal logits, the lowest id.
   std::int32_t first_token() const {
     const auto block = std::ranges::find(work_.maxima, max_) - work_.maxima.begin();
     const float* logits = logits_ + block * kSampleBlock;
     return static_cast<std::int32_t>(std::find<const float*>(logits, logits_ + vocab_, max_) - logits_);
   }
 
-  // Lists tokens by id: the first `count` in order (or all), and possibly more, but none whose exponent is
-  // below `least`. To find them, it compares logits with the count-th greatest block maximum, which at least
-  // `count` tokens reach.
+  // Lists the first `count` tokens in sampling order (or all tokens), sorted by id. The list may have more
+  // tokens, but no token whose exponent is below `least`. It compares logits with the count-th greatest
+  // block maximum, which at least `count` tokens reach.
   void list_first(const float* logits, std::size_t count, float least) {
     float bound = -kInfinity;
     if (count <= work_.maxima.size()) {
@@ -291,7 +293,7 @@ class RowSampler {
     }
   }
 
-  // Returns the logprob of `id`. Tokens after `last`, in sampling order, were removed by a filter.
+  // Returns the logprob of `id`. A filter removed the tokens that come after `last` in sampling order.
   float logprob(const float* logits, const Softmax& softmax, const Candidate& last, std::int32_t id) const {
     const Candidate c{logits[id], id, 0};
     return sampling::before(last, c) ? kLogprobFloor : softmax.logprob(c.logit);
@@ -327,7 +329,7 @@ class RowSampler {
   Workspace& work_;
   ThreadPool* const pool_;
 
-  float max_ = 0;          // maximum of the current logits
+  float max_ = 0;
   Softmax softmax_;        // softmax of the kept tokens
   float least_ = 0;        // lower limit of the exponent, from min_p
   Candidate last_ = kEnd;  // last token, in sampling order, that the filters keep

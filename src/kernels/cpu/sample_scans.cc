@@ -9,8 +9,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Maps floats to integers with the same order, with NaN at both ends. Compilers vectorise the maximum of
-// integers, but not of floats.
+// Maps floats to integers with the same order, with NaN at both ends, because compilers vectorise the
+// maximum of integers, but not of floats.
 inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
 constexpr float kNoMass = -100;  // an exponent whose mass is 0

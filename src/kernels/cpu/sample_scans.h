@@ -1,5 +1,5 @@
-// The sample operator's passes over a row of logits: plain loops, compiled for several instruction sets and
-// selected at run time. All instruction sets give the same bits.
+// The sample operator's passes over a row of logits. They are plain loops, which are compiled for several
+// instruction sets and selected at run time. All instruction sets give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace octavo::cpu {
 
-// Number of tokens in a block of sums.
+// tokens in a block of maxima or masses
 constexpr std::int64_t kSampleBlock = 128;
 
 // Sets maxima[b] to the greatest logit of block b. Returns false if a logit is NaN.
@@ -19,11 +19,10 @@ bool block_maxima(const float* logits, std::int64_t count, float* maxima);
 std::uint64_t block_masses(const float* logits, std::int64_t count, const sampling::Softmax& softmax,
                            float least, std::uint64_t* masses);
 
-// Returns the number of logits greater than `bound`.
 std::int64_t count_greater(const float* logits, std::int64_t count, float bound);
 
-// Sets the logits of tokens whose mask bit is 0 to minus infinity. logits[0] belongs to a token whose id is a
-// multiple of 32.
+// Sets the logits of tokens whose mask bit is 0 to minus infinity. The id of the token of logits[0] must be
+// a multiple of 32.
 void apply_mask(float* logits, std::int64_t count, const std::uint32_t* bits);
 
 }  // namespace octavo::cpu

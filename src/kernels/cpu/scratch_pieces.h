@@ -1,4 +1,4 @@
-// Divides one allocation into working arrays, each aligned to cache lines.
+// Divides one allocation into working arrays. Each array is aligned to cache lines.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace octavo::cpu {
 
 class ScratchPieces {
  public:
-  // memory: null to only measure the size
+  // If `memory` is null, the object only measures the size.
   explicit ScratchPieces(std::byte* memory) : memory_(memory) {}
 
   template <class T>

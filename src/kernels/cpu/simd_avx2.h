@@ -14,8 +14,8 @@ struct Avx2 {
   static constexpr int kTileRows = 6;
   static constexpr bool kDot = false;
   using F = __m256;
-  using Pairs = __m256i;  // pairs of bf16
-  using Ints = __m256i;   // 32 bits or four bytes in a lane
+  using Pairs = __m256i;
+  using Ints = __m256i;  // a lane has 32 bits or four bytes
   using Mask = __m256;
 
   static F zero() { return _mm256_setzero_ps(); }
@@ -62,7 +62,7 @@ struct Avx2 {
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F div(F a, F b) { return _mm256_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
-  // The result is NaN if b is NaN.
+  // The result of max and min is NaN if b is NaN.
   static F max(F a, F b) { return _mm256_max_ps(a, b); }
   static F min(F a, F b) { return _mm256_min_ps(a, b); }
   static F abs(F x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
@@ -70,8 +70,8 @@ struct Avx2 {
     return _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), sign), magnitude);
   }
   static F round(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. The result is 0 for n =
-  // kVanishing and infinity for n = 128.
+  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. For n = kVanishing the result
+  // is 0; for n = 128 it is infinity.
   static constexpr float kVanishing = -127;
   static F times_pow2(F x, F n) {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
@@ -99,20 +99,20 @@ struct Avx2 {
     if constexpr (kShift < 0) x = _mm256_slli_epi16(x, -kShift);
     return _mm256_and_si256(x, _mm256_set1_epi8(kMask));
   }
-  // Stores lanes that contain integers as signed bytes.
+  // Stores each lane, which must be an integer, as a signed byte.
   static void store_i8(void* p, F x) {
     const __m256i ints = _mm256_cvtps_epi32(x);
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
     _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
   static Ints join(Ints a, Ints b) { return _mm256_or_si256(a, b); }
-  // Replaces every byte (below 16) by table[byte].
+  // Replaces every byte, which must be below 16, by table[byte].
   static Ints lookup(Ints x, const void* table) {
     return _mm256_shuffle_epi8(
         _mm256_broadcastsi128_si256(_mm_load_si128(static_cast<const __m128i*>(table))), x);
   }
   // Returns sum + the products of four unsigned bytes (a) and four signed bytes (b) per lane, exactly.
-  // kSmall: the unsigned bytes are below 128.
+  // kSmall means that the unsigned bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     if constexpr (kSmall)

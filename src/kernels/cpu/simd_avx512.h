@@ -1,4 +1,4 @@
-// AVX-512 (F, BW, VL, DQ): sixteen f32 in a vector. Optionally with the bf16 instructions.
+// AVX-512 (F, BW, VL, DQ), optionally with the bf16 instructions: sixteen f32 in a vector.
 #pragma once
 
 #include <immintrin.h>
@@ -14,8 +14,8 @@ struct Avx512 {
   static constexpr int kTileRows = 12;
   static constexpr bool kDot = false;
   using F = __m512;
-  using Pairs = __m512i;  // pairs of bf16
-  using Ints = __m512i;   // 32 bits or four bytes in a lane
+  using Pairs = __m512i;
+  using Ints = __m512i;  // a lane has 32 bits or four bytes
   using Mask = __mmask16;
 
   static F zero() { return _mm512_setzero_ps(); }
@@ -71,7 +71,7 @@ struct Avx512 {
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F div(F a, F b) { return _mm512_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
-  // The result is NaN if b is NaN.
+  // The result of max and min is NaN if b is NaN.
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
   static F min(F a, F b) { return _mm512_min_ps(a, b); }
   static F abs(F x) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x); }
@@ -79,8 +79,8 @@ struct Avx512 {
     return _mm512_or_ps(_mm512_and_ps(_mm512_set1_ps(-0.0f), sign), magnitude);
   }
   static F round(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. The result is 0 for n =
-  // kVanishing and infinity for n = 128.
+  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. For n = kVanishing the result
+  // is 0; for n = 128 it is infinity.
   static constexpr float kVanishing = -200;
   static F times_pow2(F x, F n) { return _mm512_scalef_ps(x, n); }
   static Mask less(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
@@ -104,17 +104,17 @@ struct Avx512 {
     if constexpr (kShift < 0) x = _mm512_slli_epi16(x, -kShift);
     return _mm512_and_si512(x, _mm512_set1_epi8(kMask));
   }
-  // Stores lanes that contain integers as signed bytes.
+  // Stores each lane, which must be an integer, as a signed byte.
   static void store_i8(void* p, F x) {
     _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
   }
   static Ints join(Ints a, Ints b) { return _mm512_or_si512(a, b); }
-  // Replaces every byte (below 16) by table[byte].
+  // Replaces every byte, which must be below 16, by table[byte].
   static Ints lookup(Ints x, const void* table) {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_load_si128(static_cast<const __m128i*>(table))), x);
   }
   // Returns sum + the products of four unsigned bytes (a) and four signed bytes (b) per lane, exactly.
-  // kSmall: the unsigned bytes are below 128.
+  // kSmall means that the unsigned bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     if constexpr (kSmall)

@@ -12,7 +12,6 @@ struct Avx512Bf16 : Avx512Vnni {
   static void store_bf16(void* p, F x) {
     _mm256_storeu_si256(static_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(x));
   }
-  // Copies the pair at p to every lane.
   static Pairs broadcast_pair(const void* p) {
     int pair;
     __builtin_memcpy(&pair, p, sizeof pair);

@@ -1,4 +1,4 @@
-// AVX2 with dot products of bytes, in the encoding for which the source file is compiled.
+// AVX2 with dot products of bytes. The compiler flags of the source file select the VEX or EVEX encoding.
 #pragma once
 
 #include "kernels/cpu/simd_avx2.h"

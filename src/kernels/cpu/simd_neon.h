@@ -15,7 +15,7 @@ struct Neon {
   static constexpr bool kDot = false;
   using F = float32x4x2_t;
   using Pairs = uint32x4x2_t;  // pairs of bf16
-  using Ints = uint32x4x2_t;   // 32 bits or four bytes in a lane
+  using Ints = uint32x4x2_t;   // a lane has 32 bits or four bytes
   using Mask = uint32x4x2_t;
 
   static F zero() { return set(0); }
@@ -80,7 +80,7 @@ struct Neon {
   static F fma(F a, F b, F c) {
     return {{vfmaq_f32(c.val[0], a.val[0], b.val[0]), vfmaq_f32(c.val[1], a.val[1], b.val[1])}};
   }
-  // The result is NaN if b is NaN.
+  // The result of max and min is NaN if b is NaN.
   static F max(F a, F b) { return select(less(b, a), a, b); }
   static F min(F a, F b) { return select(less(a, b), a, b); }
   static F abs(F x) { return {{vabsq_f32(x.val[0]), vabsq_f32(x.val[1])}}; }
@@ -89,8 +89,8 @@ struct Neon {
     return {{vbslq_f32(bit, sign.val[0], magnitude.val[0]), vbslq_f32(bit, sign.val[1], magnitude.val[1])}};
   }
   static F round(F x) { return {{vrndnq_f32(x.val[0]), vrndnq_f32(x.val[1])}}; }
-  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. The result is 0 for n =
-  // kVanishing and infinity for n = 128.
+  // Returns x * 2^n for x in [0.7, 1.5] and integer n in [kVanishing, 128]. For n = kVanishing the result
+  // is 0; for n = 128 it is infinity.
   static constexpr float kVanishing = -127;
   static F times_pow2(F x, F n) { return mul(x, {{power(n.val[0]), power(n.val[1])}}); }
   static Mask less(F a, F b) { return {{vcltq_f32(a.val[0], b.val[0]), vcltq_f32(a.val[1], b.val[1])}}; }
@@ -134,7 +134,7 @@ struct Neon {
     }
     return x;
   }
-  // Stores lanes that contain integers as signed bytes.
+  // Stores each lane, which must be an integer, as a signed byte.
   static void store_i8(void* p, F x) {
     const int16x8_t words =
         vcombine_s16(vmovn_s32(vcvtq_s32_f32(x.val[0])), vmovn_s32(vcvtq_s32_f32(x.val[1])));
@@ -143,7 +143,7 @@ struct Neon {
   static Ints join(Ints a, Ints b) {
     return {{vorrq_u32(a.val[0], b.val[0]), vorrq_u32(a.val[1], b.val[1])}};
   }
-  // Replaces every byte (below 16) by table[byte].
+  // Replaces every byte, which must be below 16, by table[byte].
   static Ints lookup(Ints x, const void* table) {
     const uint8x16_t values = vld1q_u8(static_cast<const std::uint8_t*>(table));
     for (uint32x4_t& half : x.val)
@@ -151,7 +151,7 @@ struct Neon {
     return x;
   }
   // Returns sum + the products of four unsigned bytes (a) and four signed bytes (b) per lane, exactly.
-  // kSmall: the unsigned bytes are below 128.
+  // kSmall means that the unsigned bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     return {{dot_quads(sum.val[0], a.val[0], b.val[0]), dot_quads(sum.val[1], a.val[1], b.val[1])}};
@@ -190,7 +190,7 @@ struct Neon {
   static F as_floats(uint32x4x2_t bits) {
     return {{vreinterpretq_f32_u32(bits.val[0]), vreinterpretq_f32_u32(bits.val[1])}};
   }
-  // Rounds to bf16: to nearest, ties to even; NaN stays NaN.
+  // Rounds to bf16, to nearest with ties to even. NaN stays NaN.
   static uint16x4_t narrowed(float32x4_t x) {
     const uint32x4_t bits = vreinterpretq_u32_f32(x);
     const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));

@@ -13,7 +13,6 @@ struct NeonBf16 : Neon {
     const bfloat16x8_t low = vcvtq_low_bf16_f32(x.val[0]);
     vst1q_bf16(static_cast<bfloat16_t*>(p), vcvtq_high_bf16_f32(low, x.val[1]));
   }
-  // Copies the pair at p to every lane.
   static Pairs broadcast_pair(const void* p) {
     std::uint32_t pair;
     __builtin_memcpy(&pair, p, sizeof pair);

@@ -1,4 +1,4 @@
-// NEON with the dot products of bytes of ARMv8.2 (FEAT_DotProd).
+// NEON with dot products of bytes, as in ARMv8.2 (FEAT_DotProd).
 #pragma once
 
 #include "kernels/cpu/simd_neon.h"
@@ -13,8 +13,8 @@ struct NeonDot : Neon {
   }
 
  private:
-  // The instruction multiplies only signed bytes. If a byte of a is 128 or more, its lower seven bits and its
-  // 128 are multiplied separately, the latter as 2 * 64.
+  // The instruction multiplies only signed bytes. If a byte of a is 128 or more, its lower seven bits and
+  // its highest bit (128) are multiplied separately, the highest bit as 2 * 64.
   template <bool kSmall>
   static uint32x4_t dot(uint32x4_t sum, uint32x4_t a, uint32x4_t b) {
     const int8x16_t s = vreinterpretq_s8_u32(b);

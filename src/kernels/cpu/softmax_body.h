@@ -1,4 +1,5 @@
-// Attention's online softmax (Milakov and Gimelshein, 2018), piece by piece, for any instruction set S.
+// The online softmax of attention (Milakov and Gimelshein, 2018), which processes one piece at a time, for
+// any instruction set S.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,7 @@ float prepare_scores(const SoftmaxRow& row) {
   return masked ? prepare_scores<S, true, false>(row) : prepare_scores<S, false, false>(row);
 }
 
-// Computes p = 2^(log2(e) scale score - maximum).
+// Computes p = 2^(log2(e) * scale * score - maximum).
 template <class S, Format kFormat>
 float probabilities(const SoftmaxRow& row, float scale, float maximum) {
   const F<S> factor = S::set(scale);
@@ -44,7 +45,7 @@ float probabilities(const SoftmaxRow& row, float scale, float maximum) {
   for (std::int64_t t = row.first; t < row.last; t += S::kLanes) {
     F<S> p = exp2<S>(S::fma(S::load_f32(row.scores + t), factor, shift));
     sum = S::add(sum, p);
-    // If no token is visible, the scale is not used. A NaN probability makes the sum NaN.
+    // value_scales of tokens that are not visible are not used. A NaN probability makes the sum NaN.
     if (row.value_scales != nullptr)
       p = S::select(S::less(S::zero(), p), S::mul(p, S::load_f32(row.value_scales + t)), S::zero());
     store<S>(static_cast<std::byte*>(row.p) + t * bytes_of(kFormat), kFormat, p);

@@ -1,4 +1,4 @@
-// Operators on residual streams. Threads divide the tokens among them.
+// Operators on residual streams. Each thread processes some of the tokens.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 256;  // number of columns of each stream at a time
+constexpr std::int64_t kColumns = 256;  // columns of each stream that are processed at a time
 
 // Computes the products of the rows of coefs with the tanh of token t's router values.
 void coefficients(const View& coefs, const View& router, std::int64_t t, float* out) {
@@ -69,7 +69,7 @@ void correct_streams(Stream& stream, const CorrectStreamsArgs& args) {
 
 namespace {
 
-constexpr std::int64_t kSums = 16;  // number of partial sums of a dot product
+constexpr std::int64_t kSums = 16;
 
 float dot(const float* a, const float* b, std::int64_t n) {
   float sums[kSums] = {}, sum = 0;
@@ -83,8 +83,8 @@ float dot(const float* a, const float* b, std::int64_t n) {
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// Divides each row (or each column) of a [streams][streams] matrix by its sum. step: distance between
-// elements of a row; next: distance between rows.
+// Divides each row (or each column) of a [streams][streams] matrix by its sum. `step` is the distance
+// between elements of a row, and `next` is the distance between rows.
 void divide_by_sums(float* matrix, std::int64_t streams, std::int64_t step, std::int64_t next, float eps) {
   for (std::int64_t line = 0; line < streams; ++line) {
     float sum = eps;

@@ -1,4 +1,5 @@
-// The product micro-kernel, for any instruction set S. All products and both products of attention use it.
+// The micro-kernel of products, for any instruction set S. All unquantised products use it,
+// including both products of attention.
 #pragma once
 
 #include <utility>
@@ -8,8 +9,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Loads one step of W for each operand format. Raw is a loaded vector; kUnits is the number of elements of x
-// per step.
+// The Operand.. structs load one step of W, each in one operand format. Raw is a loaded vector, and kUnits is
+// the number of elements of x per step.
 template <class S>
 struct OperandF32 {
   static constexpr int kUnits = 1;
@@ -44,7 +45,7 @@ struct OperandI8 : OperandBf16<S> {
   static typename S::Pairs load(const void* p) { return S::pairs_i8(p); }
 };
 
-// One step for x in f32: accumulators += unit * x, one unit after another.
+// One step for x in f32. It adds unit * x to the accumulators, one unit after another.
 template <class S, class W, int kRows>
 struct WideStep {
   static constexpr int kUnits = W::kUnits;
@@ -93,7 +94,8 @@ void run_tile(const TileArgs& args) {
     c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
     c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
   }
-  // Number of pointers to rows: one for every three rows; scaled addressing reaches the other two.
+  // Number of pointers to rows: there is a pointer to every third row, and scaled addressing reaches the
+  // other two rows.
   constexpr int kPointers = (kRows + 2) / 3;
   const std::byte* x[kPointers];
 #pragma GCC unroll 4
@@ -126,7 +128,7 @@ void tile(const TileArgs& args) {
   run_tile<S, kRows, Step, false>(args);
 }
 
-// Table of tile functions for 1 .. S::kTileRows rows.
+// Tile functions for 1 to S::kTileRows rows.
 template <int kRows>
 struct TileTable {
   TileFunction functions[kRows];

@@ -1,4 +1,4 @@
-// Converts groups of keys to groups of values (kv_layout.h), for latent attention. It transposes 4 x 4
+// Converts groups of keys to groups of values (kv_layout.h), for latent attention, by transposing 4 x 4
 // squares in registers.
 #pragma once
 
@@ -14,7 +14,7 @@ using Four32 = std::uint32_t __attribute__((vector_size(16)));
 using Four64 = std::uint64_t __attribute__((vector_size(32)));
 using Sixteen16 = std::uint16_t __attribute__((vector_size(32)));
 
-// Computes to[j][i] = from[i][j]. Strides are in elements. `turn` converts each vector after it is read.
+// Computes to[j][i] = from[i][j]. Strides are in elements. turn() converts each vector after it is read.
 template <class Vector, class Element, class Turn>
 inline void transpose_square(const Element* from, std::int64_t from_stride, Element* to,
                              std::int64_t to_stride, Turn&& turn) {
@@ -46,8 +46,8 @@ void values_of_keys(const void* keys, Format format, void* values, std::int64_t 
       for (int t = 0; t < kTokens; t += 4)
         transpose_square<Four32>(from + d * kTokens + t, kTokens, to + t * n + d, n, [](Four32&) {});
   } else if (format == Format::bf16) {
-    // A 64-bit word contains two dimensions of two tokens. Inside it, pairs of one token become pairs of one
-    // dimension.
+    // A 64-bit word has two dimensions of two tokens. The conversion swaps the middle 16-bit numbers, so
+    // that pairs of one token become pairs of one dimension.
     const auto* from = static_cast<const std::uint64_t*>(keys);
     auto* to = static_cast<std::uint64_t*>(values);
     const auto turn = [](Four64& words) {

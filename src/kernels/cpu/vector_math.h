@@ -36,7 +36,8 @@ void store(void* p, Format format, F<S> x) {
   }
 }
 
-// Loads elements [i, i + lanes) of n. Elements after the end are 0 on load and are not written on store.
+// Loads the elements [i, i + lanes) of n elements. After the end, load() gives 0 and store() writes
+// nothing.
 template <class S>
 F<S> load(const void* p, Format format, std::int64_t i, std::int64_t n) {
   const std::byte* from = static_cast<const std::byte*>(p) + i * bytes_of(format);
@@ -55,8 +56,9 @@ void store(void* p, Format format, std::int64_t i, std::int64_t n, F<S> x) {
   __builtin_memcpy(to, padded, static_cast<std::size_t>((n - i) * bytes_of(format)));
 }
 
-// e^x. Below 2e-38 for x < -88, infinity above 88.7, NaN for NaN, exactly 1 for 0. Range reduction and
-// polynomial as in Cephes (Moshier, 1989); the error is below 2 units in the last place.
+// Computes e^x. The result is below 2e-38 for x < -88, infinity above 88.7, NaN for NaN, and exactly 1 for
+// 0. Range reduction and polynomial are as in Cephes (Moshier, 1989); the error is below 2 units in the
+// last place.
 template <class S>
 F<S> exp(F<S> x) {
   x = S::max(S::set(S::kVanishing * 0.69f), S::min(S::set(88.8f), x));
@@ -73,8 +75,8 @@ F<S> exp(F<S> x) {
   return S::times_pow2(p, n);
 }
 
-// 2^x; exactly 0 for minus infinity, exactly 1 for 0, NaN for NaN. Requires x below 127. Polynomial as in
-// Cephes.
+// Computes 2^x. The result is exactly 0 for minus infinity, exactly 1 for 0, and NaN for NaN. Requires x
+// below 127. The polynomial is as in Cephes.
 template <class S>
 F<S> exp2(F<S> x) {
   x = S::max(S::set(S::kVanishing), x);
@@ -90,7 +92,7 @@ F<S> exp2(F<S> x) {
   return S::times_pow2(p, n);
 }
 
-// tanh: near 0 the odd polynomial of Cephes, otherwise 1 - 2 / (e^2|x| + 1).
+// Computes tanh: near 0 with the odd polynomial of Cephes, otherwise as 1 - 2 / (e^2|x| + 1).
 template <class S>
 F<S> tanh(F<S> x) {
   const F<S> a = S::abs(x);
@@ -105,7 +107,7 @@ F<S> tanh(F<S> x) {
   return S::select(S::less(a, S::set(0.625f)), near, S::with_sign_of(x, far));
 }
 
-// erfc of |x|: Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7.
+// Computes erfc(|x|) as in Abramowitz and Stegun 7.1.26, with an absolute error below 1.5e-7.
 template <class S>
 F<S> erfc_of_magnitude(F<S> x) {
   const F<S> a = S::abs(x);
@@ -154,8 +156,9 @@ F<S> soft_capped(F<S> x, float cap) {
   return S::mul(S::set(cap), tanh<S>(S::div(x, S::set(cap))));
 }
 
-// A write to a cache line waits for all processors that have a copy of the line. Consecutive writes wait
-// together. So a thread first collects the results that all threads read, and then writes them in one burst.
+// A write to a cache line waits for all processors that have a copy of the line, but consecutive writes
+// wait together. So a thread first collects the results that all threads read, and then writes all of them
+// in one burst.
 constexpr std::int64_t kBurstBytes = 4096;
 template <class S>
 void write_burst(const void* from, void* to, std::int64_t bytes) {

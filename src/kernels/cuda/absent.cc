@@ -1,4 +1,4 @@
-// Replaces the CUDA backend in builds without CUDA.
+// Replaces the CUDA backend in builds without CUDA. Every function returns an error or null.
 #include "kernels/backends.h"
 #include "kernels/kv_exchange.h"
 

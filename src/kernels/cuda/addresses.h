@@ -1,6 +1,6 @@
 // Computes addresses in device memory. All products are 64-bit, because a KV cache, a logits array or a
-// weight may have more than 2^31 elements. The functions also run on the host, so that tests cover such
-// addresses.
+// weight may have more than 2^31 elements. The functions also run on the host, so that tests can check
+// large addresses.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,22 @@
 
 namespace octavo::cuda {
 
-// Returns the index of element (row, column) of a matrix. stride: distance between rows, in elements.
+// Returns the index of element (row, column) of a matrix whose rows are `stride` elements apart.
 OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int64_t stride,
                                                      std::int64_t column) {
   return row * stride + column;
 }
 
-// Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]. If values are
-// parts of keys, only keys are stored. If `scaled`, f32 [keys, values][kv_heads][block_size] follows.
+// Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]. If
+// values_in_keys > 0, only keys are stored. If `scaled`, f32 scales [keys, values][kv_heads][block_size]
+// follow.
 struct KvLayout {
   std::int64_t stride_bytes;  // bytes between blocks
   int kv_heads;
   int head_dim;
   int block_size;
   int element_bytes;
-  int values_in_keys = 0;  // see KvSpec::values_in_keys
+  int values_in_keys = 0;
   int index_dim = 0;
   bool scaled = false;  // 8-bit numbers with a scale for each vector
 
@@ -37,7 +38,7 @@ struct KvLayout {
                                                    std::int64_t token) const {
     return block * stride_bytes + number_of(which, head, token) * head_dim * element_bytes;
   }
-  // Returns the byte offset in the cache of that vector's scale.
+  // Returns the byte offset in the cache of the scale of vector(block, which, head, token).
   OCTAVO_HOST_DEVICE constexpr std::int64_t scale(std::int64_t block, int which, std::int64_t head,
                                                   std::int64_t token) const {
     return block * stride_bytes + vectors() * head_dim * element_bytes + number_of(which, head, token) * 4;
@@ -56,7 +57,7 @@ struct KvLayout {
   }
 };
 
-// Returns the index of the first float of a row's partial state for one piece. States are
+// Returns the index of the first float of the partial attention state of a row for one piece. States are
 // [kv_heads][rows][pieces], beginning at state first_state.
 OCTAVO_HOST_DEVICE constexpr std::int64_t state_at(std::int64_t first_state, std::int64_t rows,
                                                    std::int64_t pieces, std::int64_t head, std::int64_t row,

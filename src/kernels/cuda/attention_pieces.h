@@ -1,9 +1,9 @@
-// Work of one warp on its 16 rows of a piece, for kernels with complete keys and values in shared memory
-// (attention.cu, attention_wgmma.cu): converts products to scores and scores to probabilities, and merges
-// weighted values. Every sum has a fixed order, so that a row has the same bits in both kernels.
+// Functions with which one warp processes its 16 rows of a piece, in kernels that have complete keys and
+// values in shared memory (attention.cu, attention_wgmma.cu). They compute scores, probabilities and weighted
+// values, and merge pieces. Every sum has a fixed order, so that a row has the same bits in both kernels.
 //
-// Products and results have the layout of D in mma.h and wgmma.h. A lane has the rows lane / 4 and lane / 4 +
-// 8, and two columns of every tile of 8: [tile][2 * i + e].
+// Products and results have the layout of D in mma.h and wgmma.h. A lane holds the rows lane / 4 and lane /
+// 4 + 8, and two columns of every tile of 8 columns: [tile][2 * i + e].
 #pragma once
 
 #include "kernels/cuda/attention_tiles.h"
@@ -11,16 +11,16 @@
 namespace octavo::cuda {
 
 constexpr int kTokenTiles = kPieceTokens / 8;
-constexpr int kParts = 4;  // number of parts of a piece; probabilities are summed separately in each part
+constexpr int kParts = 4;  // parts of a piece; probabilities are summed separately in each part
 constexpr int kPartTiles = kTokenTiles / kParts;
-constexpr int kAllTokens = 0x7fffffff;  // first token of a missing row: larger than any position, so that the
-                                        // row sees no piece
+// First token of a row that does not exist. It is larger than any position, so the row sees no piece.
+constexpr int kAllTokens = 0x7fffffff;
 
-// The two rows of a lane in a unit, and the tokens [begin, end) that each row sees.
+// The two rows of a unit that a lane holds, and the tokens [begin, end) that each row sees.
 struct LaneRows {
   int row[2], begin[2], end[2];
 
-  // first: index in the unit of the warp's first row.
+  // `first` is the index in the unit of the warp's first row.
   __device__ LaneRows(const SequenceRows& rows, const AttentionUnit& unit, int first) {
     for (int i = 0; i < 2; ++i) {
       row[i] = unit.row_begin + first + lane() / 4 + 8 * i;
@@ -31,8 +31,8 @@ struct LaneRows {
   }
 };
 
-// Converts products to scores; tokens that a row does not see get minus infinity. first_tile: the warp's
-// first tile of the piece's tokens. Returns the factor by which scores must still be multiplied.
+// Converts products to scores. Tokens that a row does not see get minus infinity. `first_tile` is the
+// warp's first tile of the piece's tokens. Returns the factor by which scores must still be multiplied.
 template <int kTiles>
 __device__ inline float make_scores(const AttentionParams& p, int head, const LaneRows& rows, int piece, int first_tile,
                                     float (&scores)[kTiles][4]) {
@@ -57,8 +57,8 @@ __device__ inline float make_scores(const AttentionParams& p, int head, const La
   return plain ? p.scale : 1;
 }
 
-// Finds the largest score of each row, in several independent chains of comparisons that do not wait for each
-// other.
+// Finds the largest score of each row. Compares in several independent chains, so that a comparison does
+// not wait for the previous one.
 template <int kTiles>
 __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)[2]) {
   static_assert(kTiles >= 4);
@@ -76,7 +76,8 @@ __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)
   }
 }
 
-// Computes probabilities 2^(scale_of_2 * (score - most)). sum: receives the sum of each row, part by part.
+// Computes probabilities 2^(scale_of_2 * (score - most)). `sum` receives the sum of each row, added part by
+// part.
 template <int kTiles>
 __device__ inline void make_probabilities(float (&scores)[kTiles][4], const float (&most)[2], float scale_of_2,
                                           float (&sum)[2]) {
@@ -100,7 +101,7 @@ __device__ inline void make_probabilities(float (&scores)[kTiles][4], const floa
   }
 }
 
-// Converts probabilities to the layout of A in mma.h: packed[k] are the tokens 16k to 16k + 15.
+// Converts probabilities to the layout of A in mma.h. packed[k] has the tokens 16k to 16k + 15.
 template <class T, int kTiles, int kSteps>
 __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4], std::uint32_t (&packed)[kSteps][4]) {
 #pragma unroll
@@ -112,8 +113,8 @@ __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4
     }
 }
 
-// Computes kTiles * 8 columns of a piece's weighted values in one warp. at(token, column): address of a value
-// in shared memory, where eight columns are contiguous.
+// Computes kTiles * 8 columns of a piece's weighted values in one warp. at(token, column) returns the
+// address of a value in shared memory; eight columns are contiguous.
 template <class T, int kTiles, class At>
 __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at, bool finite_alone,
                                   float (&mixed)[kTiles][4]) {
@@ -134,8 +135,8 @@ __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTil
     }
 }
 
-// Returns a zero that the compiler cannot predict. Computations that depend on it stay inside the loop, so
-// they occupy no registers outside of it.
+// Returns a zero that the compiler cannot predict. Computations that depend on the zero stay inside the
+// loop, so they occupy no registers outside of the loop.
 __device__ inline int hidden_zero() {
   int zero = 0;
 #ifdef __CUDACC__
@@ -144,13 +145,14 @@ __device__ inline int hidden_zero() {
   return zero;
 }
 
-// Repairs the weighted sum if a result is not finite: 0 times infinity would change rows that do not see the
-// token. It repeats the sum without such values, and rows that see them get NaN.
+// Repairs the weighted sum if a result is not finite, because 0 times infinity would also change rows that
+// do not see the token. It repeats the sum without infinite and NaN values, and rows that see such a value
+// get NaN.
 template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
                                    const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
                                    float (&mixed)[kTiles][4]) {
-  float zero[4] = {0, 0, 0, 0};  // stays 0 if all numbers are finite
+  float zero[4] = {0, 0, 0, 0};  // zero stays 0 if all numbers are finite
 #pragma unroll
   for (int n = 0; n < kTiles; ++n)
 #pragma unroll
@@ -169,7 +171,7 @@ __device__ inline void mend_values(const LaneRows& rows, int piece,
     }
 }
 
-// States of a lane's rows, for the lane's value columns.
+// States of the two rows of a lane, for the lane's value columns.
 template <int kTiles>
 struct LaneState {
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
@@ -191,7 +193,7 @@ struct LaneState {
       sum[i] = merged(sum[i], piece_sum[i], weights[i]);
     }
   }
-  // Merges tiles of the lane, from tile `first` on.
+  // Merges value tiles of the lane; `first` is the index of the first tile.
   template <int kMixed>
   __device__ void merge_values(int first, const float (&mixed)[kMixed][4], const Weights (&weights)[2]) {
 #pragma unroll
@@ -200,7 +202,6 @@ struct LaneState {
       for (int e = 0; e < 4; ++e) values[first + n][e] = merged(values[first + n][e], mixed[n][e], weights[e / 2]);
   }
 
-  // Writes results to the output, from column first_column on.
   template <class T>
   __device__ void store(const AttentionParams& p, const SequenceRows& rows, const LaneRows& mine, int past_row, int head,
                         int first_column) const {
@@ -222,7 +223,8 @@ struct LaneState {
   }
 };
 
-// Addresses for the states of a lane's rows; null if the row is missing or its state is not written.
+// Addresses of the states of the two rows of a lane. An address is null if the row does not exist or its
+// state is not written.
 struct LaneStates {
   float* state[2] = {nullptr, nullptr};
 
@@ -241,7 +243,6 @@ struct LaneStates {
       state[i][dim + 1] = piece_sum[i];
     }
   }
-  // Writes weighted values, from column first_column on.
   template <int kTiles>
   __device__ void store_values(int dim, int first_column, const float (&mixed)[kTiles][4]) const {
 #pragma unroll

@@ -8,11 +8,12 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kMostTurns = 3;  // maximum number of rounds in which the device runs all thread
-                                        // blocks; above it, tiles are not split further
-constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, expressed in pieces
-// Number of rows at which writing and reading the states of a piece transfers the same number of bytes as its
-// keys and values.
+// Maximum number of rounds in which the device runs all thread blocks. Tiles are not split so far that more
+// rounds are needed.
+constexpr std::int64_t kMostTurns = 3;
+constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit; the unit of cost is a piece
+// With this number of rows, the states of a piece, which are written and read, have the same number of bytes
+// as the keys and values of the piece.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -66,7 +67,7 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
     const std::int64_t rows = queries * group_;
     CHECK(!shape.recorded || queries <= 1, "{} queries of a sequence in a recorded step", queries);
     const std::int64_t tile_rows = rows_of_tiles(rows);
-    // The last rows come first, because they see the most tokens.
+    // The last rows are planned first, because they see the most tokens.
     for (std::int64_t t = quotient_up(rows, tile_rows) - 1; t >= 0; --t) {
       const std::int64_t begin = t * tile_rows, end = std::min(begin + tile_rows, rows);
       const std::int64_t first = length - queries + begin / group_;  // position of the first row
@@ -82,8 +83,8 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
   }
 }
 
-// Returns the number of pieces per unit for which the device ends earliest, with at most kMostTurns rounds of
-// thread blocks. If no number qualifies, a unit has all pieces of its tile.
+// Returns the number of pieces per unit with which the device ends earliest, with at most kMostTurns rounds
+// of thread blocks. If no number satisfies this, a unit has all pieces of its tile.
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
   std::int32_t most = 1;
   bool wide = false;
@@ -95,7 +96,7 @@ std::int32_t AttentionSchedule::pieces_to_a_unit() const {
       std::max<std::int64_t>(blocks_at_a_time_ / (wide && wide_by_wgmma_ ? kBlocksPerProcessor : 1), 1);
   std::int32_t best = most;
   std::int64_t best_time = std::numeric_limits<std::int64_t>::max();
-  for (std::int32_t units = 1; units <= most; ++units) {  // number of units of the longest tile
+  for (std::int32_t units = 1; units <= most; ++units) {
     const auto pieces = static_cast<std::int32_t>(quotient_up(most, units));
     std::int64_t blocks = 0, shared_rows = 0;
     for (const Tile& tile : tiles_) {
@@ -130,8 +131,8 @@ void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
                       std::min(piece + pieces_to_a_unit, tile.piece_end), merge});
 }
 
-// Adds empty units, up to the maximum for decoding this number of sequences. Tiles are divided only while the
-// number of thread blocks is at most most_blocks_.
+// Adds empty units up to the maximum that decoding of this number of sequences can need. Tiles are divided
+// only while the number of thread blocks is at most most_blocks_.
 void AttentionSchedule::pad(std::int64_t sequences) {
   const std::int64_t tile_rows = rows_of_tiles(group_);
   const std::int64_t tiles = sequences * quotient_up(group_, tile_rows);

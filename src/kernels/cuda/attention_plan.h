@@ -1,11 +1,11 @@
-// Divides one step's attention among thread blocks; plain C++ for the host.
+// Divides the attention of one step among thread blocks. It runs on the host and needs no CUDA.
 //
 // The rows of a sequence that share a KV head (row = query * group + index of the head in its group) are
-// split into tiles. At most kNarrowRows rows, as in decoding, form one narrow tile; more rows form wide
-// tiles. A unit processes pieces of kPieceTokens tokens of one tile. If the device ends earlier when several
-// units share the pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et al.,
-// 2024). Then the state of each piece is stored in memory, and a second kernel merges the states. The split
-// does not change the result of any piece.
+// split into tiles. Up to kNarrowRows rows, as in decoding, form one narrow tile; more rows form wide
+// tiles. A unit processes pieces of kPieceTokens tokens of one tile. If the device ends earlier when
+// several units share the pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et
+// al., 2024). In this case, the state of each piece is stored in memory, and a second kernel merges the
+// states. The split does not change the result of any piece.
 #pragma once
 
 #include <vector>
@@ -15,26 +15,28 @@
 
 namespace octavo::cuda {
 
-// Returns whether wide tiles use wgmma (attention_wgmma.cu); only Hopper devices have it. Narrow tiles always
-// use attention.cu; mma.sync and wgmma give the same bits (instructions_test.cc).
+// Returns true if wide tiles use wgmma (attention_wgmma.cu), which only Hopper devices support. Narrow
+// tiles always use attention.cu. mma.sync and wgmma give the same bits (instructions_test.cc).
 constexpr bool wide_by_wgmma(bool hopper, const KvSpec& kv) {
   return hopper && kv.values_in_keys == 0 && kv.head_dim <= 128 && (kv.dtype == DType::bf16 || kv.dtype == DType::f16);
 }
 
-// Number of thread blocks with narrow tiles that fit on one multiprocessor of Hopper if heads have 128
-// elements. A wide tile with wgmma, and any tile of latent attention, needs a full multiprocessor.
+// Number of thread blocks with narrow tiles that fit on one multiprocessor of Hopper if head_dim is 128. A
+// wide tile with wgmma, and any tile of latent attention, needs a full multiprocessor.
 constexpr std::int64_t kBlocksPerProcessor = 3;
 
 class AttentionSchedule {
  public:
-  // blocks_at_a_time: number of thread blocks that the device runs concurrently; 0: tiles are not split.
-  // states: number of states that fit into memory. hopper: the device has wgmma.
+  // `blocks_at_a_time` is the number of thread blocks that the device runs concurrently; 0: tiles are not
+  // split. `states` is the number of piece states that fit into memory. `hopper` is true if the device has
+  // wgmma.
   AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states, bool hopper = false);
 
   void fill(const AttentionShape& shape);
 
-  // Units of at most kNarrowRows rows come first. In a recorded step, the numbers of units and merges depend
-  // only on the number of sequences; empty ones come last, and units are either all narrow or all wide.
+  // Narrow units come first. In a step that is captured in a CUDA graph, the numbers of units and merges
+  // depend only on the number of sequences. The last units may be empty, and units are either all narrow or
+  // all wide.
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }

@@ -30,13 +30,13 @@ AttentionLimits limits_of(int q_heads, int kv_heads, int head_dim, int window = 
           .window = window};
 }
 
-// Checks that every visible (sequence, row, piece) belongs to exactly one unit, and that all units of a tile
-// belong to its merge, or none does.
+// Checks that every visible (sequence, row, piece) belongs to exactly one unit. Either all units of a tile
+// belong to its merge, or no unit does.
 void expect_complete(const AttentionSchedule& schedule, const Step& step, int group, int window) {
   std::map<std::tuple<int, int, int>, int> covered;
   for (std::size_t u = 0; u < schedule.units().size(); ++u) {
     const AttentionUnit& unit = schedule.units()[u];
-    if (unit.row_begin == unit.row_end) continue;  // an empty unit that pads a recorded step
+    if (unit.row_begin == unit.row_end) continue;  // an empty unit that pads a captured step
     if (static_cast<std::int64_t>(u) < schedule.narrow_units()) {
       EXPECT_LE(unit.row_end - unit.row_begin, kNarrowRows);
     }
@@ -127,7 +127,7 @@ TEST(CudaAttentionSchedule, SharesALongSequenceOut) {
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 1024 * 8);
 }
 
-// A window of 1,024 tokens overlaps nine of 1,024 pieces; each becomes a unit.
+// A window of 1,024 tokens overlaps nine of 1,024 pieces, and each of these pieces becomes a unit.
 TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
   AttentionSchedule schedule(limits_of(32, 8, 128, 1024), 352, 1 << 20);
   Step step;

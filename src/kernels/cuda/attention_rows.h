@@ -1,8 +1,8 @@
-// Common code of all attention kernels: the tokens that a row sees, and the merging of pieces.
+// Common code of all attention kernels: the range of tokens that a row sees, and the merge of pieces.
 //
 // Keys are processed in pieces of kPieceTokens tokens, aligned to multiples of kPieceTokens. The result of
-// each piece starts from zero, and pieces are merged into a row's state in order. So a row's bits do not
-// depend on the tiles, on the split of pieces (attention_plan.h), or on the prompt chunk that contains its
+// each piece starts from zero, and pieces are merged into a row's state in order. So the bits of a row
+// depend neither on tiles, nor on the split of pieces (attention_plan.h), nor on the prefill chunk of the
 // query.
 #pragma once
 
@@ -26,8 +26,8 @@ __device__ inline float power_of_2(float x) {
 }
 __device__ inline float exponential(float x) { return power_of_2(x * kLog2E); }
 
-// The rows of one sequence and one KV head: row = query * group + index of the head in its group. Fields have
-// 32 bits, because 64-bit divisions are slow.
+// The rows of one sequence and one KV head, with row = query * group + index of the head in its group.
+// Fields have 32 bits, because 64-bit divisions are slow.
 struct SequenceRows {
   int first_query;  // index in the step of the sequence's first query
   int first_position, length;
@@ -52,8 +52,8 @@ struct SequenceRows {
         chosen_stride(p.chosen_stride),
         chosen_most(static_cast<int>(p.chosen_most)) {}
 
-  // Range [begin, end) of tokens that a row sees. In sparse attention, these are indices into the row's
-  // selected tokens; token(row, i) returns the i-th selected token.
+  // Range [begin, end) of tokens that a row sees. In sparse attention, begin and end are indices into the
+  // row's selected tokens, and token(row, i) returns the i-th selected token.
   __device__ int begin(int row) const {
     if (chunk > 0) return position(row) / chunk * chunk;
     return window > 0 && position(row) >= window ? position(row) + 1 - window : 0;
@@ -65,13 +65,13 @@ struct SequenceRows {
   }
   __device__ int token(int row, int i) const { return chosen != nullptr ? chosen[query(row) * chosen_stride + i] : i; }
   __device__ int position(int row) const { return first_position + row / group; }
-  // Returns the column in q and out of a row's head, which belongs to KV head `head`.
+  // Returns the column in q and out at which the head of `row` begins. `head` is the KV head.
   __device__ int column(int row, int head, int head_dim) const { return (head * group + row % group) * head_dim; }
   __device__ int query(int row) const { return first_query + row / group; }
 };
 
-// Weights of a row's state and of a piece in a merge. A maximum of minus infinity marks an empty state or
-// piece.
+// Weights of a row's state and of a piece when the piece is merged into the state. A maximum of minus
+// infinity marks an empty state or piece.
 struct Weights {
   float max, state, piece;
 };
@@ -84,7 +84,7 @@ __device__ inline float merged(float state, float piece, const Weights& w) {
   return fmaf(piece, w.piece, state * w.state);
 }
 
-// Range [begin, end) of pieces in which any of the rows [first, last] sees a token.
+// Range [begin, end) of the pieces that at least one of the rows [first, last] sees.
 struct Pieces {
   int begin, end;
 };
@@ -92,7 +92,8 @@ __device__ inline Pieces pieces_of(const SequenceRows& rows, int first, int last
   return {rows.begin(first) / kPieceTokens, (rows.end(last) + kPieceTokens - 1) / kPieceTokens};
 }
 
-// slope: ALiBi slope of the row. ahead: position of the key minus position of the query.
+// `slope` is the ALiBi slope of the row. `ahead` is the position of the key minus the position of the
+// query.
 __device__ inline float score_of(const AttentionParams& p, float product, float slope, int ahead) {
   const float score = product * p.scale;
   if (p.slopes != nullptr) return fmaf(slope, static_cast<float>(ahead), score);
@@ -103,14 +104,14 @@ __device__ inline float slope_of(const AttentionParams& p, std::int64_t head, in
   return p.slopes == nullptr ? 0 : p.slopes[head * p.group + row % p.group];
 }
 
-// Returns the final factor for a row's sums of values: 1 / its softmax sum, including the head's attention
-// sink.
+// Returns the factor by which the row's weighted values are multiplied at the end: 1 / softmax sum, where
+// the sum includes the attention sink of the head.
 __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head, int row, float max, float sum) {
   return 1 / (p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max));
 }
 
-// Returns the address of a row's state for a piece: value_dim values; the maximum and the sum are at index
-// head_dim.
+// Returns the address of a row's state for a piece. The state has value_dim values; the maximum and the sum
+// are at index head_dim.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.work.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,
@@ -124,7 +125,7 @@ __device__ inline const std::byte* cached(const AttentionParams& p, const Sequen
          layout.vector(rows.table[token / layout.block_size], which, head, token % layout.block_size);
 }
 
-// Returns the scale of a cached vector; 1 if the cache has no scales.
+// Returns the scale of a cached vector, or 1 if the cache has no scales.
 __device__ inline float cached_scale(const AttentionParams& p, const SequenceRows& rows, int which,
                                      std::int64_t head, int token) {
   const KvLayout& layout = p.cache.layout;
@@ -134,14 +135,14 @@ __device__ inline float cached_scale(const AttentionParams& p, const SequenceRow
       layout.scale(rows.table[token / layout.block_size], which, head, token % layout.block_size));
 }
 
-// Defined in attention_plain.cu.
+// In attention_plain.cu.
 void attention_plain(StreamHandle stream, const AttentionParams& p);
 
-// Defined in attention_wgmma.cu, for wide units if AttentionWork::wide_by_wgmma.
+// In attention_wgmma.cu, for wide units if AttentionWork::wide_by_wgmma.
 void attention_wgmma(StreamHandle stream, const AttentionParams& p);
 
-// Defined in attention_latent.cu, for latent attention in 16 bits. takes_latent returns whether it supports
-// these dimensions.
+// In attention_latent.cu, for latent attention in 16 bits. takes_latent() returns true if the kernel
+// supports the dimensions.
 bool takes_latent(const AttentionParams& p);
 void attention_latent(StreamHandle stream, const AttentionParams& p);
 

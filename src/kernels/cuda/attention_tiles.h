@@ -1,4 +1,4 @@
-// Copies numbers from the KV cache to tiles; attention.cu and attention_latent.cu use it.
+// Copies numbers from the KV cache to tiles, for attention.cu and attention_latent.cu.
 #pragma once
 
 #include "kernels/cuda/attention_rows.h"
@@ -6,9 +6,9 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 16;  // number of rows per warp
+constexpr int kTileRows = 16;  // rows per warp
 
-// Converts two fp8 numbers, in the lower 16 bits, to T, exactly; NaN stays NaN.
+// Converts the two fp8 numbers in the lower 16 bits to T. The conversion is exact, and NaN stays NaN.
 template <class T>
 __device__ inline std::uint32_t pair_of_f8(std::uint32_t codes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -25,7 +25,7 @@ __device__ inline std::uint32_t pair_of_f8(std::uint32_t codes) {
 #endif
 }
 
-// Converts eight 8-bit numbers and multiplies them by their vector's scale.
+// Converts eight 8-bit numbers and multiplies them by the scale of their vector.
 template <class T>
 __device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
   if (format == Format::f8)
@@ -40,8 +40,8 @@ __device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
   return {pair(packed.x, 0), pair(packed.x, 1), pair(packed.y, 0), pair(packed.y, 1)};
 }
 
-// Returns whether a number is infinite or NaN. The second function replaces such numbers in a packed pair by
-// zero.
+// not_finite() returns true if a number is infinite or NaN. finite() replaces infinite and NaN numbers in a
+// packed pair by zero.
 template <class T>
 __device__ inline bool not_finite(std::uint16_t bits) {
   constexpr int kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxHeadDim = 256;
 
-// Returns the format of activations for stored weights: tensor cores support both 16-bit formats.
+// Activations have the format of the weights, because tensor cores support both 16-bit formats.
 DType activation_of(DType stored) { return stored; }
 
 std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
@@ -59,7 +59,7 @@ Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab)
                                                                    sizeof(float));
 }
 
-// Exports and imports use a separate stream.
+// Exports and imports use a separate CUDA stream.
 constexpr KvExchange kKvExchange{
     .layout = "rows",
     .joins = true,

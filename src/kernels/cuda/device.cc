@@ -7,7 +7,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 16;
-// maximum device memory for partial states of attention, in bytes
+// maximum bytes of device memory for partial states of attention
 constexpr std::int64_t kMostStateBytes = std::int64_t{128} << 20;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -21,7 +21,7 @@ std::int64_t blocks_of(const AttentionLimits& limits) {
   return (limits.max_length + limits.kv.block_size - 1) / limits.kv.block_size;
 }
 
-// Returns the memory for one query's scores in sparse attention, in bytes.
+// Returns the bytes of one query's scores in sparse attention.
 std::int64_t score_bytes(const AttentionLimits& limits) { return limits.max_length * std::int64_t{4}; }
 std::int64_t queries_scored(const AttentionLimits& limits) {
   return std::clamp<std::int64_t>(kMostStateBytes / score_bytes(limits), 1, limits.max_tokens);
@@ -98,7 +98,7 @@ void CudaStream::replay(const Recording& recording) {
 
 Result<> CudaStream::reserve_scratch(std::size_t bytes) {
   if (bytes <= scratch_.bytes()) return {};
-  synchronize();  // waits, because running operators may use the memory
+  synchronize();  // waits, because running operators may use the old memory
   scratch_ = {};
   TRY(scratch_, device_buffer(bytes));
   return {};
@@ -106,8 +106,9 @@ Result<> CudaStream::reserve_scratch(std::size_t bytes) {
 
 Result<> CudaStream::reserve_products() {
   if (hopper_.processors == 0) return {};
-  constexpr std::int64_t kSumsOfProcessor = 128 << 10;  // sum memory per multiprocessor, in bytes: enough for
-                                                        // a product of 28,672 columns and 8,192 outputs
+  // Bytes of sum memory per multiprocessor, which are enough for a product of 28,672 columns and 8,192
+  // outputs.
+  constexpr std::int64_t kSumsOfProcessor = 128 << 10;
   constexpr std::size_t kArrivedBytes = kMostSharedTiles * sizeof(std::int32_t);
   hopper_.sums_room = hopper_.processors * kSumsOfProcessor;
   TRY(products_, device_buffer(kArrivedBytes + static_cast<std::size_t>(hopper_.sums_room) * sizeof(float)));
@@ -200,7 +201,7 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   staging_.turn(stream);
   staged_ = 0;
   sequences_ = std::ssize(shape.lengths);
-  longest_ = limits_.max_length;  // a recorded step may be replayed with sequences of any length
+  longest_ = limits_.max_length;  // a captured step may be replayed with sequences of any length
   if (!shape.recorded && sequences_ > 0) longest_ = *std::ranges::max_element(shape.lengths);
   tables_on_device_.query_starts = stage(shape.query_starts);
   tables_on_device_.lengths = stage(shape.lengths);

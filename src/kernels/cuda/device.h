@@ -1,4 +1,4 @@
-// Device, stream, weights and plans of the CUDA backend, on top of runtime.h.
+// Device, stream, weights and attention plans of the CUDA backend. They call CUDA only through runtime.h.
 #pragma once
 
 #include <array>
@@ -39,24 +39,24 @@ class CudaStream final : public Stream {
   StreamHandle handle() const { return handle_; }
   const Hopper& hopper() const { return hopper_; }
 
-  // Reserves the working memory that one operator at a time uses: states of attention, or the sampler's copy
-  // of the logits. It is called before the first step, because recordings contain the address.
+  // Reserves working memory, which one operator at a time uses for states of attention or for the sampler's
+  // copy of the logits. Call it before the first step, because CUDA graphs contain the address.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
-  // Reserves the memory that all products on Hopper share. Call it once, before the first operator.
+  // Reserves memory that all matrix products on Hopper share. Call it once, before the first operator.
   Result<> reserve_products();
 
  private:
   StreamHandle handle_;
   Hopper hopper_;
   // Ring of events: mark m is event m % size. If the event was overwritten, a wait for mark m waits for a
-  // later mark. This is rare: the ring has many more events than the two steps of staging need.
+  // later mark. This is rare, because the ring has many more events than the two steps of Staging need.
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_, products_;
 };
 
-// The stream is always a CudaStream in operators of this backend.
+// `stream` must be a CudaStream, as in all operators of this backend.
 inline CudaStream& cuda_stream(Stream& stream) { return static_cast<CudaStream&>(stream); }
 
 KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes);
@@ -78,7 +78,6 @@ class CudaDevice final : public Device {
   int processors() const { return info_.processors; }
   bool hopper() const { return info_.wgmma; }
   CudaStream& stream() { return stream_; }
-  // Returns the host buffer through which weights are copied.
   Staging& weight_staging() { return weight_staging_; }
 
  private:
@@ -89,7 +88,7 @@ class CudaDevice final : public Device {
 
 class CudaWeight final : public Weight {
  public:
-  // like: format and sizes of the rows; the addresses are those of `data`.
+  // `like` has the format and sizes of the rows. Its addresses are replaced by addresses in `data`.
   CudaWeight(std::int64_t rows, std::int64_t cols, DType activation, const WeightRows& like, Buffer data)
       : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)), numbers_(like) {
     numbers_.data = static_cast<const std::byte*>(data_.data());
@@ -101,24 +100,27 @@ class CudaWeight final : public Weight {
   WeightRows numbers_;
 };
 
-// Copies a checkpoint's matrix to the device. Numbers keep their format if products support it; otherwise
-// they become f32. Codes do not change. Returns unsupported if parts do not fit together, or if the size of a
-// group of codes is not a multiple of 8 columns. Also returns errors of Device::allocate.
+// Copies a matrix of a checkpoint to the device. Numbers keep their format if products support the format;
+// otherwise they become f32. Codes of quantised matrices do not change. Returns unsupported if parts do not
+// fit together, or if the size of a quantisation group is not a multiple of 8 columns. Also returns errors
+// of Device::allocate.
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 
-// Schedule and tables of a step's attention, in one allocation. In recorded steps, all offsets depend only on
-// the number of sequences, except offsets inside the block tables, which are at the end.
+// Schedule and tables of a step's attention, in one allocation. In a step that is captured in a CUDA graph,
+// all offsets depend only on the number of sequences, except offsets inside the block tables, which are at
+// the end.
 class CudaAttentionPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<CudaAttentionPlan>> make(CudaDevice& device, const AttentionLimits& limits);
   void fill(CudaStream& stream, const AttentionShape& shape);
-  // Returns the device addresses of the step's tables; work() returns the work of a layer, with memory for
-  // its states.
+  // tables() has device addresses of the step's tables. work() returns the work of a layer, with memory for
+  // the states of pieces.
   SequenceTables tables() const { return tables_on_device_; }
   AttentionWork work() const;
-  // Sets the memory for an indexer's scores. Attention uses the same memory after the indexer has ended.
+  // Sets the memory for the scores of an indexer (sparse attention). When the indexer has finished,
+  // attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
-  std::int64_t sequences() const { return sequences_; }  // number of sequences, including padding
+  std::int64_t sequences() const { return sequences_; }
   int window() const { return limits_.window; }
   bool causal() const { return limits_.causal; }
 
@@ -135,9 +137,9 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  std::int64_t sequences_ = 0, longest_ = 0;  // sequences and longest length of the current step
+  std::int64_t sequences_ = 0, longest_ = 0;  // of the current step
   Buffer device_;
-  SequenceTables tables_on_device_{};  // tables of the current step
+  SequenceTables tables_on_device_{};  // of the current step
   AttentionWork work_{};
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_starts_;

@@ -1,7 +1,7 @@
-// Base of all kernels: CUDA's language under nvcc, or its emulation on the host (for tests without a device),
-// and a few helper functions.
+// Base of all kernels: CUDA's language under nvcc, or the emulator's (for tests without a GPU), and a few
+// helper functions.
 //
-// nvcc compiles this header as C++20, and those of views.h.
+// nvcc compiles this header and views.h as C++20.
 #pragma once
 
 #include <cmath>
@@ -107,7 +107,7 @@ __device__ inline F8 from_float<F8>(float x) {
   return {static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120 << 3)))};
 }
 
-// Calls body(T{}), where T is the C++ type of a format.
+// Calls body(T{}), where T is the C++ type of `format`.
 template <class Body>
 void for_activation(Format format, Body&& body) {
   if (format == Format::bf16) return body(Bf16{});
@@ -115,8 +115,8 @@ void for_activation(Format format, Body&& body) {
   body(float{});
 }
 
-// Two 16-bit numbers in one register, the first one in the lower half, and operations on pairs of such
-// registers.
+// A register holds two 16-bit numbers, the first one in the lower half. The following functions work on
+// pairs of such registers.
 #ifdef __CUDACC__
 template <class T>
 __device__ inline std::uint32_t pack(float low, float high) {  // compiles to one instruction
@@ -147,7 +147,7 @@ template <class T>
 std::uint32_t pack(float low, float high) {
   return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
 }
-// Returns half `i` of a register as f32.
+// Returns the number in half `i` of a register as f32.
 template <class T>
 float half_of(std::uint32_t pair, int i) {
   T x;
@@ -173,11 +173,11 @@ std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
   ::octavo::cuda::emulated::enter_shared(&name, sizeof name)
 #endif
 
-// Consecutive kernels overlap if the device supports it ("programmatic dependent launch", from compute
-// capability 9.0 on). When all thread blocks of a kernel have started, blocks of the next kernel start as
-// resources become free. So every thread of every kernel calls wait_for_kernels(), which returns when all
-// previous kernels have ended. Before this call, a kernel reads only its arguments and weights, and writes
-// only shared memory.
+// Consecutive kernels overlap if the device supports it ("programmatic dependent launch", since compute
+// capability 9.0): when all thread blocks of a kernel have started, blocks of the next kernel start as
+// resources become free. So every thread of every kernel must call wait_for_kernels(), which returns when
+// all previous kernels have ended. Before this call, a kernel may read only its arguments and weights, and
+// write only shared memory.
 #ifdef __CUDACC__
 __device__ inline void wait_for_kernels() {
 #if __CUDA_ARCH__ >= 900
@@ -185,9 +185,8 @@ __device__ inline void wait_for_kernels() {
 #endif
 }
 
-// defined in runtime.cc
 bool kernels_overlap();
-void must_launch(cudaError_t status);  // if the driver reports an error, prints its text and ends the process
+void must_launch(cudaError_t status);  // ends the process with the driver's text if `status` is an error
 
 template <class... Params, class... Args>
 void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
@@ -205,7 +204,7 @@ void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_byte
   config.numAttrs = kernels_overlap() ? 1 : 0;
   must_launch(cudaLaunchKernelEx(&config, kernel, args...));
 }
-// Allows a kernel to use `bytes` of dynamic shared memory, if it is more than the default of 48 KiB.
+// Allows a kernel to use `bytes` of dynamic shared memory; needed if `bytes` exceeds the default of 48 KiB.
 template <class... Params>
 void allow_shared(void (*kernel)(Params...), std::size_t bytes) {
   cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -235,9 +234,10 @@ __device__ inline int thread() { return static_cast<int>(threadIdx.x); }
 __device__ inline int lane() { return thread() % kWarp; }
 __device__ inline int warp() { return thread() / kWarp; }
 
-// Returns whether this thread block is the last of `blocks` blocks to call the function; each block calls it
-// once. The last block may then read, with read_shared_work(), what the others wrote before their calls.
-// `arrived` is zero before the first call and after the last. Every thread must call it.
+// Returns true if this thread block is the last of `blocks` blocks that call the function; each block calls
+// it once. The last block may then read, with read_shared_work(), what the other blocks wrote before their
+// calls. `arrived` must be zero before the first call, and is zero after the last call. Every thread must
+// call the function.
 __device__ inline bool last_to_arrive(std::int32_t* arrived, int blocks) {
   OCTAVO_SHARED(int, before, [1]);
   __threadfence();
@@ -267,7 +267,7 @@ __device__ inline T warp_max(T x) {
   return x;
 }
 
-// partials: shared memory of kWarp elements. Every thread of the thread block must call it.
+// `partials` has kWarp elements in shared memory. Every thread of the thread block must call it.
 template <class T, class Combine>
 __device__ inline T block_combine(T mine, T* partials, Combine combine) {
   __syncthreads();  // all threads have read the old values

@@ -12,7 +12,8 @@
 namespace octavo::cuda {
 namespace {
 
-// Prompts use warpgroup instructions (wgmma.h), decoding uses warp instructions (mma.h).
+// The two must agree, because prompts use warpgroup instructions (wgmma.h) and decoding uses warp
+// instructions (mma.h).
 TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
   const auto device = runtime::open();
   if (!device || !(device->wgmma || device->name == "emulated")) GTEST_SKIP() << "no device with wgmma";

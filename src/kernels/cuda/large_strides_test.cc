@@ -1,6 +1,6 @@
-// Tests every kernel with addresses of more than 32 bits: runs the same work on contiguous rows, and on rows
-// that are more than 2^31 elements apart. The emulated device allocates only memory that is written; a real
-// device needs all of it.
+// Tests every kernel with addresses of more than 32 bits. Each test runs the same work on contiguous rows,
+// and on rows that are more than 2^31 elements apart. The emulator allocates only memory that is written; a
+// GPU needs all of the memory.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 64;
 
-// Device memory that the destructor frees.
 class Memory {
  public:
   explicit Memory(std::int64_t bytes) {
@@ -77,7 +76,7 @@ class CudaLargeStrides : public testing::Test {
     return list;
   }
 
-  // A matrix on the device. stride: distance between rows, in elements.
+  // A matrix on the device. Its rows are `stride` elements apart.
   template <class T>
   struct Matrix {
     Memory memory;
@@ -94,7 +93,7 @@ class CudaLargeStrides : public testing::Test {
               .format = format_of(dtype_of_type<T>),
               .stride = stride * static_cast<std::int64_t>(sizeof(T))};
     }
-    // Refers to the memory of this object.
+    // The weight refers to the memory of this object.
     CudaWeight weight() const {
       const auto keep = [](void*, std::size_t) {};
       return {rows, columns, dtype_of_type<T>, weights(), Buffer(memory.at<T>(0), 1, keep)};
@@ -119,8 +118,8 @@ class CudaLargeStrides : public testing::Test {
     return all;
   }
 
-  // Calls run(stride_of) twice: stride_of(near) is `near` in the first call, and a large stride in the
-  // second. The results must be equal and not all zero.
+  // Calls run(stride_of) twice. stride_of(near) returns `near` in the first call, and a large stride in the
+  // second call. The results must be equal and not all zero.
   template <class Run>
   void compare(Run run) {
     const auto near = run([](std::int64_t columns) { return columns; });
@@ -212,7 +211,7 @@ TEST_F(CudaLargeStrides, PutSampled) {
   EXPECT_EQ(get(ids.at<std::int32_t>(kLast), 1)[0], 77);
 }
 
-// Covers up to 16 rows of x, and more. The last row is beyond 2^31 elements.
+// Covers products with up to 16 rows of x, and with more rows. The last row is beyond 2^31 elements.
 TEST_F(CudaLargeStrides, Matmul) {
   for (const std::int64_t m : {2, 18})
     compare([&](auto stride) {
@@ -238,7 +237,7 @@ TEST_F(CudaLargeStrides, MatmulInSinglePrecision) {
   });
 }
 
-// Blocks of three gigabytes, as if all layers of a large model were in one block.
+// Each block has three gigabytes, as if all layers of a large model were in one block.
 constexpr KvLayout kBlocks{.stride_bytes = std::int64_t{3} << 30,
                            .kv_heads = 2,
                            .head_dim = 32,
@@ -281,13 +280,13 @@ TEST_F(CudaLargeStrides, QkvStore) {
   });
 }
 
-// Covers attention with tensor cores and (in f32) without them, with undivided sequences and with states of
-// pieces in memory.
+// Covers attention with and (in f32) without tensor cores, and sequences with and without states of pieces
+// in memory.
 class CudaLargeAttention : public CudaLargeStrides {
  protected:
   static constexpr int kLength = 300, kBlockCount = (kLength + 15) / 16, kDim = 32;
 
-  // latent: width of a value in latent attention; 0: separate keys and values.
+  // `latent` is the size of a value in latent attention; 0: separate keys and values.
   template <class T>
   void run(std::int64_t blocks_at_a_time, int latent = 0) {
     layout_ = kPacked;
@@ -375,7 +374,6 @@ TEST_F(CudaLargeAttention, Plain) {
   run<float>(100);
 }
 
-// Checks the processed logits, the selected token and the logprobs.
 TEST_F(CudaLargeStrides, Sample) {
   constexpr std::int64_t kVocab = 100;
   compare([&](auto stride) {

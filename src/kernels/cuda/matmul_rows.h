@@ -1,5 +1,5 @@
-// Common code of all product kernels: the rows of x and w that a thread block multiplies, and the addresses
-// of its results.
+// Common code of all matrix product kernels: the rows of x and w that a thread block multiplies, and the
+// addresses of the results.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -7,8 +7,8 @@
 
 namespace octavo::cuda {
 
-// Number of columns whose products are added in one chain on tensor cores. The sums of these slices are then
-// added in order.
+// Number of columns whose products are added in one chain on tensor cores. These columns are a slice. The
+// sums of slices are added in order.
 constexpr std::int64_t kSlice = 1024;
 
 // Loads columns [column, column + 8) of a row of x, which has `cols` columns and may begin at any element.
@@ -48,25 +48,25 @@ __device__ inline void store(const MatmulParams& p, std::int64_t row, std::int64
   static_cast<Y*>(p.y.data)[element_at(row, p.y.stride, column)] = from_float<Y>(value);
 }
 
-// Returns whether rows of x can be read 16 bytes at a time.
+// Returns true if rows of x can be read 16 bytes at a time.
 template <class T>
 __device__ inline bool x_aligned(const MatmulParams& p) {
   return p.cols % 8 == 0 && p.x.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
 }
 
-// Products of experts. A thread block processes rows of one expert, which it finds by counting tiles. The
-// grid includes a partial tile for each expert.
+// Products of experts. A thread block processes rows of one expert, and finds the expert by counting tiles.
+// The grid includes a partial tile for each expert.
 constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {
   MatmulParams product;
-  const std::int32_t* starts;  // index of the first row of the chunk's first expert
+  const std::int32_t* starts;
   int experts;
   const std::byte* w[kExpertsAtOnce];
 };
 
-// Changes p to the product of the expert that tile `tile` belongs to, and `tile` to its index among the
-// expert's tiles. Returns false if the tile is beyond the last expert.
+// Changes p to the product of the expert to which tile `tile` belongs, and changes `tile` to its index
+// among the tiles of the expert. Returns false if the tile is beyond the last expert.
 __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
                                    std::int64_t& tile) {
   for (int e = 0; e < chunk.experts; ++e) {
@@ -95,14 +95,15 @@ __host__ __device__ inline unsigned pieces(std::int64_t items, std::int64_t each
   return static_cast<unsigned>((items + each - 1) / each);
 }
 
-// Kernels for Hopper: wgmma_matmul.cu for 16-bit numbers, wgmma_codes.cu for codes in fragment order.
+// Kernels for Hopper: wgmma_matmul.cu multiplies 16-bit numbers, and wgmma_codes.cu multiplies codes in
+// fragment order.
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
 void wgmma_codes(StreamHandle stream, const MatmulParams& p);
-// Kernel for Hopper with many rows of x (wgmma_wide.cu). wide_time returns the estimated time in the unit of
-// schedule_of(), or the maximum if the product is not supported.
+// Kernel for Hopper with many rows of x (wgmma_wide.cu). wide_time() returns the estimated time in the unit
+// of schedule_of(), or the maximum of the type if the kernel does not support the product.
 std::int64_t wide_time(const MatmulParams& p);
 void wgmma_wide(StreamHandle stream, const MatmulParams& p);
-// rows_each: expected number of rows per expert.
+// `rows_each` is the expected number of rows per expert.
 void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 

@@ -1,14 +1,14 @@
 // Products of small matrices in one warp on tensor cores: D[16, 8] += A[16, 16] * B[16, 8], with 16-bit
-// inputs and sums in f32.
+// inputs and f32 sums.
 //
-// Elements in the registers of a lane, with g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix Fragments for
-// mma.m16n8k16"):
+// The registers of a lane hold these elements, with g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix
+// Fragments for mma.m16n8k16"):
 //   a[0] = A[g][2t, 2t + 1]        a[1] = A[g + 8][2t, 2t + 1]
 //   a[2] = A[g][2t + 8, 2t + 9]    a[3] = A[g + 8][2t + 8, 2t + 9]
 //   b[0] = B[2t, 2t + 1][g]        b[1] = B[2t + 8, 2t + 9][g]
 //   d[0], d[1] = D[g][2t, 2t + 1]  d[2], d[3] = D[g + 8][2t, 2t + 1]
 //
-// A row of D depends only on its row of A and on B, not on other rows.
+// A row of D depends only on the same row of A and on B.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -34,8 +34,9 @@ __device__ inline void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], 
   }
 }
 
-// Loads four matrices of 8 x 8 numbers from shared memory. Lane i passes the 16-byte address of row i % 8 of
-// matrix i / 8, and receives the numbers 2t and 2t + 1 of row g of each matrix.
+// Loads four matrices of 8 x 8 numbers from shared memory. Lane i passes the address of row i % 8 of matrix
+// i / 8, which must be aligned to 16 bytes. Each lane receives the numbers 2t and 2t + 1 of row g of each
+// matrix.
 __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -43,7 +44,7 @@ __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
                : "r"(address)
                : "memory");
 }
-// Same as load_matrices, with each matrix transposed: a lane receives number g of the rows 2t and 2t + 1.
+// Loads like load_matrices, but transposes each matrix: a lane receives number g of the rows 2t and 2t + 1.
 __device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,4 +1,4 @@
-// Compares the kernels' conversions of single numbers with tensor/dtype.h, bit by bit.
+// Compares the kernels' conversions of single numbers with the conversions of tensor/dtype.h, bit by bit.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -8,7 +8,7 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr int kLeastMajor = 8;  // compute capability that the kernels need
+constexpr int kLeastMajor = 8;  // major compute capability that the kernels need
 
 void must(cudaError_t status, const char* what) {
   CHECK(status == cudaSuccess, "CUDA failed to {}: {}", what, cudaGetErrorString(status));

@@ -1,8 +1,8 @@
-// The functions of the CUDA runtime that the backend uses, so that host code builds and runs without CUDA.
-// runtime.cc implements them for the device, emulator/runtime.cc for tests.
+// The functions of the CUDA runtime that the backend calls, so that host code builds and runs without CUDA.
+// runtime.cc implements them on CUDA, and emulator/runtime.cc for tests.
 //
-// Errors of a running device cannot be handled: functions that return void end the process with CUDA's error
-// text.
+// Functions that return void end the process with CUDA's error text if CUDA fails, because errors of a
+// running device cannot be handled.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ using GraphHandle = CUgraphExec_st*;
 
 struct DeviceInfo {
   std::string name;
-  int processors = 0;  // number of streaming multiprocessors
+  int processors = 0;
   std::size_t memory_bytes = 0;
-  bool wgmma = false;  // whether the device has Hopper's warpgroup products
+  bool wgmma = false;  // whether the device supports wgmma (Hopper)
 };
 
 // Initialises the first device. Returns a one-line error if there is no driver or no device, or if the device
@@ -54,8 +54,8 @@ void destroy_event(EventHandle event);
 void record_event(StreamHandle stream, EventHandle event);
 void wait_for(EventHandle event);
 
-// Starts recording: until end_graph, launches on the stream are recorded and do not run. Meanwhile, memory
-// must not be allocated or copied, and no thread may wait for the stream.
+// Starts the capture of a CUDA graph. Until end_graph(), launches on the stream are captured and do not
+// run. During the capture, memory must not be allocated or copied, and no thread may wait for the stream.
 void begin_graph(StreamHandle stream);
 GraphHandle end_graph(StreamHandle stream);
 void launch_graph(StreamHandle stream, GraphHandle graph);

@@ -1,5 +1,5 @@
-// Tests streams, marks, recordings and staging of the CUDA backend, on a real device and on the emulated one,
-// which runs work only when a thread waits.
+// Tests streams, marks, CUDA graphs and staging of the CUDA backend, on a GPU or on the emulator. The
+// emulator runs work only when a thread waits.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -22,7 +22,6 @@ class CudaStreams : public testing::Test {
   Device& device() { return *backend_->device; }
   View all() const { return memory_.view(DType::f32, {1, kCount}); }
   void scale(float factor) { backend_->ops.scale_logits(stream(), {.logits = all(), .scale = factor}); }
-  // Reads all numbers, which must be equal, through pinned memory.
   void read(Buffer& to) { device().download(stream(), to.data(), all()); }
   static float value(const Buffer& numbers) {
     const auto* first = static_cast<const float*>(numbers.data());
@@ -58,7 +57,8 @@ TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
   }
 }
 
-// Otherwise, a host that waits for the step before the last one would also wait for the running step.
+// wait() must wait only for its mark. Otherwise, a host that waits for the previous step would also wait for
+// the running step.
 TEST_F(CudaStreams, WhoWaitsForAMarkDoesNotWaitForWhatCameBehindIt) {
   if (device().name() != "emulated") GTEST_SKIP() << "a real device goes on by itself";
   Staging numbers;
@@ -83,7 +83,7 @@ TEST_F(CudaStreams, ARecordingWorksOnWhatIsThereWhenItIsReplayed) {
   ASSERT_TRUE(stream().asynchronous());
   Staging numbers;
   ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
-  scale(1);  // a kernel is loaded before recording, since loading happens on its first run
+  scale(1);  // loads the kernel before the capture, because loading happens at the first run
   write(1, numbers);
   const auto recording = stream().record([&] {
     scale(3);
@@ -103,7 +103,7 @@ TEST_F(CudaStreams, ARecordingWorksOnWhatIsThereWhenItIsReplayed) {
   EXPECT_EQ(value(again), 450);
 }
 
-// Attention plans of one stream run one after the other, so they share one buffer for the states of pieces.
+// Attention plans of one stream run one after the other, so they can share one buffer for states of pieces.
 TEST_F(CudaStreams, AttentionPlansShareTheStatesOfPieces) {
   const AttentionLimits limits{.max_tokens = 4096,
                                .max_sequences = 8,

@@ -1,4 +1,4 @@
-// Copies of tiles from global to shared memory on Hopper by the tensor memory accelerator (PTX ISA,
+// Copies of tiles from global to shared memory by the tensor memory accelerator (TMA) of Hopper (PTX ISA,
 // "cp.async.bulk.tensor"), and cluster primitives for shared tiles. One thread starts the copy of a tile to
 // one thread block, or to all thread blocks of a cluster. The tile arrives with the 128-byte swizzle that
 // wgmma needs. A barrier in shared memory counts the bytes that have arrived.
@@ -12,7 +12,7 @@
 
 namespace octavo::cuda {
 
-// Number of thread blocks that share tiles. The emulated device runs one thread block at a time.
+// Number of thread blocks in a cluster, which share tiles. The emulator runs one thread block at a time.
 #ifdef __CUDACC__
 constexpr int kCluster = 2;
 #else
@@ -29,7 +29,7 @@ constexpr int kCluster = 1;
 #define OCTAVO_PARAMETER __grid_constant__
 #endif
 
-// The driver's descriptor of tiles, passed to the kernel as a parameter.
+// The driver's descriptor of tiles. The kernel gets it as a parameter.
 using TileMap = CUtensorMap;
 void describe_tiles(const TileSource& source, void* map);  // defined in runtime.cc
 inline TileMap tile_map(const TileSource& source) {
@@ -47,12 +47,13 @@ __device__ inline int block_of_cluster() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
-// Waits for all threads of all blocks of the cluster, and makes their earlier writes visible.
+// Waits for all threads of all thread blocks of the cluster, and makes the writes that they made before
+// visible.
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
-// Initialises a barrier; one thread calls it before a cluster_barrier(). A phase ends after `arrivals`
-// arrivals and all expected bytes.
+// Initialises a barrier. One thread must call it before a cluster_barrier(). A phase of the barrier ends
+// after `arrivals` arrivals and all expected bytes.
 __device__ inline void begin_barrier(TileBarrier* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(
                    shared_address(barrier)),
@@ -63,9 +64,9 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Arrives at the same barrier of another thread block of the cluster, to report that this block has read the
-// tiles. It does not release written data, because a release to the cluster would wait for all pending
-// operations of the thread.
+// Arrives at the same barrier of another thread block of the cluster, which reports that this thread block
+// has read the tiles. The arrival does not release written data, because a release to the cluster would
+// wait for all pending operations of the thread.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -95,8 +96,8 @@ __device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row
       "r"(static_cast<std::int32_t>(row))
       : "memory");
 }
-// Copies the tile to the same address in all thread blocks of the cluster. The barrier of each block counts
-// its bytes.
+// Copies the tile to the same address in all thread blocks of the cluster. The barrier of each thread block
+// counts the bytes that arrive there.
 __device__ inline void copy_tile_to_all(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
                                         TileBarrier* barrier) {
   asm volatile(

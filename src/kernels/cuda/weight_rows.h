@@ -1,4 +1,4 @@
-// Functions with which kernels read weights, as numbers or codes.
+// Functions with which kernels read weights that are stored as numbers or as codes.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -9,14 +9,13 @@ __device__ inline const std::byte* row_of(const WeightRows& w, std::int64_t row)
   return w.data + element_at(row, w.stride, 0);
 }
 
-// Returns the number that a code represents.
 __device__ inline float number_of(const WeightRows& w, GroupScale group, float code) {
   return w.zeros ? group.scale * (code - group.offset) : group.scale * (code - w.zero) - group.offset;
 }
 
 __device__ inline GroupScale group_of(const WeightRows& w, const std::byte* row, std::int64_t column) {
   const int group = static_cast<int>(column) / w.group;
-  // padding columns may use any scale
+  // Padding columns may use any scale, so they use the last one.
   return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];
 }
 
@@ -26,7 +25,7 @@ __device__ inline float doubled_e2m1(unsigned code) {
   return (code & 8) != 0 ? -static_cast<float>(magnitude) : static_cast<float>(magnitude);
 }
 
-// place: see place_of().
+// `place` is the result of place_of().
 __device__ inline float code_at(Format format, const std::byte* codes, std::int64_t place) {
   if (format == Format::f8) return to_float(F8{static_cast<std::uint8_t>(codes[place])});
   if (format == Format::q8) return static_cast<float>(static_cast<signed char>(codes[place]));
@@ -42,8 +41,9 @@ __device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::in
   return number_of(w, group_of(w, numbers, column), code_at(w.format, numbers + w.codes_at, place_of(w, column)));
 }
 
-// Reads eight numbers of a row, from `column` (a multiple of 8), as 16-bit T. Codes must be in column order;
-// their values are rounded to T. kFormat: the format of codes; any other format means numbers of type T.
+// Reads eight numbers of a row, starting at `column` (a multiple of 8), as 16-bit T. Codes must be in
+// column order, and their values are rounded to T. kFormat is the format of codes; f32, f16 and bf16 mean
+// numbers of type T.
 template <class T, Format kFormat>
 __device__ inline uint4 load_weights(const WeightRows& w, const std::byte* row, std::int64_t column) {
   if constexpr (kFormat == Format::f32 || kFormat == Format::f16 || kFormat == Format::bf16) {

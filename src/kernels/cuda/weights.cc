@@ -25,12 +25,12 @@ void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::by
     std::memcpy(out + 2 * k, from + k * part.values.stride[1], 2);
 }
 
-// Format of the codes of a part.
+// How a part stores its codes.
 struct PartCodes {
   Format format;
   std::int64_t group;
   int zero;    // number subtracted from every code; unused if `zeros`
-  bool zeros;  // whether each group has a zero
+  bool zeros;
   bool mins = false;
 };
 
@@ -49,7 +49,8 @@ PartCodes codes_of(const MatrixPart& part) {
   return {narrow ? Format::q4 : Format::q8, group, zeros ? 0 : zero_of(part.encoding), zeros};
 }
 
-// Whether all parts have the same layout. q8 codes are signed: kSigned, or the part's zero, is subtracted.
+// Number that is subtracted from q8 codes if groups have separate zeros, because q8 codes are signed.
+// Otherwise the part's zero is subtracted.
 constexpr int kSigned = 128;
 
 bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
@@ -78,14 +79,14 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   rows.zeros = first.zeros;
   if (rows.format == Format::q4) rows.zero = static_cast<float>(first.zero);
   rows.codes_at = rounded(rows.groups * static_cast<std::int64_t>(sizeof(GroupScale)), kAlignment);
-  // wgmma_codes.cu scales sums of 32 columns or more.
+  // wgmma_codes.cu scales sums of at least 32 columns.
   rows.by_lanes = wgmma && source.activation != DType::f32 && !mins && (group % 32 == 0 || rows.groups == 1);
   const std::int64_t columns = rounded(cols, rows.by_lanes ? kLaneColumns : kWeightColumns);
   rows.stride = rows.codes_at + (narrow(rows.format) ? columns / 2 : columns);
   return rows;
 }
 
-// Writes the scales and codes of a row, in the layout `to`.
+// Converts the scales and codes of a row to the layout `to`.
 class CodedRow {
  public:
   CodedRow(const WeightRows& to, std::int64_t cols)
@@ -93,8 +94,8 @@ class CodedRow {
 
   void put(const MatrixPart& part, std::int64_t row, std::byte* out) {
     const PartCodes own = codes_of(part);
-    // For q8: number that is subtracted to make codes signed. If groups have zeros, it is also subtracted
-    // from the zeros.
+    // For q8, `shift_` is the number that is subtracted to make codes signed. If groups have zeros, it is
+    // also subtracted from the zeros.
     shift_ = to_.format != Format::q8 ? 0 : own.zeros ? kSigned : own.zero;
     values_ = to_.format == Format::e2m1 ? nullptr : values_of(part.encoding);
     const auto* bytes = part.values.row<std::uint8_t>(row);
@@ -116,7 +117,6 @@ class CodedRow {
   }
 
  private:
-  // Sets the scale of the columns [first, first + count).
   void set_scale(std::int64_t first, std::int64_t count, GroupScale scale) {
     for (std::int64_t g = first / to_.group; g < (first + count) / to_.group; ++g)
       scales_[static_cast<std::size_t>(g)] = scale;
@@ -155,11 +155,12 @@ class CodedRow {
   std::vector<std::uint8_t> codes_;
   std::vector<GroupScale> scales_;
   int shift_ = 0;
-  const std::uint8_t* values_ = nullptr;  // written code for each code of the part; null: codes are unchanged
+  // written code for each code of the part; null: codes are unchanged
+  const std::uint8_t* values_ = nullptr;
 };
 
-// Copies rows through two buffers of pinned memory: one is filled while the other is copied. put(part, row,
-// out) writes one row to `out`, which contains zeros.
+// Copies rows through two buffers of pinned memory; the host fills one buffer while the device reads the
+// other. put(part, row, out) must write one row to `out`, which initially contains zeros.
 template <class Put>
 Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t row_bytes, Put&& put) {
   std::int64_t rows = 0;
@@ -171,7 +172,7 @@ Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t r
   TRY_VOID(
       staging.reserve(device, cuda.stream(), static_cast<std::size_t>(std::max(kPieceBytes, row_bytes))));
   const std::int64_t rows_each = static_cast<std::int64_t>(staging.bytes()) / row_bytes;
-  std::int64_t sent = 0, filled = 0;  // numbers of rows that were sent and filled
+  std::int64_t sent = 0, filled = 0;
   const auto send = [&] {
     staging.send(
         device, cuda.stream(),

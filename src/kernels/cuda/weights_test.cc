@@ -32,7 +32,7 @@ class CudaWeights : public testing::Test {
     on.fetch();
     return y;
   }
-  // numbers_type: the format to which the matrix's numbers are rounded.
+  // `numbers_type` is the format to which the numbers of the matrix are rounded.
   TestTensor expected(const TestTensor& of_x, const std::vector<TestPart>& parts, DType numbers_type) {
     std::int64_t rows = 0;
     for (const TestPart& part : parts) rows += part.rows;
@@ -67,7 +67,7 @@ class CudaWeights : public testing::Test {
     ASSERT_LE(std::min(difference_to(activation), difference_to(DType::f32)), 1)
         << name(parts[0].encoding) << " " << name(activation) << " " << m << " x " << w->rows() << " x "
         << w->cols() << " / " << parts[0].groups;
-    const std::int64_t last = m - 1;  // The last row must have the same bits alone and among others.
+    const std::int64_t last = m - 1;  // The last row must have the same bits alone and among other rows.
     TestTensor alone(activation, {1, parts[0].cols});
     for (std::int64_t k = 0; k < parts[0].cols; ++k) alone.set(k, x[last * parts[0].cols + k]);
     ASSERT_TRUE(multiply(alone, *w) == y.rows(last, 1)) << name(parts[0].encoding);

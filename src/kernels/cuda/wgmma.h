@@ -1,17 +1,18 @@
 // Products of small matrices in one warpgroup on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N],
-// with 16-bit inputs and sums in f32 (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
-// Instructions", wgmma.mma_async.m64nNk16). B is in shared memory; A is in shared memory or in registers. The
-// header also has the copies to shared memory.
+// with 16-bit inputs and f32 sums (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
+// Instructions", wgmma.mma_async.m64nNk16). B is in shared memory; A is in shared memory or in registers.
+// The header also has asynchronous copies to shared memory.
 //
-// Operands in shared memory are tiles, whose rows have 128 bytes: 64 numbers along the dimension of the sum.
-// A group of 8 rows has 1,024 bytes and is aligned to this size. Chunk c (16 bytes) of row r is stored as
-// chunk c ^ r % 8 of the row ("128-byte swizzle"). So the same chunk of eight rows is in different banks.
+// Operands in shared memory are tiles. A row of a tile has 128 bytes, which are 64 numbers along the
+// dimension of the sum. A group of 8 rows has 1,024 bytes and is aligned to this size. Chunk c (16 bytes)
+// of row r is stored at chunk c ^ (r % 8) of the row ("128-byte swizzle"), so that equal chunks of eight
+// rows are in different banks.
 //
-// A tile can also be used as transposed B ("N-major"): then its rows are along the sum, and the 64 numbers of
-// a row are columns of D.
+// A tile can also be used as transposed B ("N-major"). Then the rows of the tile are along the sum, and the
+// 64 numbers of a row are columns of D.
 //
-// A in registers consists of a warp's 16 rows, in the layout of mma.h. D has this layout, with g = lane / 4,
-// t = lane % 4, and w the index of the warp in the warpgroup:
+// A in registers consists of the 16 rows of a warp, in the layout of mma.h. The registers of D, with g =
+// lane / 4, t = lane % 4, and w the index of the warp in the warpgroup, are:
 //   d[4j], d[4j + 1] = D[16w + g][8j + 2t, 8j + 2t + 1]
 //   d[4j + 2], d[4j + 3] = D[16w + g + 8][8j + 2t, 8j + 2t + 1]
 #pragma once
@@ -21,14 +22,14 @@
 namespace octavo::cuda {
 
 constexpr int kWarpgroup = 128;
-constexpr int kTileColumns = 64;  // number of columns in an operand's tile
+constexpr int kTileColumns = 64;
 constexpr int kTileRowBytes = 128;
 constexpr std::size_t kSwizzleBytes = 1024;  // alignment of a swizzled tile
 
 // Returns the byte offset of a chunk of 16 bytes in a tile.
 __device__ inline int swizzled(int row, int chunk) { return row * kTileRowBytes + ((chunk ^ row % 8) * 16); }
 
-// Returns the registers of several tiles of D as one array, for the arguments of an instruction.
+// Returns the registers of several tiles of D as one array, for the operands of an instruction.
 template <int kTiles>
 __device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
   return reinterpret_cast<float(&)[4 * kTiles]>(d);
@@ -36,7 +37,7 @@ __device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
 
 #ifdef __CUDACC__
 
-// Kernels with these instructions are compiled for all targets, but run only on targets that support them.
+// Kernels with wgmma are compiled for all targets, but run only on targets that support wgmma.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
 #define OCTAVO_WGMMA 1
 #else
@@ -47,8 +48,8 @@ __device__ inline std::uint32_t shared_address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// Starts a copy of 16 or 8 bytes from global to shared memory; writes zeros if not `there`. The copy is
-// complete after wait_copies.
+// Starts a copy of kBytes (16 or 8) bytes from global to shared memory, or writes zeros if `there` is
+// false. The copy is complete after wait_copies().
 template <int kBytes = 16>
 __device__ inline void copy_async(void* shared, const void* global, bool there) {
   if constexpr (kBytes == 16)
@@ -61,18 +62,19 @@ __device__ inline void copy_async(void* shared, const void* global, bool there) 
                  : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until all groups of copies except the last kGroups have arrived.
+// Waits until all groups of copies are complete, except the last kGroups groups.
 template <int kGroups>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
-// Fence: products after the next barrier see the writes of this thread to shared memory.
+// Makes the writes of this thread to shared memory visible to products that begin after the next barrier.
 __device__ inline void show_to_products() {
 #if OCTAVO_WGMMA
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-// Barrier of `threads` threads of the thread block; 1 <= id <= 15. A thread that only arrives does not wait.
+// Barrier of `threads` threads of the thread block, with 1 <= id <= 15. named_barrier() waits;
+// named_arrival() only arrives.
 __device__ inline void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -80,15 +82,15 @@ __device__ inline void named_arrival(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// Returns the descriptor of an operand: the 16 columns of a tile that begin at `tile`, or 16 rows of a
-// transposed tile.
+// Returns the descriptor of an operand: the 16 columns that begin at `tile`, or 16 rows of a transposed
+// tile.
 __device__ inline std::uint64_t operand(const void* tile) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
 }
 
-// Sets the number of registers per thread, in all threads of a warpgroup. The number can grow only after
-// other warpgroups have released registers.
+// Sets the number of registers per thread. All threads of a warpgroup must call it. The number can grow
+// only after other warpgroups have released registers.
 template <int kCount>
 __device__ inline void give_registers() {
 #if OCTAVO_WGMMA
@@ -102,7 +104,7 @@ __device__ inline void take_registers() {
 #endif
 }
 
-// Begins products. Until wait_products, D and operands in registers must not be used.
+// Begins products. D and operands in registers must not be used before wait_products().
 __device__ inline void begin_products() {
 #if OCTAVO_WGMMA
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -113,7 +115,8 @@ __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Waits for all products except those of the last kGroups groups. The asm constraint marks D as changed.
+// Waits for all products except the products of the last kGroups groups. The asm constraint marks D as
+// changed.
 template <int kGroups, int kCount>
 __device__ inline void wait_products(float (&d)[kCount]) {
 #if OCTAVO_WGMMA
@@ -125,7 +128,7 @@ __device__ inline void wait_products(float (&d)[kCount]) {
 #endif
 }
 
-// Keeps an operand in its registers until this point. Call it after wait_products.
+// Keeps an operand in its registers until this point. Call it after wait_products().
 template <int kCount>
 __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
 #pragma unroll
@@ -146,8 +149,8 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_R64                                                                                                \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
   "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-// Arguments: shape; type; registers of D; numbers of the three asm operands after them; layouts: which
-// operands in shared memory are transposed.
+// `registers` are the registers of D; a, b and p are the numbers of the next three asm operands; `layouts`
+// says which operands in shared memory are transposed.
 #define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                             \
   "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type    \
   " {" registers "}, " a ", " b ", p, 1, 1, " layouts ";\n}"
@@ -184,7 +187,7 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "1",            \
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
 
-// Computes d = a * b, or d += a * b if `adds`.
+// Computes d = a * b, or d += a * b if `adds` is true.
 template <class T, int kN>
 __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
@@ -195,7 +198,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::
   }
 #endif
 }
-// Same product with A in registers; D has 8, 32 or 64 columns.
+// Computes the same product with A in registers. D has 8, 32 or 64 columns.
 template <class T, int kN>
 __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
   static_assert(kN == 8 || kN == 32 || kN == 64);
@@ -207,7 +210,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&
   }
 #endif
 }
-// Product for 64 columns of D, with a transposed tile as B.
+// Multiplies with a transposed tile as B; D has 64 columns.
 template <class T>
 __device__ inline void multiply_rows(float (&d)[kTileColumns / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
@@ -241,7 +244,7 @@ void take_registers() {}
 inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
 inline void named_arrival(int id, int threads) { emulated::named_arrival(id, threads); }
 
-// Same as on the device, but the address is relative to the start of shared memory.
+// Returns the same descriptor as on the GPU, but the address is relative to the start of shared memory.
 inline std::uint64_t operand(const void* tile) {
   const auto offset = static_cast<std::uint64_t>(static_cast<const unsigned char*>(tile) - shared_memory());
   return std::uint64_t{1} << 62 | std::uint64_t{kSwizzleBytes >> 4} << 32 | std::uint64_t{1} << 16 | offset >> 4;
@@ -249,9 +252,9 @@ inline std::uint64_t operand(const void* tile) {
 
 namespace emulated {
 
-// Returns element (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart;
-// groups of 64 columns are one leading-dimension offset apart. Bits 7 to 9 of an address are XORed into bits
-// 4 to 6.
+// Returns element (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart,
+// and groups of 64 columns are one leading-dimension offset apart. Bits 7 to 9 of an address are XORed into
+// bits 4 to 6.
 template <class T>
 float number_of_tile(std::uint64_t operand, int row, int column) {
   const auto field = [&](int bit) { return (operand >> bit & 0x3fff) << 4; };
@@ -285,8 +288,8 @@ void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool a
     }
   });
 }
-// Product with A in registers, which are read only when the product is waited for. number_of_b(column, k):
-// element of B.
+// Multiplies with A in registers. The registers are read only when a thread waits for the product.
+// number_of_b(column, k) returns an element of B.
 template <class T, int kN, class NumberOfB>
 void multiply_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], bool adds, NumberOfB number_of_b) {
   emulated::begin_later(emulated::Later::products, [&d, &a, adds, number_of_b] {

@@ -1,13 +1,13 @@
-// Ring of tile buffers, for products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
+// Ring of tile buffers in shared memory, for matrix products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
 //
-// Rows of w are the outputs and form the 64 rows of an instruction; rows of x are its 8 to 128 columns. So
-// the same instructions are used for one row of x and for thousands. A slice of kSlice columns is one chain
-// of sums, and slices are added in order, as in matmul.cu. So the bits of an output depend neither on the
-// number of rows in a tile, nor on the team that computes a slice.
+// Rows of w are the outputs and form the 64 rows of an instruction; rows of x form the 8 to 128 columns of
+// the instruction. So the same instructions are used for one row of x and for thousands of rows. A slice of
+// kSlice columns is one chain of sums, and slices are added in order, as in matmul.cu. So the bits of an
+// output depend neither on the number of rows in a tile, nor on the team that computes a slice.
 //
-// Tiles of both operands pass through a ring in shared memory; each team of warpgroups has a separate ring.
-// Either the teams of a thread block share the slices of a tile, or one team computes one or two tiles of
-// outputs.
+// Tiles of both operands pass through a ring in shared memory. A thread block has one or more teams of
+// warpgroups, and each team has a separate ring. Either the teams of a thread block share the slices of a
+// tile, or one team computes one or two tiles of outputs.
 #pragma once
 
 #include "kernels/cuda/matmul_rows.h"
@@ -15,10 +15,10 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 64;  // number of rows of w in a tile
+constexpr int kTileRows = 64;  // rows of w in a tile
 
-// kN: number of rows of x. kTall: number of tiles of 64 outputs, one per warpgroup. kTeams: number of teams
-// of kTall warpgroups.
+// kN is the number of rows of x. kTall is the number of tiles of 64 outputs, one per warpgroup. kTeams is
+// the number of teams of kTall warpgroups.
 template <int kN_, int kTall_, int kTeams_, int kStages_>
 struct Shape {
   static constexpr int kN = kN_, kTall = kTall_, kTeams = kTeams_, kStages = kStages_;
@@ -33,21 +33,21 @@ struct Shape {
     const std::size_t bytes = kTotalBytes + kTeams * kStages * stage_bytes + kSwizzleBytes;
     return bytes <= (227 << 10) ? bytes : throw "more shared memory than there is";
   }
-  // Returns the number of thread blocks that fit on a multiprocessor. It has 228 KiB of shared memory; a
+  // Returns the number of thread blocks that fit on a multiprocessor, which has 228 KiB of shared memory. A
   // thread block uses 1 KiB more than its stages, and a little for static variables.
   static constexpr int blocks_on_processor(int stage_bytes) {
     return static_cast<int>((228 << 10) / (shared_bytes(stage_bytes) + 1100));
   }
 };
 
-// Copies rows of x to a team's stages: kColumns columns of kN rows, as tiles of 64 columns.
+// Copies kColumns columns of kN rows of x to a team's stages, as tiles of 64 columns.
 template <class T, class S, int kColumns>
 struct XTiles {
   static constexpr int kBytes = S::kN * kColumns * 2;
   static constexpr int kTileBytes = S::kN * kTileRowBytes;
-  static constexpr int kChunks = kColumns / 8;                  // number of 16-byte chunks in a row
-  static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // distance between the rows that a thread
-                                                                // copies
+  static constexpr int kChunks = kColumns / 8;  // 16-byte chunks in a row
+  // Distance between the rows that a thread copies.
+  static constexpr int kRowsApart = S::kTeamThreads / kChunks;
   static constexpr int kCopies = (S::kN + kRowsApart - 1) / kRowsApart;
 
   const MatmulParams& p;
@@ -55,7 +55,7 @@ struct XTiles {
   const bool aligned;
   const T* x[kCopies];  // null: the row is after the last row of x
 
-  // me: index of the thread in its team; first: index of the first row of x.
+  // `me` is the index of the thread in its team. `first` is the index of the first row of x.
   __device__ XTiles(const MatmulParams& product, int me, std::int64_t first)
       : p(product), row(me / kChunks), chunk(me % kChunks), aligned(x_aligned<T>(product)) {
 #pragma unroll
@@ -65,7 +65,6 @@ struct XTiles {
     }
   }
 
-  // Starts the copies of the tiles that begin at column `first`.
   __device__ void begin(unsigned char* tiles, std::int64_t first) const {
     const std::int64_t column = first + chunk * 8;
     tiles += chunk / 8 * kTileBytes;
@@ -84,12 +83,14 @@ struct XTiles {
   }
 };
 
-// Returns the address of a thread's totals. The totals of the same thread in other teams are adjacent.
+// Returns the address of a thread's totals. The totals of threads with the same index in other teams are
+// adjacent.
 __device__ inline float* totals_of(unsigned char* memory) {
   return reinterpret_cast<float*>(memory) + thread() % kWarpgroup;
 }
 
-// Adds one slice of each team, in order, to `total` or to the stored sums. slice: current slice of this team.
+// Adds one slice of each team, in order, to `total` or to the stored sums. `slice` is the current slice of
+// this team.
 template <class S>
 __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, const float (&sum)[S::kN / 2],
                                   std::int64_t slice, std::int64_t slices) {
@@ -107,7 +108,7 @@ __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, co
   }
 }
 
-// Writes the outputs of a thread block: rows of x from `row` on, outputs from `output` on.
+// Writes the outputs of a thread block. `row` is the first row of x, and `output` is the first output.
 template <class Y, class S>
 __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std::int64_t output,
                                     const float (&total)[S::kN / 2], const float* together) {
@@ -121,11 +122,11 @@ __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std
   }
 }
 
-// Number of tiles of x in a group. Grouping makes concurrent thread blocks read few different tiles of either
-// operand.
+// Number of tiles of x in a group. With groups, thread blocks that run at the same time read few different
+// tiles of x and w.
 constexpr std::int64_t kGrouped = 8;
 
-// First row of x and first output of a tile; there are blocks_of() tiles.
+// First row of x and first output of a tile. There are blocks_of() tiles.
 struct TilePlace {
   std::int64_t row, output;
 };
@@ -141,19 +142,19 @@ __host__ __device__ unsigned blocks_of(const MatmulParams& p) {
   return pieces(p.rows, S::kOutputs) * pieces(p.m, S::kN);
 }
 
-// The part of a tile that a thread block computes: slices from `first` on, of columns before `end`. If
-// several thread blocks share the tile, all of them store the sums of their slices, and the last one to
-// arrive adds the sums.
+// The part of a tile that a thread block computes: slices that begin at column `first`, of columns before
+// `end`. If several thread blocks share the tile, all of them store the sums of their slices, and the last
+// thread block to arrive adds the sums.
 struct Part {
   std::int64_t first, end, slices;
-  int blocks = 1;  // number of thread blocks that share the tile
+  int blocks = 1;
   float* sums = nullptr;
   std::int32_t* arrived = nullptr;
 };
 __host__ __device__ inline std::int64_t slices_of(const MatmulParams& p) { return (p.cols + kSlice - 1) / kSlice; }
 __device__ inline Part whole_tile(const MatmulParams& p) { return {0, p.cols, slices_of(p)}; }
 
-// Returns the part of tile x for block y of the grid that grid_of() returns.
+// Returns the part of tile x for block y of the grid. grid_of() returns the grid.
 template <class S>
 __device__ inline Part part_of_block(const MatmulParams& p, int slices_each) {
   Part part = whole_tile(p);
@@ -172,14 +173,14 @@ dim3 grid_of(const MatmulParams& p, int slices_each) {
   return {blocks_of<S>(p), pieces(slices_of(p), slices_each), static_cast<unsigned>(p.heads)};
 }
 
-// Returns the address of a thread's sums of a slice; the distance between sums is S::kThreads.
+// Returns the address of a thread's sums of a slice. The sums are S::kThreads elements apart.
 template <class S>
 __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
 }
 
-// Adds the thread's sums to `total`, or stores them for the thread block that adds the sums of all blocks.
-// Every thread of the thread block calls it after its team has computed a slice.
+// Adds the thread's sums to `total`, or stores them for the thread block that adds the sums of all thread
+// blocks. Every thread of the thread block must call it after its team has computed a slice.
 template <class S>
 __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], float* together,
                                   const float (&sum)[S::kN / 2], std::int64_t slice) {
@@ -193,13 +194,13 @@ __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], f
   add_slices<S>(total, together, sum, slice, part.slices);
 }
 
-// Called after all slices of a thread block. Returns true if `total` includes the slices of the other thread
-// blocks, in order.
+// Call it after all slices of a thread block. Returns true if `total` includes the slices of the other
+// thread blocks, in order.
 template <class S>
 __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
   if constexpr (S::kTeams == 1) {
-    constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;  // number of sums read together, so that reads
-                                                           // overlap
+    // Number of sums that are read together, so that reads overlap.
+    constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;
     if (part.blocks == 1) return true;
     if (!last_to_arrive(part.arrived, part.blocks)) return false;
 #pragma unroll 1
@@ -221,15 +222,15 @@ __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2
   return true;
 }
 
-// Schedule of a product: number of slices per thread block, and estimated time. The unit of time is a byte:
-// the bytes that one multiprocessor reads and writes when every multiprocessor runs its maximum number of
-// thread blocks.
+// Schedule of a product: the number of slices per thread block, and the estimated time. The unit of time is
+// the time in which one multiprocessor reads or writes a byte when every multiprocessor runs its maximum
+// number of thread blocks.
 struct Schedule {
   int slices_each;
   std::int64_t time;
 };
-// on_processor: number of thread blocks per multiprocessor. slice_bytes: bytes that a thread block reads for
-// one slice. shares: whether thread blocks can share a tile.
+// `on_processor` is the number of thread blocks per multiprocessor. `slice_bytes` is the number of bytes
+// that a thread block reads for one slice. `shares` is true if thread blocks can share a tile.
 template <class S>
 Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice_bytes, bool shares) {
   constexpr std::int64_t kTile = S::kOutputs * S::kN, kSharedBytes = kTile * 4 * 2;
@@ -242,7 +243,7 @@ Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice
   Schedule best{static_cast<int>(slices), time_of(slices)};
   if (!shares || tiles > kMostSharedTiles || tiles * slices * kTile > p.hopper.sums_room) return best;
   for (int each = best.slices_each - 1; each > 0; --each)
-    // changes the schedule only if it saves more than 1/8
+    // A different schedule must save more than 1/8 of the time.
     if (const std::int64_t time = time_of(each); time < best.time - best.time / 8) best = {each, time};
   return best;
 }

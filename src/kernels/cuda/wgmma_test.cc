@@ -1,5 +1,5 @@
-// Tests products with Hopper's instructions on the emulated device. They are compared with the reference,
-// and a row must have the same bits for any number of rows.
+// Tests products with wgmma on the emulator. The products must be near the reference, and a row must have
+// the same bits for any number of rows.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -19,7 +19,6 @@ class Wgmma : public testing::Test {
     for (std::int64_t i = 0; i < to.view().size(0) * to.view().size(1); ++i) to.set(i, from[i]);
     return to;
   }
-  // Returns the product of the dequantised numbers, without rounding.
   TestTensor exact_product(const TestTensor& x, const TestPart& part) {
     TestTensor numbers(DType::f32, {part.rows, part.cols});
     std::vector<float> row(static_cast<std::size_t>(part.cols));
@@ -48,13 +47,13 @@ class Wgmma : public testing::Test {
   TestRandom random{41};
 };
 
-// The first rows of x must have the same bits alone as among all rows.
+// The first rows of x must have the same bits alone and among all rows.
 TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   struct Case {
     std::int64_t m, rows, cols;
   };
-  // Cases: less than one slice; slices that teams share unevenly; more slices than teams; rows for each tile
-  // size.
+  // The cases are: less than one slice; slices that teams share unevenly; more slices than teams; rows for
+  // each tile size.
   for (const Case& c : {Case{1, 8, 24}, {7, 72, 1000}, {16, 130, 1100}, {30, 64, 5200}, {64, 100, 2050},
                         {128, 64, 2112}, {130, 136, 1096}, {300, 130, 1030}, {300, 130, 2120}, {5, 64, 17500}, {60, 300, 3100}}) {
     if (!long_tests() && c.m * c.rows * c.cols > 45'000'000) continue;
@@ -81,8 +80,8 @@ TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   }
 }
 
-// Thread blocks that share tiles must find their counters at zero in a replay, although the last product used
-// the memory.
+// Thread blocks that share tiles must find their counters at zero in a replay, although the last product
+// used the same memory.
 TEST_F(Wgmma, SharedTilesAreRecorded) {
   const std::int64_t m = 3, rows = 200, cols = 5000;
   const TestTensor x = random.tensor(DType::bf16, {m, cols}), matrix = random.tensor(DType::bf16, {rows, cols});
@@ -133,7 +132,7 @@ TEST_F(Wgmma, ExpertsGetTheirRows) {
   }
 }
 
-// Covers every format and every division into groups, with several batches and numbers of slices.
+// Covers every format and every group size, with several batch sizes and numbers of slices.
 TEST_F(Wgmma, CodesAreNeverRounded) {
   struct Case {
     Encoding encoding;
@@ -161,7 +160,8 @@ TEST_F(Wgmma, CodesAreNeverRounded) {
   }
 }
 
-// Matrices that this layout does not support use the plain layout. Reads of single numbers must work in both.
+// Matrices that the layout in fragment order does not support use the plain layout. Reads of single numbers
+// must work in both layouts.
 TEST_F(Wgmma, CodesAreFoundInBothLayouts) {
   for (const Encoding encoding : kQuantisedEncodings) {
     const TestPart part = random_part(random, encoding, 40, 700);
@@ -216,7 +216,7 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
   }
 }
 
-// x may begin at any element; copies of 16 bytes are then impossible.
+// x may begin at any element, so copies of 16 bytes may be impossible.
 TEST_F(Wgmma, RowsOfXMayLieAnywhere) {
   const TestTensor matrix = random.tensor(DType::bf16, {64, 200}), wide = random.tensor(DType::bf16, {9, 203});
   const std::vector<MatrixPart> parts{{.values = matrix.view()}};

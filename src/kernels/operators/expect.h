@@ -1,5 +1,5 @@
-// Checks of shapes and formats; a failure is a bug of the caller. Contents are not checked here, because they
-// may be in device memory; host backends check indices (host_device.h).
+// Checks of the shapes and formats of operators' arguments; a failure is a bug of the caller. Contents are
+// not checked here, because they may be in device memory. Host backends check indices (host_device.h).
 #pragma once
 
 #include <initializer_list>
@@ -15,8 +15,8 @@ inline bool is_activation(DType type) {
   return type == DType::f32 || type == DType::bf16 || type == DType::f16;
 }
 
-// Checks that the view has this format, this shape and contiguous rows. Without whole_rows, only heads must
-// be contiguous.
+// Checks that the view has this format, this shape and contiguous rows. If whole_rows is false, only the
+// last axis must be contiguous.
 inline void expect(std::string_view what, const View& view, DType type,
                    std::initializer_list<std::int64_t> shape, bool whole_rows = true) {
   CHECK(view || view.elements() == 0, "{} is missing", what);

@@ -12,10 +12,10 @@ namespace octavo {
 
 // Selects the `chosen` experts with the greatest scores; of equal scores, the lower index wins. A score is
 // the softmax over all experts, the sigmoid of the logit, or the square root of its softplus. A bias
-// (RouteArgs) changes the selection, but not the weights. If experts form several groups of consecutive
-// indices, only `groups_kept` groups are eligible: those with the greatest sums of their `group_best`
-// greatest scores (DeepSeek-V2 and V3, 2024). The weight is the score times `scale`; if renormalised, it is
-// divided by the sum of the selected scores.
+// (RouteArgs) changes the selection, but not the weights. If groups > 1, experts form groups of consecutive
+// indices. The `groups_kept` groups with the greatest sums of their `group_best` greatest scores are
+// eligible (DeepSeek-V2 and V3, 2024). The weight of an expert is its score times `scale`; if renormalised,
+// it is also divided by the sum of the selected scores.
 //
 // sparsemixer (Liu et al., "GRIN", 2024) selects the greatest logits, without bias and groups. The weight of
 // an expert with logit t is its softmax over the experts that are not yet selected and whose logits s are
@@ -25,20 +25,21 @@ struct RouterRule {
   bool renormalise = false;
   RouterScores scores = RouterScores::softmax;
   float scale = 1;
-  int groups = 1;  // number of groups of equal size
+  int groups = 1;
   int groups_kept = 1;
-  int group_best = 1;  // number of greatest scores to add per group, 1 or 2
-  float jitter = 0;    // see sparsemixer above
+  int group_best = 1;  // 1 or 2: number of greatest scores that are added per group
+  float jitter = 0;    // only for sparsemixer
 };
 
-// Selects experts, and gives each pair (token, expert) an index: pairs are ordered by expert, then by token.
+// Selects the experts of each token and sorts the pairs (token, expert) by expert, then by token. The
+// position of a pair in this order is its index.
 struct RouteArgs {
   View logits;       // f32 [n, experts]
   View bias = {};    // f32 [experts]; optional
-  View scales = {};  // f32 [experts]; optional: factors of the weights of experts
-  View given = {};   // i32 [n, chosen]; optional: experts that replace the selection
+  View scales = {};  // f32 [experts]; optional: a factor for the weight of each expert
+  View given = {};   // i32 [n, chosen]; optional: experts to use instead of the selection
   RouterRule rule;
-  View weights;  // f32 [n, chosen]: per token, in descending order
+  View weights;  // f32 [n, chosen]: in descending order for each token
   View places;   // i32 [n, chosen]: index of each pair
   View tokens;   // i32 [n * chosen]: token of each pair, by index of the pair
   View starts;   // i32 [experts + 1]: expert e has the pairs [starts[e], starts[e + 1])
@@ -54,7 +55,7 @@ struct GroupedMatmulArgs {
   View y;                            // act [places, rows]
 };
 
-// Computes out[i] = sum over k, ascending, of weights[i, k] * y[places[i, k]]  + sigmoid(shared_gate[i]) *
+// Computes out[i] = (sum over k, ascending, of weights[i, k] * y[places[i, k]]) + sigmoid(shared_gate[i]) *
 // shared[i].
 struct CombineArgs {
   View y;                 // act [places, dim]

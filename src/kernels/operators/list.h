@@ -1,7 +1,8 @@
-// List of operators: X(name, type of its arguments, backends). `all`: every backend supports it; `host`: all
-// except CUDA. Ops and Need (ops.h), the declarations and tables of the backends, and the timer of `octavo
-// bench step` are generated from this list. For each row, every supporting backend must define the operator,
-// and operators/*.cc must define check() for its arguments; otherwise linking fails.
+// The list of all operators: X(name, argument type, backends). `all` means that every backend supports the
+// operator, `host` that all backends except CUDA do. Ops and Need (ops.h), the declarations and tables of
+// the backends, and the timer of `octavo bench step` are generated from the list. Every supporting backend
+// must define the operator, and operators/*.cc must define check() for its arguments; otherwise linking
+// fails.
 #pragma once
 
 #define OCTAVO_OPERATORS(X)                      \

@@ -17,14 +17,14 @@ struct Norm {
   View bias = {};    // f32 [dim]; optional
 };
 
-// Computes out[i] = table[ids[i]] * scale + positions_table[positions[i]] + type_table[types[i]].
+// Computes out[i] = table[ids[i]] * scale + position_table[positions[i]] + type_table[types[i]].
 struct EmbedArgs {
   View ids;  // i32 [n]
   const Weight& table;
   float scale = 1;
   const Weight* position_table = nullptr;  // learned positions; optional
   View positions = {};                     // i32 [n]; required if position_table is set
-  const Weight* type_table = nullptr;      // table of token types; optional
+  const Weight* type_table = nullptr;
   View types = {};                         // i32 [n]; required if type_table is set
   View out;                                // f32 [n, dim]
 };
@@ -65,7 +65,8 @@ struct ActivateArgs {
   View y;            // act [m, h]
 };
 
-// Keeps the upper tail of each row: x = max(0, x - mean(x) - deviations * std(x)) (Gemma 3n, 2025).
+// Computes x = max(0, x - mean(x) - deviations * std(x)), where mean and std are those of the row. It keeps
+// only the greatest elements of each row (Gemma 3n, 2025).
 struct KeepTailArgs {
   View x;  // act [n, dim], in place
   float deviations = 0;
@@ -94,9 +95,10 @@ struct GatherRowsArgs {
   View out;   // [r, dim] in the format of x
 };
 
-// Pools the rows [starts[s], starts[s + 1]) of x (at least one) into out[s]. Rows are added in order. Types:
-// first row; last row; mean; maximum of each column; sum_by_root: sum divided by the square root of the
-// number of rows; weighted: mean in which row i, counted from 1, has weight i.
+// Pools the rows [starts[s], starts[s + 1]) of x (at least one) into out[s]. Rows are added in order.
+// `first` and `last` select one row; `mean` is the mean; `max` is the maximum of each column; `sum_by_root`
+// is the sum divided by the square root of the number of rows; `weighted` is the mean in which row i,
+// counted from 1, has weight i.
 struct PoolArgs {
   View x;       // f32 [n, dim]
   View starts;  // i32 [sequences + 1]
@@ -104,8 +106,8 @@ struct PoolArgs {
   View out;  // f32 [sequences, dim]
 };
 
-// Inserts tokens of the previous step that the host does not know yet: ids[tokens[i]] = max(sampled[rows[i]],
-// 0). If a row has no token (-1), it inserts 0.
+// Writes tokens sampled in the previous step, which the host does not know yet, to the input ids:
+// ids[tokens[i]] = max(sampled[rows[i]], 0). If a row has no token (-1), the input id is 0.
 struct PutSampledArgs {
   View ids;      // i32 [n], in place
   View tokens;   // i32 [p], no duplicates

@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// One list per row, all in one array: row r has the items [starts[r], starts[r + 1]).
+// A list of items per row, all in one array. The list of row r has the items [starts[r], starts[r + 1]).
 struct RowLists {
   View starts;  // i32 [rows + 1]; optional; if missing, all lists are empty
   View ids;     // i32: token ids, no duplicates in a row
@@ -34,24 +34,28 @@ struct SampleArgs {
   View rules;  // DrawRule [rows] as u8 [rows, sizeof(DrawRule)]
 
   RowLists history;     // tokens of prompt and output, for penalties
-  View history_counts;  // i32, parallel to history.ids: number of occurrences in the output; 0: the token is
-                        // only in the prompt
+  // i32, parallel to history.ids: number of times that the token occurs in the output; 0: the token is only
+  // in the prompt
+  View history_counts;
 
   RowLists bias;     // logit_bias and banned tokens
   View bias_values;  // f32, parallel to bias.ids; never plus infinity
 
   View mask;  // i32 [masks, (vocab + 31) / 32]: bit 1 allows a token; DrawRule::mask_row selects the row
 
-  // Report: logprob and rank of the selected token (rank = 1 + number of tokens with greater logits), and of
-  // a list of tokens.
-  RowLists reported;  // at most k tokens to report instead of the most likely tokens; duplicates are allowed
+  // A row can report the logprob and the rank of the selected token, and the logprobs of a list of tokens.
+  // The rank is 1 + the number of tokens with greater logits.
+  //
+  // `reported`: at most k tokens per row to report instead of the most likely tokens; duplicates are allowed.
+  RowLists reported;
   bool processed = false;  // true: logprobs after all processing; false: raw logprobs
 
   View out_id;            // i32
   View out_logprob;       // f32; if missing, nothing is reported, and the outputs below are not written
   View out_rank;          // i32
-  View out_top_ids;  // i32 [rows, k]; elements after the end of the row's list are not written; if missing,
-                     // no list is reported
+  // i32 [rows, k]. Elements after the end of the row's list are not written. If the view is missing, no
+  // list is reported.
+  View out_top_ids;
   View out_top_logprobs;  // f32 [rows, k]
 
   const DrawRule* draw_rules() const { return static_cast<const DrawRule*>(rules.data); }

@@ -22,15 +22,15 @@ struct GateArgs {
 };
 constexpr int kMaxGateDim = 16384;
 
-// Data of a step for recurrent layers. Each sequence has a state of fixed size; its tokens [starts[s],
-// starts[s + 1]) update the state in order. At position 0 the state starts as zero; previous contents of the
-// slot are ignored.
+// The sequences of a step, for recurrent layers. Each sequence has a state of fixed size in a slot. The
+// tokens [starts[s], starts[s + 1]) update the state of sequence s in order. At position 0 the state starts
+// as zero, and previous contents of the slot are ignored.
 struct StatePlan {
   View slots;  // i32 [sequences]: slot of each sequence's state; no duplicates among sequences with tokens
   View starts;     // i32 [sequences + 1]
   View positions;  // i32 [n]
-  // i32 [n]; optional: slot for a copy of the state after each token; -1: no copy. No sequence of the step
-  // uses these slots.
+  // Optional, i32 [n]: slot that gets a copy of the state after the token; -1: no copy. No sequence of the
+  // step may have its state in such a slot.
   View copies = {};
 };
 constexpr int kMaxConvWidth = 8;
@@ -76,7 +76,7 @@ struct GatedDeltaArgs {
   }
 };
 
-// Time step: softplus(dt * scale + bias), clamped to [least, most].
+// Computes a time step as softplus(dt * scale + bias), clamped to [least, most].
 struct TimeStep {
   float scale = 1;
   View bias = {};  // f32, one number per dt
@@ -84,8 +84,8 @@ struct TimeStep {
   float most = std::numeric_limits<float>::infinity();
 };
 
-// The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024), for each token and head h. B and C are
-// those of group h * groups / heads. step = time_step(dt[h]), or 1 if dt is missing.
+// The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024), for each token and head h. Head h uses B
+// and C of group h * groups / heads. step is time_step(dt[h]), or 1 if dt is missing.
 //   S = exp(-exp(a_log) * step) * S + B (step * x)^T
 //   out = S^T C + d * x
 struct ScanArgs {
@@ -103,7 +103,7 @@ struct ScanArgs {
 // The selective scan of Mamba (Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State
 // Spaces", 2023), for each token, channel c and element i of the state. With step = time_step(dt[c]):
 //   s[i] = exp(-exp(a_log[c, i]) * step) * s[i] + b[i] * step * x[c]
-//   out[c] = sum over i, ascending, of s[i] * c[i]  + d[c] * x[c]
+//   out[c] = (sum over i, ascending, of s[i] * c[i]) + d[c] * x[c]
 struct ChannelScanArgs {
   View x;   // act [n, channels]
   View bc;  // act [n, 2 * state_dim]: b, then c
@@ -125,7 +125,7 @@ struct ChannelScanArgs {
 struct WkvArgs {
   View r, k, v;  // act [n, heads * head_dim]
   View decay;    // f32 [n, heads * head_dim]
-  View rate;     // act [n, heads * head_dim], also for gate
+  View rate;     // act [n, heads * head_dim]; gate has the same shape
   View gate;
   View mix = {};       // act [n, heads * head_dim]; optional; if missing, v' is v
   View first = {};     // same shape as mix; required if mix exists
@@ -137,20 +137,21 @@ struct WkvArgs {
   View out;  // act [n, heads * head_dim]
 };
 
-// Computes compressed cache entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). A column of
-// entry w is the weighted mean of the values of its tokens t in [w * rate, (w + 1) * rate), added in order.
-// The weight is exp(gate[t] + bias[t % rate]). With two sets of columns, the second set covers these tokens,
-// and the first set covers the tokens before them, [(w - 1) * rate, w * rate).
+// Computes compressed cache entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). Entry w is
+// the weighted mean, per column, of the values of its tokens [w * rate, (w + 1) * rate), added in order. The
+// weight of token t is exp(gate[t] + bias[t % rate]). With two sets of columns, entry w also includes the
+// tokens of entry w - 1: a token has values for the next entry in the first set, and values for its own entry
+// in the second set.
 struct CompressArgs {
   View values;  // f32 [n, sets * dim], sets 1 or 2
   View gates;   // same shape as values
   View bias;    // f32 [rate, sets * dim]
-  // f32 [slots, sets, 3, dim], in place: greatest weight, sum of weights and sum of values, for the current
+  // f32 [slots, sets, 3, dim], in place: greatest weight, sum of weights and sum of values of the current
   // and the next entry
   View state;
   StatePlan plan;
-  View means;  // f32 [n, dim]: row t is written if token t is the last token of an entry; other rows do not
-               // change
+  // f32 [n, dim]: row t is written only if token t is the last token of an entry.
+  View means;
 };
 
 }  // namespace octavo

@@ -5,15 +5,17 @@
 
 namespace octavo {
 
-constexpr int kMaxStreams = 8;  // maximum number of residual streams
+constexpr int kMaxStreams = 8;
 
-// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026). A token has S residual streams x[j]. All
-// of them are normalised together; w is the product of a matrix with the result. The input of a layer is
+// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026). A token has S residual streams x[j].
+// The streams are normalised together as one vector, and w is the product of `matrix` with this vector. The
+// input of a layer is
 //   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j].
 // The output of the layer is added to each stream (ExpandStreamsArgs) with these weights:
 //   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
 //   mix = the softmax of each row of the S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
-// Then mix is made doubly stochastic: columns are divided by their sums plus eps; then rows and columns are
+//
+// Then mix is made doubly stochastic. Each column is divided by its sum plus eps. Then rows and columns are
 // divided in the same way, `iterations` - 1 times.
 struct CollapseStreamsArgs {
   View x;  // f32 [n, streams, dim], streams up to kMaxStreams
@@ -25,7 +27,7 @@ struct CollapseStreamsArgs {
   float eps = 0;
   int iterations = 0;
   View out;        // f32 [n, dim]
-  View post = {};  // f32 [n, streams]; optional, like mix
+  View post = {};  // f32 [n, streams]; optional; required with mix
   View mix = {};   // f32 [n, streams * streams]
 };
 
@@ -46,8 +48,8 @@ struct PredictStreamsArgs {
   View coefs;   // f32 [streams * streams, streams]
 };
 
-// Alternating updates after the layer, which has changed x[t, 0] from `before`. With m = tanh(router[t]),
-// computed from the layer's result, and change = x[t, 0] - before[t]:
+// Alternating updates, after a layer that has changed x[t, 0] from before[t]. router is computed from the
+// layer's result. With m = tanh(router[t]) and change = x[t, 0] - before[t]:
 //   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is first reset to before[t]
 //   out[t] = x[t, 0] * scale
 struct CorrectStreamsArgs {

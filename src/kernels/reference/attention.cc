@@ -1,6 +1,5 @@
-// Writes keys and values to KV blocks, and computes attention of queries over them.
-//
-// kv_exchange.h describes the layout of a block.
+// Writes keys and values to KV blocks, and computes attention of queries to them. Blocks have the exchange
+// layout (kv_exchange.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,7 +21,6 @@ std::byte* block_address(const KvLayer& cache, std::int64_t block) {
   return cache.data + block * cache.stride_bytes;
 }
 
-// Returns the index of a token's vector in a block.
 std::int64_t index_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
   const std::int64_t kind = spec.values_in_keys > 0 ? kKey : which;
   return (kind * spec.kv_heads + head) * spec.block_size + token;
@@ -55,7 +53,6 @@ void store_vector(std::byte* block, const KvSpec& spec, KeyOrValue which, std::i
   }
 }
 
-// The key or value of one token.
 struct CachedVector {
   const std::byte* block;
   DType dtype;
@@ -73,7 +70,6 @@ CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, s
   return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
-// Rotates the pairs of elements of a head by the angles of this token.
 void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   const std::int64_t half = rope.rotary_dim / 2;
   for (std::int64_t i = 0; i < half; ++i) {
@@ -291,7 +287,7 @@ void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
   };
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> tokens;  // tokens by descending score
+      std::vector<std::pair<double, std::int32_t>> tokens;
       for (std::int32_t t = 0; t <= plan.lengths[s] - (plan.query_starts[s + 1] - query); ++t)
         tokens.emplace_back(-score_of(s, query, t), t);
       std::ranges::sort(tokens);

@@ -1,4 +1,4 @@
-// Compressed cache entries of several tokens, and the residual streams of hyper-connections.
+// Compressed cache entries, each from several tokens, and the residual streams of hyper-connections.
 #include <cmath>
 #include <vector>
 
@@ -8,8 +8,8 @@
 namespace octavo::reference {
 namespace {
 
-// Running mean over tokens: logarithm of the greatest weight so far, and sums relative to it. It is in single
-// precision, which is the format of states.
+// Weighted mean over tokens. `most` is the logarithm of the greatest weight so far, and the sums are
+// divided by this weight. Members are in single precision, which is the format of states.
 struct Mean {
   float most = 0, weights = 0, values = 0;  // weights 0: no tokens yet
 
@@ -59,8 +59,8 @@ void compress(Stream&, const CompressArgs& args) {
       for (std::int64_t t = begin; t < end; ++t) {
         const std::int64_t place = args.plan.positions.as<std::int32_t>()[t] % rate;
         for (std::int64_t set = 0; set < sets; ++set) {
-          // The last set of columns belongs to this entry; the set before it, if any, belongs to the next
-          // entry.
+          // The last set of columns belongs to this entry. If there are two sets, the first one belongs to
+          // the next entry.
           const std::int64_t column = set * dim + d;
           means[sets - 1 - set].add(at(args.values, {t, column}),
                                     at(args.gates, {t, column}) + at(args.bias, {place, column}));

@@ -1,4 +1,4 @@
-// Mixture-of-experts layers, in which each token uses a few experts.
+// Operators of mixture-of-experts layers.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,7 +14,6 @@ namespace octavo::reference {
 
 namespace {
 
-// Returns the scores of all experts, by rule.scores.
 std::vector<double> scores_of(const RouterRule& rule, const float* logits, std::int64_t experts) {
   std::vector<double> scores;
   double sum = 0;
@@ -32,8 +31,8 @@ std::vector<double> scores_of(const RouterRule& rule, const float* logits, std::
   return scores;
 }
 
-// Returns the keys by which experts are selected: scores with their bias; minus infinity in groups that are
-// not kept.
+// Returns the numbers by which experts are ranked: scores plus bias, and minus infinity for experts in
+// groups that are not kept.
 std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
   const std::int64_t experts = std::ssize(keys), groups = args.rule.groups, size = experts / groups;
   if (args.bias)
@@ -54,7 +53,6 @@ std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
   return keys;
 }
 
-// Returns the sparsemixer weight of the k-th expert in `order`.
 double sparsemixer_weight(const RouterRule& rule, const std::vector<double>& logits,
                           const std::vector<std::int64_t>& order, std::int64_t k) {
   const double most = logits[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])];

@@ -1,4 +1,4 @@
-// This backend's layout is the exchange layout.
+// The layout of blocks in this backend is the exchange layout.
 #include "kernels/kv_exchange.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Matrices as dequantised numbers, and their product.
+// Stores matrices as dequantised f32 numbers, and multiplies them.
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
 #include "tensor/dequantize.h"

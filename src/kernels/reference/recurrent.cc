@@ -1,5 +1,5 @@
-// Recurrent layers. Between tokens, states are rounded to f32, so that results do not depend on the division
-// of a prompt.
+// Operators of recurrent layers. States are rounded to f32 after each token, so that results do not depend
+// on how a prompt is divided into chunks.
 #include <cmath>
 
 #include "kernels/host_device.h"
@@ -9,7 +9,7 @@
 namespace octavo::reference {
 namespace {
 
-// Calls body(slot, t) for every token of every sequence, in order. It sets the state to zero at position 0,
+// Calls body(slot, t) for every token of every sequence, in order. Sets the state to zero at position 0,
 // and copies the state after each token for which a copy is requested.
 template <class Body>
 void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
@@ -28,7 +28,6 @@ void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
     }
 }
 
-// Returns the time step of element `i` of token `t`.
 double step_of(const TimeStep& rule, const View& dt, std::int64_t t, std::int64_t i) {
   const double step = std::log1p(std::exp(at(dt, {t, i}) * rule.scale + at(rule.bias, {i})));
   return std::min<double>(std::max<double>(step, rule.least), rule.most);

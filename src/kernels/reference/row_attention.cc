@@ -1,5 +1,5 @@
-// Attention with keys that are also the values, over the last tokens and over compressed entries of several
-// tokens.
+// Attention for caches in which keys are also the values (KvSpec::shared_rows). Queries see the last tokens
+// and compressed entries of several tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,6 @@
 namespace octavo::reference {
 namespace {
 
-// Returns element d of an entry in the cache of a sequence.
 double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t sequence, std::int64_t entry,
               std::int64_t d) {
   const KvSpec& spec = cache.spec;
@@ -24,8 +23,8 @@ double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t seque
               entry % spec.entries() * spec.head_dim + d);
 }
 
-// Rotates the end of a row by the angles of this position, in single precision; with `back`, in the other
-// direction.
+// Rotates the end of a row by the angles of this position, or by the negative angles if `back` is true, in
+// single precision.
 void turn_end(std::vector<double>& row, const View& frequencies, float scale, std::int32_t position,
               bool back) {
   const std::int64_t pairs = frequencies.size(0), first = std::ssize(row) - 2 * pairs;
@@ -77,7 +76,7 @@ void choose_entries(Stream&, const ChooseTokensArgs& args) {
   const KvSpec& spec = args.cache.spec;
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> entries;  // entries by descending score
+      std::vector<std::pair<double, std::int32_t>> entries;
       const std::int64_t count = (plan.lengths[s] - (plan.query_starts[s + 1] - query) + 1) / spec.rate;
       for (std::int32_t e = 0; e < count; ++e) {
         double score = 0;
@@ -105,7 +104,7 @@ void attend_rows(Stream&, const AttentionArgs& args) {
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
       const std::int64_t position = plan.lengths[s] - (plan.query_starts[s + 1] - query);
-      std::vector<std::vector<double>> rows;  // rows that the query sees
+      std::vector<std::vector<double>> rows;
       const auto add = [&](const KvLayer& cache, const ReferencePlan& of, std::int64_t entry) {
         std::vector<double>& row = rows.emplace_back();
         for (std::int64_t d = 0; d < dim; ++d) row.push_back(cached(cache, of, s, entry, d));

@@ -206,7 +206,8 @@ void add_rows(Stream&, const AddRowsArgs& args) {
   }
 }
 
-// Angles are in single precision, as in training: at large positions they depend on the rounding.
+// Angles are computed in single precision, as in training, because at large positions the rounding changes
+// them.
 void angles(Stream&, const AnglesArgs& args) {
   for (std::int64_t i = 0; i < args.cos.size(0); ++i)
     for (std::int64_t pair = 0; pair < args.cos.size(1); ++pair) {

@@ -21,7 +21,6 @@ bool broken(Logits logits) {
   return std::ranges::any_of(logits, [](float x) { return std::isnan(x) || x == kInfinity; });
 }
 
-// Returns all tokens in sampling order, with their masses.
 std::vector<Candidate> ordered(Logits logits, const Softmax& softmax) {
   std::vector<Candidate> tokens;
   for (std::size_t id = 0; id < logits.size(); ++id)
@@ -30,7 +29,6 @@ std::vector<Candidate> ordered(Logits logits, const Softmax& softmax) {
   return tokens;
 }
 
-// Returns the softmax of these logits, before filters.
 Softmax softmax_of(Logits logits, float inverse_temperature) {
   Softmax softmax{std::ranges::max(logits), inverse_temperature};
   for (const float x : logits) softmax.total += softmax.mass(x);
@@ -48,7 +46,6 @@ void change(std::span<float> logits, const Row& row) {
   }
 }
 
-// Returns the number of ordered tokens that min_p, top_k and top_p keep.
 std::size_t count_kept(std::span<const Candidate> tokens, const Softmax& softmax, const Row& row) {
   std::size_t kept = 0;
   const float least = row.least_exponent();
@@ -74,8 +71,8 @@ std::int32_t draw(std::vector<Candidate> kept, std::int64_t random) {
   return -1;
 }
 
-// Writes the logprobs of `id`, and of row.reported or the first row.top_count tokens in order. Tokens after
-// the first `kept` in order get kLogprobFloor.
+// Writes the logprobs of `id`, and of the tokens in row.reported or, if it is empty, of the first
+// row.top_count tokens in sampling order. Tokens after the first `kept` tokens get kLogprobFloor.
 void report(Logits logits, Softmax softmax, std::size_t kept, std::int32_t id, const Row& row,
             const RowOutput& out) {
   const std::vector<Candidate> tokens = ordered(logits, softmax);

@@ -8,7 +8,6 @@
 namespace octavo::reference {
 namespace {
 
-// Returns the product of row `row` of coefs with the tanh of token t's router values.
 double coefficient(const View& coefs, std::int64_t row, const View& router, std::int64_t t) {
   double sum = 0;
   for (std::int64_t p = 0; p < router.size(1); ++p)

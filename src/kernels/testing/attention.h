@@ -32,7 +32,8 @@ struct AttentionSetup {
   bool latent() const { return spec.values_in_keys > 0; }
 };
 
-// Some sequences and their inputs. Their blocks are scattered over a pool whose other blocks contain NaN.
+// Sequences and their inputs. The KV blocks of the sequences are scattered over a pool, and unused blocks
+// of the pool contain NaN.
 class AttentionSequences {
  public:
   AttentionSequences(const AttentionSetup& of_shape, std::vector<int> of_lengths, TestRandom& random)
@@ -89,7 +90,7 @@ class AttentionSequences {
 // Runs sequences on one backend, with any number of tokens per step.
 class AttentionRunner {
  public:
-  // whole_plan: the plan is made without the window.
+  // If whole_plan is true, the plan is made without the window.
   AttentionRunner(Backend& backend, const AttentionSequences& sequences, bool whole_plan = false)
       : backend_(backend), all_(sequences) {
     const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
@@ -168,7 +169,7 @@ class AttentionRunner {
     }
   }
 
-  std::vector<TestTensor> outputs;  // output of each sequence
+  std::vector<TestTensor> outputs;
 
  private:
   struct Batch {
@@ -337,7 +338,6 @@ inline AttentionSetup random_attention(TestRandom& random) {
   if (random.coin()) shape.chunk = shape.window;
   shape.slopes = shape.soft_cap == 0 && random.coin();
   if (random.integer(0, 3) > 0) return shape;
-  // latent attention
   shape.spec.kv_heads = 1;
   shape.q_heads = random.pick({1, 4, 16, 40, 64});
   shape.rope.rotary_dim = random.pick({8, 16, 64});
@@ -348,7 +348,7 @@ inline AttentionSetup random_attention(TestRandom& random) {
   }
   shape.spec.head_dim = shape.spec.values_in_keys + shape.rope.rotary_dim;
   if (random.coin() && shape.spec.dtype != DType::i8 && shape.spec.head_dim < 960) {
-    shape.window = shape.chunk = 0;  // an indexer selects among all tokens
+    shape.window = shape.chunk = 0;  // An indexer selects among all tokens.
     shape.spec.index_dim = random.pick({8, 24, 64});
     shape.spec.head_dim += shape.spec.index_dim;
   }

@@ -30,13 +30,13 @@ inline Result<Backend> make_emulated_hopper() {
 
 struct TestBackend {
   std::string name;
-  // returns an error if the backend is not available on this machine
+  // Returns an error if the backend is not available on this machine.
   std::function<Result<Backend>(int threads)> make;
-  bool slow = false;  // whether tests run fewer cases
+  bool slow = false;  // true: tests run fewer cases
 };
 
-// Returns the CPU backend with every instruction set, and CUDA: the device or, in builds without CUDA, the
-// emulator.
+// Returns the CPU backend with every instruction set, and the CUDA backend on the GPU or, in builds without
+// CUDA, on the emulator.
 inline std::vector<TestBackend> test_backends() {
   std::vector<TestBackend> list;
   for (const CpuIsa isa : kCpuIsas)
@@ -52,15 +52,15 @@ inline std::string test_backend_name(const testing::TestParamInfo<TestBackend>& 
   return test.param.name;
 }
 
-// Gives a backend's operators access to host views: directly, or as copies on the device until fetch() copies
-// them back.
+// Gives a backend's operators access to host views. If the device has separate memory, views are copied to
+// the device, and fetch() copies them back.
 class OnDevice {
  public:
   explicit OnDevice(Backend& backend)
       : backend_(backend), host_(dynamic_cast<HostDevice*>(backend.device.get()) != nullptr) {}
 
-  // Returns the device view of a host view. If several views begin at one address, only the first is copied;
-  // the others must be inside it.
+  // Returns the device view of a host view. If several views begin at one address, only the first view is
+  // copied, and the other views must be inside it.
   View operator()(const View& host) {
     if (host_ || !host) return host;
     View device = host;
@@ -79,7 +79,6 @@ class OnDevice {
     return norm;
   }
 
-  // Waits for the operators, and copies all results back.
   void fetch() {
     for (const auto& [data, copy] : copies_) {
       View device = copy.host;

@@ -68,8 +68,8 @@ inline Encoding random_blocks_encoding(TestRandom& random) {
       random.integer(0, static_cast<int>(kBlockEncodings.size()) - 1))];
 }
 
-// Returns random bytes with scales such that the numbers are near 1. `cols` must be a multiple of the block
-// size.
+// Returns random bytes, except that scales are chosen so that the numbers are near 1. `cols` must be a
+// multiple of the encoding's block size.
 inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
   const BlockShape block = block_shape(encoding);
   TestPart p{
@@ -93,7 +93,6 @@ inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_
   return p;
 }
 
-// Returns random int4, int8, mxfp4 or fp8 codes with `groups` scales per row.
 inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols,
                              std::int64_t groups, bool with_zeros) {
   TestPart p{.encoding = encoding, .rows = rows, .cols = cols, .row_bytes = cols, .groups = groups};
@@ -107,8 +106,8 @@ inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t
   for (std::int64_t i = 0; i < rows * groups; ++i)
     p.scales.push_back(mxfp4 ? std::ldexp(1.0f, static_cast<int>(random.integer(-8, -4)))
                              : random.real(-0.02f, 0.02f));
-  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // zeros up to one above the largest code,
-                                                                  // as in GPTQ
+  // Zeros are at most one above the largest code, as in GPTQ.
+  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)
     p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, std::min(codes, 255))));
   return p;
 }

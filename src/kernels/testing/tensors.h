@@ -55,7 +55,6 @@ class TestTensor {
   }
   DType dtype() const { return dtype_; }
   std::byte* data() { return bytes_.data(); }
-  // Returns a copy of rows [begin, begin + count).
   TestTensor rows(std::int64_t begin, std::int64_t count) const {
     std::vector<std::int64_t> shape = shape_;
     const std::int64_t row = elements() / shape[0];
@@ -113,8 +112,8 @@ inline double difference(const TestTensor& a, const TestTensor& b, double absolu
   return largest;
 }
 
-// Returns the relative size of one unit in the last place. A small error before rounding can grow to one
-// unit.
+// Returns the relative size of one unit in the last place. Results that differ slightly before rounding can
+// differ by one unit afterwards.
 inline double last_place(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0x1p-22;
 }

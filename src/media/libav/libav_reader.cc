@@ -1,6 +1,6 @@
 // Reads videos with FFmpeg's libraries. This is a separate shared library (video_file.h), because few
-// machines have FFmpeg. It reads only the given bytes: no URLs, no other files, and only the listed formats
-// and codecs.
+// machines have FFmpeg. It reads only the given bytes, in the listed formats and codecs, and never URLs or
+// other files.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -61,7 +61,7 @@ void check(int code, const char* what) {
   fail(fmt::format("cannot read the video: {}: {}", what, text));
 }
 
-// Passes bytes to FFmpeg as an AVIOContext.
+// Lets FFmpeg read bytes in memory, as an AVIOContext.
 struct Bytes {
   std::span<const std::byte> all;
   std::int64_t at = 0;
@@ -117,7 +117,7 @@ class Input {
 
   const AVStream& stream() const { return *stream_; }
   const AVCodec* decoder() const { return decoder_; }
-  // Reads the next video packet. Returns false at the end.
+  // Reads the next packet of the video stream. Returns false at the end.
   bool next(AVPacket& packet) {
     for (;;) {
       av_packet_unref(&packet);
@@ -139,13 +139,14 @@ class Input {
   const AVCodec* decoder_ = nullptr;
 };
 
-// Returns whether a packet has a visible frame. VP8 also has packets without one.
+// Returns true if the packet has a visible frame. VP8 also has packets without a visible frame.
 bool shown(const AVPacket& packet, AVCodecID codec) {
   if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
   return codec != AV_CODEC_ID_VP8 || (packet.size > 0 && (packet.data[0] & 0x10) != 0);
 }
 
-// Returns the number of clockwise quarter turns that a player applies. Phones store it in their videos.
+// Returns the number of clockwise quarter turns that a player applies. Phones store this number in their
+// videos.
 int quarter_turns(const AVStream& stream) {
   const auto* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
   if (matrix == nullptr) return 0;
@@ -233,7 +234,7 @@ class Reader {
                              AV_PIX_FMT_RGB24, SWS_BICUBIC, nullptr, nullptr, nullptr);
     if (scaler == nullptr) fail("the video's pixel format is not supported");
     scaler_.reset(scaler);
-    // The scaler writes whole vectors, which may exceed the last pixel of a row.
+    // The scaler writes whole vectors, so it may write after the last pixel of a row.
     const int stride = (3 * width + 63) / 64 * 64;
     rows_.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height) + 64);
     std::uint8_t* const planes[4] = {rows_.data()};

@@ -20,7 +20,7 @@ inline std::string file_bytes(const std::string& path) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-inline constexpr const char* kVideoFile = "/video.safetensors";  // written by make_video_goldens.py
+inline constexpr const char* kVideoFile = "/video.safetensors";
 
 // Golden tensors of a test case, by name.
 class VisionGolden {
@@ -46,12 +46,12 @@ class VisionGolden {
     std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
     return values;
   }
-  // Shape [height, width, 3].
+  // [height, width, 3]
   Image image(const std::string& name) const {
     const StoredTensor& t = tensor(name);
     return {static_cast<int>(t.shape[1]), static_cast<int>(t.shape[0]), values<std::uint8_t>(name)};
   }
-  // Shape [tiles, size, size, 3].
+  // [tiles, size, size, 3]
   std::vector<Image> tiles(const std::string& name) const {
     const StoredTensor& t = tensor(name);
     const std::vector<std::uint8_t> all = values<std::uint8_t>(name);

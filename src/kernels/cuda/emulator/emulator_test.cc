@@ -1,5 +1,4 @@
-// Tests that the emulated device detects errors: reads of unwritten shared memory, and races between
-// barriers.
+// Tests that the emulator detects reads of unwritten shared memory, and races between barriers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 64;
 
-// Each thread block reads the static variable before writing it.
+// A kernel in which each thread block reads the static variable before writing it.
 __global__ void look(float* out) {
   wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
@@ -20,7 +19,7 @@ __global__ void look(float* out) {
   numbers[thread()] = 1;
 }
 
-// Each thread reads its neighbour's number, with or without a barrier before the read.
+// A kernel in which each thread reads its neighbour's number, with or without a barrier before the read.
 __global__ void pass(float* out, bool barrier) {
   wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
@@ -34,7 +33,7 @@ __global__ void overwrite(float* out) {
   *out = static_cast<float>(block_x());
 }
 
-// Half of the threads do not call wait_for_kernels().
+// A kernel in which half of the threads do not call wait_for_kernels().
 __global__ void hurry(float* out) {
   if (thread() % 2 == 0) wait_for_kernels();
   out[thread()] = 0;

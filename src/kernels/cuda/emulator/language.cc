@@ -24,11 +24,11 @@ constexpr std::size_t kStackBytes = 128 << 10;
 constexpr std::size_t kSharedAlignment = 1024;
 constexpr std::size_t kLanes = 32;
 
-// Every kCheckedEvery-th launch runs twice, if device memory is small enough to save it quickly.
+// Every kCheckedEvery-th launch runs twice, unless device memory has more than kCheckedBytes.
 constexpr std::uint64_t kCheckedEvery = 7;
 constexpr std::size_t kCheckedBytes = std::size_t{4} << 20;
 
-// Barrier of threads: counts arrivals; the last arrival releases all threads.
+// Barrier of threads. It counts arrivals, and the last arrival releases all threads.
 struct Barrier {
   int members = 0;
   int arrived = 0;
@@ -46,7 +46,7 @@ struct CountingBarrier {
   Barrier phase;
   int arrivals = 0, missing = 0;
   std::int64_t bytes = 0;
-  // copies that have not been made yet, because no thread has waited for them
+  // copies that run when a thread waits for them
   std::vector<std::pair<std::int64_t, std::function<void()>>> copies;
   int waiting = 0;
 
@@ -66,15 +66,17 @@ struct CountingBarrier {
 
 struct Warp {
   Barrier barrier;
-  // Two sets of slots, used alternately. A thread in the next exchange has finished reading the previous set.
+  // Two sets of slots, used alternately. A thread that is in the next exchange has finished reading the
+  // previous set.
   alignas(16) std::byte slots[2][kLanes * kExchangeBytes];
 };
 
-// Deferred work in committed groups; the last group is still open.
+// Work of a thread that runs when the thread waits for it. Each group was closed by a commit, except the
+// last group, which is still open.
 using Groups = std::deque<std::vector<std::function<void()>>>;
 
-// A stack on which threads run one after the other. A thread that waits keeps its stack, and the next thread
-// uses another stack.
+// A stack on which threads run one after the other. A thread that waits keeps its stack, and the next
+// thread uses another stack.
 struct Fiber {
   jmp_buf context;
   std::unique_ptr<std::byte[]> stack;
@@ -83,10 +85,10 @@ struct Fiber {
 struct Thread {
   unsigned index = 0;
   Warp* warp = nullptr;
-  Fiber* fiber = nullptr;  // fiber of the thread; null before the thread starts and after it ends
+  Fiber* fiber = nullptr;  // null before the thread starts and after it ends
   unsigned exchanges = 0;
   bool ended = false;
-  bool has_waited = false;         // whether the thread has waited for previous kernels
+  bool has_waited = false;         // whether the thread has called wait_for_kernels()
   const Barrier* waits = nullptr;  // the thread waits until waits->passed > seen
   std::uint64_t seen = 0;
   std::array<Groups, 2> later{Groups(1), Groups(1)};
@@ -98,7 +100,7 @@ struct Machine {
   std::mutex busy;
   jmp_buf host;  // context of the host thread that runs the thread block
   std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<Fiber*> idle;  // fibers that run no thread
+  std::vector<Fiber*> idle;  // fibers on which no thread runs
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   Barrier block;
@@ -111,7 +113,7 @@ struct Machine {
   std::vector<void*> entered;      // static variables that a thread of the block has reached
   std::vector<std::size_t> order;  // order in which threads run; the threads of a warp are adjacent
   std::size_t turn = 0;            // index in `order` of the next thread
-  int left = 0;                    // number of threads that have not ended
+  int left = 0;
   std::uint64_t launches = 0;
   std::vector<std::byte> before, after;  // contents of memory before and after a launch that runs twice
 };
@@ -122,8 +124,8 @@ Machine& machine() {
 
 [[noreturn]] void go_on();
 
-// Selects the next thread that can run; none if all have ended. Threads of the same warp come first, because
-// their memory is close.
+// Selects the next thread that can run; selects no thread if all have ended. Threads of the same warp come
+// first, because their data is in the CPU cache.
 void take_turn() {
   Machine& m = machine();
   m.current = nullptr;
@@ -144,7 +146,7 @@ void take_turn() {
   running.lane = static_cast<int>(m.current->index % kLanes);
 }
 
-// Main function of a fiber: runs the threads that start on it, one after the other.
+// Main function of a fiber. It runs the threads that start on the fiber, one after the other.
 void live() {
   Machine& m = machine();
   for (;;) {
@@ -155,8 +157,8 @@ void live() {
     CHECK(thread.has_waited, "a thread that has not waited for the kernels before its own");
     thread.ended = true;
     --m.left;
-    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // other threads do not wait for a thread
-                                                                  // that has ended
+    // A barrier does not wait for a thread that has ended.
+    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {
       --barrier->members;
       barrier->release_if_full();
     }
@@ -171,7 +173,8 @@ void live() {
   }
 }
 
-// Switches to the current thread, on its fiber or on an idle fiber; to the host if all threads have ended.
+// Switches to the current thread, on its fiber or on an idle fiber. If all threads have ended, switches to
+// the host.
 [[noreturn]] void go_on() {
   Machine& m = machine();
   if (m.current == nullptr) _longjmp(m.host, 1);

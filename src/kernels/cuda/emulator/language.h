@@ -1,9 +1,11 @@
-// The part of CUDA's language that the kernels use, on the host, so that tests of kernels need no device.
-// Thread blocks run one after the other; their threads are fibers that switch at barriers.
+// Runs CUDA kernels on the host, so that tests of kernels need no GPU. It has the part of CUDA's language
+// that the kernels use. Thread blocks run one after the other; their threads are fibers that switch at
+// barriers.
 //
-// The emulator checks more than a device does:
+// The emulator detects more errors than a GPU does:
 //
-//   - Streams run only when a thread waits for them, so that a late copy or an early read always fails.
+//   - Work in a stream runs only when a thread waits for it, so that a late copy or an early read always
+//   fails.
 //   - The emulator reports a barrier that some threads do not reach.
 //   - All shared memory is NaN at the start of every thread block.
 //   - Every allocation ends at an inaccessible page.
@@ -11,7 +13,7 @@
 //   - Some launches run twice, the second time with threads and thread blocks in reversed order. If results
 //     differ, the kernel has a race.
 //
-// The emulator models neither a device's speed nor its memory model.
+// The emulator models neither the speed nor the memory model of a GPU.
 #pragma once
 
 #include <bit>
@@ -30,7 +32,7 @@
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}  // NOLINT: as CUDA's
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}  // NOLINT
 };
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
@@ -46,13 +48,13 @@ namespace octavo::cuda::emulated {
 // Adds work to a stream. The work runs when a thread waits for the stream.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
-// Called at each kernel launch. The first launch of a kernel allocates memory for its code.
+// Call it at each kernel launch. The first launch of a kernel allocates device memory for its code.
 void load_code(const void* kernel);
 
 // Runs `body` once for each thread of each thread block.
 void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);
 
-// Indices of the current thread; its thread block has `block_size` threads.
+// Indices of the current thread. Its thread block has `block_size` threads.
 struct Running {
   dim3 thread{0, 0, 0}, block{0, 0, 0}, block_size;
   int lane = 0;
@@ -61,34 +63,36 @@ inline constinit Running running;
 inline int lane() { return running.lane; }
 
 unsigned char* shared_memory();
-// Called by every thread that reaches a static shared variable. The first thread of each thread block sets it
-// to NaN.
+// Every thread that reaches a static shared variable calls it. The first thread of a thread block sets the
+// variable to NaN.
 void enter_shared(void* variable, std::size_t bytes);
 
 void wait_for_kernels();  // every thread must call it before it ends
 
 void block_barrier();
 void warp_barrier();
-// Barrier `id` (1 to 15) for `threads` threads of the block. A thread that only arrives does not wait.
+// Barrier `id` (1 to 15) for `threads` threads of the thread block. named_barrier() waits for all threads;
+// named_arrival() only arrives and does not wait.
 void named_barrier(int id, int threads);
 void named_arrival(int id, int threads);
 
-// Deferred work of a thread: copies into shared memory, and products of a warpgroup. It runs as late as
-// possible, when a thread waits for it. So an early read or overwrite always gives a wrong result.
+// Deferred work of a thread: copies into shared memory, and products of a warpgroup. The work runs as late
+// as possible, when a thread waits for it, so an early read or overwrite always gives a wrong result.
 enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
-void commit_later(Later kind);            // closes the group of work that was started since the last commit
+void commit_later(Later kind);
 void wait_later(Later kind, int groups);  // waits until at most `groups` groups are unfinished
 
-// Barriers in shared memory that count arrivals and copied bytes; these copies also run as late as possible.
-// Phases are counted from 0. A thread can wait for the current phase or the previous one.
+// Barriers in shared memory that count arrivals and copied bytes. The copies also run as late as possible.
+// Phases are counted from 0. A thread can wait for the current phase or the previous phase.
 void begin_phases(void* barrier, int arrivals);
 void arrive(void* barrier, std::int64_t bytes);  // arrives, and adds `bytes` to the number of expected bytes
 void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy);
 void wait_phase(void* barrier, std::uint64_t phase);
 
-// Exchanges data within a warp: each lane passes `bytes` bytes (at most kExchangeBytes), and all lanes get
-// the 32 slots. The slots are valid until the warp's exchange after the next one.
+// Exchanges data within a warp. Each lane passes `bytes` bytes (at most kExchangeBytes), and all lanes get
+// the 32 slots. The slots stay valid during the next exchange of the warp, and become invalid at the
+// exchange after it.
 constexpr std::size_t kExchangeBytes = 64;
 const std::byte* warp_exchange(const void* mine, std::size_t bytes);
 
@@ -144,7 +148,7 @@ inline unsigned __ballot_sync(unsigned, bool condition) {
   return mask;
 }
 inline int __popc(unsigned x) { return std::popcount(x); }
-inline int atomicAdd(int* sum, int x) {  // needs no synchronisation: only one thread runs at a time
+inline int atomicAdd(int* sum, int x) {  // needs no synchronisation, because only one thread runs at a time
   const int before = *sum;
   *sum += x;
   return before;

@@ -25,20 +25,20 @@ struct CUgraphExec_st {
   std::vector<Work> works;
 };
 
-// A stream. One thread uses it; others may wait for its events.
+// A CUDA stream. Only one thread may add work; any thread may wait for its events.
 struct CUstream_st {
   std::recursive_mutex mutex;  // protects the queue and the counters
   std::deque<Work> queue;
   std::uint64_t enqueued = 0, done = 0;
-  CUgraphExec_st* graph = nullptr;  // graph that is being recorded, or nullptr
+  CUgraphExec_st* graph = nullptr;
   std::thread::id recorder;
 
   void run_until(std::uint64_t place) {
     const std::lock_guard lock(mutex);
     CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
     if (done >= place) return;
-    const octavo::cuda::emulated::DeviceMemoryAccess access;  // one object for all work, because creating it
-                                                              // needs system calls
+    // One object for all work, because creating it needs system calls.
+    const octavo::cuda::emulated::DeviceMemoryAccess access;
     while (done < place) {
       const Work work = std::move(queue.front());
       queue.pop_front();
@@ -71,18 +71,18 @@ Streams& streams() {
   return s;
 }
 
-// An allocation. It ends at the end of its last page, except for alignment; the page after it is
+// An allocation. It ends at the end of its last page (rounded for alignment), and the page after it is
 // inaccessible.
 struct Allocation {
   std::byte* pages;
-  std::size_t bytes;  // size of the pages except the last one, in bytes
+  std::size_t bytes;  // bytes of the accessible pages
 };
 
 struct Memory {
   std::recursive_mutex mutex;
   std::map<void*, Allocation> allocations;
   int users = 0;
-  std::set<const void*> code;  // kernels that have been launched
+  std::set<const void*> code;
   std::size_t graphs = 0;
 
   void protect(int mode) {
@@ -180,7 +180,7 @@ std::size_t free_bytes() {
 
 Result<void*> allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  constexpr std::size_t kAlignment = 256;  // same alignment as cudaMalloc
+  constexpr std::size_t kAlignment = 256;  // as in cudaMalloc
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t whole = (padded + page - 1) / page * page;
