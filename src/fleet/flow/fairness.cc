@@ -7,7 +7,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Picks the first request of all flows.
+// Picks the request that is first among all flows.
 class GlobalStrict : public Fairness {
  public:
   std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {
@@ -15,7 +15,7 @@ class GlobalStrict : public Fairness {
   }
 };
 
-// Picks one request of each flow in turn.
+// Picks one request from each flow in turn.
 class RoundRobin : public Fairness {
  public:
   std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {

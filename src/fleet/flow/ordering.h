@@ -1,4 +1,4 @@
-// Policies that order the requests of a flow.
+// Ordering policies, as in llm-d: each sorts the requests of a flow.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace octavo::fleet {
 
 struct Ordering {
   std::string_view type;  // llm-d's name
-  // Returns the sort key: lower keys are first, equal keys in the order of arrival. ttl_us: maximum waiting
-  // time.
+  // Returns the sort key. The request with the lowest key is dispatched first, and equal keys are
+  // dispatched in the order of arrival. `ttl_us` is the request's maximum waiting time.
   std::int64_t (*key)(const FlowItem& item, std::int64_t ttl_us);
 };
 
