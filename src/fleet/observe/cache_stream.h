@@ -24,8 +24,9 @@ class CacheStream {
   // Must be called after a connection has ended. Forgets all message numbers.
   void start_over();
 
-  // All messages before `next` (at least one) are known from another source. The replay begins with the last
-  // of them, to prove that the endpoint has not restarted. Requires can_replay.
+  // Continues from another source that has applied all messages before `next` (at least one). The replay
+  // begins with message next - 1, so that the owner can check that the endpoint has not restarted. Requires
+  // can_replay.
   void resume(std::uint64_t next);
 
   Step live(std::uint64_t number);
