@@ -1,4 +1,5 @@
-// Interface of plugins with an index of reported blocks, for code that saves or restores the index.
+// Interface of plugins that index the blocks in KV cache events. The balancer uses it to dump and restore
+// the index.
 #pragma once
 
 #include "fleet/index/held_blocks.h"

@@ -1,11 +1,11 @@
 // Parses the KV cache events of vLLM and SGLang: the msgpack type KVEventBatch of
 // vllm/distributed/kv_events.py. Older versions send arrays, newer versions send maps.
 //
-// [seconds, [event, ...], rank] or {"ts", "events", "data_parallel_rank"}
-// ["BlockStored", block_hashes, parent_block_hash, token_ids, block_size, lora_id, medium, lora_name,
-// extra_keys, group_idx, kv_cache_spec_kind, kv_cache_spec_sliding_window]
-// ["BlockRemoved", block_hashes, medium, group_idx]
-// ["AllBlocksCleared"]
+//   [seconds, [event, ...], rank] or {"ts", "events", "data_parallel_rank"}
+//   ["BlockStored", block_hashes, parent_block_hash, token_ids, block_size, lora_id, medium, lora_name,
+//    extra_keys, group_idx, kv_cache_spec_kind, kv_cache_spec_sliding_window]
+//   ["BlockRemoved", block_hashes, medium, group_idx]
+//   ["AllBlocksCleared"]
 //
 // In newer versions an event is a map with the names above and "type". Trailing fields may be missing.
 #pragma once

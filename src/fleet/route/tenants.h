@@ -26,8 +26,8 @@ inline constexpr std::size_t kTenantsMax = 10'000;
 
 // Reads a YAML or JSON file:
 //
-// tenants:
-// - {name: acme, keys: [k1, k2], requestsPerSecond: 10, burst: 20, maxConcurrentRequests: 8}
+//   tenants:
+//   - {name: acme, keys: [k1, k2], requestsPerSecond: 10, burst: 20, maxConcurrentRequests: 8}
 //
 // Returns an error on the field, such as "tenants[0].keys", also if the field is unknown.
 Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path);
