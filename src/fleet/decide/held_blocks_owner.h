@@ -1,5 +1,4 @@
-// Interface of plugins that index the blocks in KV cache events. The balancer uses it to dump and restore
-// the index.
+// Interface of plugins that index the blocks in KV cache events. Pipeline uses it to find the index.
 #pragma once
 
 #include "fleet/index/held_blocks.h"
