@@ -38,9 +38,9 @@ class AgentIdentity : public SessionIdProducer {};
 
 // Base of session-affinity-filter and session-affinity-scorer. The strategies are:
 // - encoded_endpoint_header: a response header names the endpoint, and the client sends this header with
-// its next request.
+//   its next request.
 // - session_id: the requests of a session go to the endpoint of the first request, while this endpoint is
-// available.
+//   available.
 class SessionAffinity : public virtual Plugin {
  public:
   SessionAffinity(Parameters& parameters, Plugins& plugins);

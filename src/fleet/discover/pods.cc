@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns whether the text has only characters of labels, and the characters between them.
+// Returns whether the text consists only of characters that labels may contain.
 bool is_label(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
