@@ -45,7 +45,7 @@ struct BalancerOptions {
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
   std::int64_t slow_start_us = 0;  // ramp until a new endpoint gets its full share of requests
-  bool learn_places = false;  // learn from refusals how many requests an endpoint accepts
+  bool learn_places = false;       // learn from refusals how many requests an endpoint accepts
   std::function<std::int64_t()> clock = now_us;
   std::uint64_t seed = secret_seed();
   // Called when an endpoint has left the fleet and its last request has ended. Must not call the balancer.
@@ -60,7 +60,7 @@ struct Scrape {
   // true: the endpoint answered the health probe; nullopt: a different server answered
   std::optional<bool> answered = {};
   std::optional<EndpointState> state = {};  // new state; its availability is ignored
-  Attributes attributes = {};  // new values of attributes; all other attributes stay
+  Attributes attributes = {};               // new values of attributes; all other attributes stay
 };
 
 class Balancer {
@@ -171,18 +171,18 @@ class Balancer {
   struct Watch {
     std::function<void(Trouble)> troubled;
     std::int64_t since_us = 0;
-    std::int64_t heard_us = 0;  // time at which the request was sent or its last bytes arrived
+    std::int64_t heard_us = 0;    // time at which the request was sent or its last bytes arrived
     std::int64_t silence_us = 0;  // see watch()
-    int idle_reads = 0;  // consecutive readings since heard_us that show no running requests
+    int idle_reads = 0;           // consecutive readings since heard_us that show no running requests
     bool answered = false;
   };
   struct Slot {
     std::unique_ptr<EndpointHealth> health = {};  // null: the slot is free
     std::shared_ptr<const Endpoint> endpoint = {};
-    std::string source = {};  // see set_endpoints()
+    std::string source = {};                      // see set_endpoints()
     std::map<std::uint64_t, Watch> watches = {};  // by Booking::number
     Places places = {};
-    bool removed = false;  // the endpoint has left the fleet, but requests are running
+    bool removed = false;       // the endpoint has left the fleet, but requests are running
     bool load_changed = false;  // the load has changed since the last changed_loads()
     std::int64_t since_us = 0;  // time at which the endpoint became available
   };
@@ -190,7 +190,7 @@ class Balancer {
   // The KV cache indexes have a separate mutex, so that decisions do not wait for cache events. The mutex
   // guards writes to the policies' indexes, too.
   struct Caches {
-    std::mutex mutex = {};  // must be locked after mutex_
+    std::mutex mutex = {};                      // must be locked after mutex_
     std::vector<CachePosition> positions = {};  // [EndpointId]
     // names of endpoints whose block size differs from the index's
     std::set<std::string> other_block_sizes = {};
@@ -242,13 +242,13 @@ class Balancer {
   std::map<std::string, EndpointId, std::less<>> ids_;  // from the endpoint's name
   std::function<void()> loads_changed_;
   bool loads_are_told_ = true;        // changed_loads() has returned all changes
-  Decision decision_;  // used only during choose()
-  Candidates found_;  // used only during choose()
+  Decision decision_;                 // used only during choose()
+  Candidates found_;                  // used only during choose()
   std::vector<EndpointId> left_out_;  // used only during choose()
   std::uint64_t choices_ = 0;
   std::int64_t expired_us_ = 0;
   std::int64_t paused_until_us_ = 0;  // latest end of a pause of any endpoint
-  bool ranked_ = false;  // some endpoint has a priority or weight
+  bool ranked_ = false;               // some endpoint has a priority or weight
 };
 
 }  // namespace octavo::fleet

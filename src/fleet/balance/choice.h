@@ -26,12 +26,12 @@ struct ChoiceOptions {
   const Subset* subset = nullptr;  // null: all endpoints are allowed
   int priority = 0;
   EndpointId burst_home = kNoEndpoint;  // result of place_burst()
-  bool bodiless = false;  // the request has no prompt, so it is not refused because of load
-  bool rested = false;  // do not choose endpoints that are paused by Retry-After
-  bool computed = false;  // another endpoint has computed the prompt
-  std::string_view worker = {};  // name of the endpoint to use if it is available; "": any endpoint
+  bool bodiless = false;                // the request has no prompt, so it is not refused because of load
+  bool rested = false;                  // do not choose endpoints that are paused by Retry-After
+  bool computed = false;                // another endpoint has computed the prompt
+  std::string_view worker = {};         // name of the endpoint to use if it is available; "": any endpoint
   bool explain = false;
-  StepTimer* timer = nullptr;  // null: the plugins' times are not measured
+  StepTimer* timer = nullptr;              // null: the plugins' times are not measured
   std::optional<std::uint64_t> draw = {};  // random bits to use instead of Balancer::draw()
 };
 
@@ -43,7 +43,7 @@ struct Choice {
 
   std::shared_ptr<const Endpoint> endpoint = {};  // null: no endpoint was chosen
   Booking booking = {};
-  std::int64_t new_tokens = 0;  // prompt tokens that the endpoint must compute
+  std::int64_t new_tokens = 0;      // prompt tokens that the endpoint must compute
   std::vector<Picked> picked = {};  // the chosen endpoint, followed by its fallbacks
   // name of the profile that a request header selected; "": the policy has only one profile
   std::string profile = {};
@@ -55,7 +55,7 @@ struct Choice {
   // Header fields to add to the response. The client sends them with its next request.
   HeaderFields answer_headers = {};
   std::optional<LatencyInputs> inputs = {};  // to pass to Balancer::took()
-  std::string explanation = {};  // JSON; "" without ChoiceOptions::explain
+  std::string explanation = {};              // JSON; "" without ChoiceOptions::explain
 };
 
 // Why a request gets no endpoint, as in llm-d.
@@ -76,7 +76,7 @@ enum class Outcome : std::uint8_t {
 enum class Trouble : std::uint8_t {
   unhealthy,  // health probes fail
   forgotten,  // the client has received no byte, and the endpoint's metrics show no running request
-  stalled,  // the stream has begun, and the endpoint's metrics show no running request for a longer time
+  stalled,    // the stream has begun, and the endpoint's metrics show no running request for a longer time
   restarted,  // the process that received the request has ended
 };
 

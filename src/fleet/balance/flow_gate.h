@@ -33,7 +33,7 @@ struct FlowGateCounts {
   FlowGateCounts();
   std::int64_t evictions = 0;
   std::map<std::string, std::int64_t> outcomes;
-  HistogramFamily waits;  // waiting times in seconds, by priority and outcome
+  HistogramFamily waits;                // waiting times in seconds, by priority and outcome
   Histogram enqueues, dispatch_cycles;  // durations in seconds of enqueue() and of a dispatch cycle
 };
 

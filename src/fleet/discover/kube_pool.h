@@ -18,8 +18,8 @@ namespace octavo::fleet {
 // The pods come either from an InferencePool (`pool`) or from `selector` and `ports`.
 struct KubePoolOptions {
   KubeApi api = {};
-  std::string space = "default";                      // namespace of the pods and of the InferencePool
-  std::string pool = {};  // name of the InferencePool; "": use selector and ports
+  std::string space = "default";  // namespace of the pods and of the InferencePool
+  std::string pool = {};          // name of the InferencePool; "": use selector and ports
   std::string group = "inference.networking.k8s.io";
   LabelSelector selector = {};
   std::vector<int> ports = {};

@@ -30,15 +30,15 @@ struct BandOptions {
 };
 
 struct FlowOptions {
-  std::uint64_t bytes_max = 0;  // maximum bytes of all waiting requests; 0: no limit
-  std::uint64_t requests_max = 0;  // maximum number of waiting requests; 0: no limit
+  std::uint64_t bytes_max = 0;       // maximum bytes of all waiting requests; 0: no limit
+  std::uint64_t requests_max = 0;    // maximum number of waiting requests; 0: no limit
   std::int64_t ttl_us = 60'000'000;  // maximum waiting time; 0: no limit
   // maximum waiting time while the fleet has no endpoints; nullopt: ttl_us
   std::optional<std::int64_t> no_endpoint_ttl_us = {};
   // sets for each band the saturation at which its requests start to wait
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);
   std::map<int, BandOptions> bands = {};   // by priority
-  BandOptions default_band = {};  // for priorities of 0 and above that `bands` does not contain
+  BandOptions default_band = {};           // for priorities of 0 and above that `bands` does not contain
   BandOptions default_negative_band = {};  // for priorities below 0 that `bands` does not contain
 };
 
@@ -107,7 +107,7 @@ class FlowControl {
   // Maximum waiting time -> (arrival time, id) of the waiting requests with this maximum.
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t arrived_ = 0;  // number of requests that have arrived
+  std::uint64_t arrived_ = 0;    // number of requests that have arrived
   std::vector<FlowHead> heads_;  // used only during next()
   std::vector<int> priorities_;
   std::vector<double> ceilings_;  // ceilings of the bands in the last next()

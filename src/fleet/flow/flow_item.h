@@ -9,7 +9,7 @@
 namespace octavo::fleet {
 
 struct FlowItem {
-  std::uint64_t id = 0;  // chosen by the caller, unique among waiting requests
+  std::uint64_t id = 0;                      // chosen by the caller, unique among waiting requests
   int priority = 0;                          // higher values are dispatched first
   std::string fairness_id = "default-flow";  // name of the flow
   std::uint64_t bytes = 0;
@@ -19,10 +19,10 @@ struct FlowItem {
 
 enum class FlowOutcome : std::uint8_t {
   dispatched,
-  rejected_capacity,  // the limit on bytes or requests is reached
-  rejected_no_endpoints,  // the limit on bytes or requests is reached, and the fleet has no endpoints
-  evicted_ttl,  // the request has waited for the maximum time
-  evicted_no_endpoints,  // the request has waited for the maximum time, and the fleet has no endpoints
+  rejected_capacity,          // the limit on bytes or requests is reached
+  rejected_no_endpoints,      // the limit on bytes or requests is reached, and the fleet has no endpoints
+  evicted_ttl,                // the request has waited for the maximum time
+  evicted_no_endpoints,       // the request has waited for the maximum time, and the fleet has no endpoints
   evicted_context_cancelled,  // the client has disconnected
   evicted_other,              // the program stops
 };

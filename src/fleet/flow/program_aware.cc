@@ -19,7 +19,7 @@ constexpr std::size_t kProgramsMax = 100'000;
 struct Settings {
   double service_weight = 0.8, wait_weight = 0.2;
   double half_life_s = 60;  // 0: no decay
-  double keep_s = 3600;  // a program without requests for this time is dropped; 0: never
+  double keep_s = 3600;     // a program without requests for this time is dropped; 0: never
   double sweep_s = 300;
 };
 

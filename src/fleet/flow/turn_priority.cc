@@ -16,7 +16,7 @@ constexpr std::size_t kSessionsMax = 100'000;
 
 struct TurnSettings {
   double turns_per_second = 0.5;  // added for each second of waiting
-  double idle_s = 120;  // a session without requests for this time starts again at turn 1
+  double idle_s = 120;            // a session without requests for this time starts again at turn 1
 };
 
 class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<TurnPriority> {

@@ -77,7 +77,7 @@ class TextTree {
   std::deque<Node> nodes_ = std::deque<Node>(1);
   std::deque<Holding> holdings_ = std::deque<Holding>(1);
   std::vector<Place> free_nodes_, free_holdings_;
-  std::vector<Place> path_;  // nodes from the root to the end of the inserted text, during insert()
+  std::vector<Place> path_;        // nodes from the root to the end of the inserted text, during insert()
   std::vector<EndpointId> grown_;  // endpoints whose memory has grown, during insert()
   std::vector<Held> held_;    // [EndpointId]
 };

@@ -21,8 +21,8 @@ enum class Figure : std::uint8_t {
   block_size,
   num_blocks,
   prompt_tokens,  // counter
-  adapters,  // vLLM's info metric with the LoRA adapters as labels
-  custom,  // value for EndpointState::attributes
+  adapters,       // vLLM's info metric with the LoRA adapters as labels
+  custom,         // value for EndpointState::attributes
 };
 
 struct EngineMetric {

@@ -11,7 +11,7 @@ namespace octavo::fleet {
 
 struct ModelCards {
   std::vector<std::string> models = {};
-  std::vector<std::string> adapters = {};  // names of LoRA adapters: model cards with a `parent`
+  std::vector<std::string> adapters = {};         // names of LoRA adapters: model cards with a `parent`
   std::map<std::string, std::string> cards = {};  // model name -> JSON of the model card
 };
 

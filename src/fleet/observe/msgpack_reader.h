@@ -14,7 +14,7 @@ class MsgpackReader {
   explicit MsgpackReader(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
 
   std::optional<std::uint32_t> array();  // number of items that follow
-  std::optional<std::uint32_t> map();  // number of key-value pairs that follow
+  std::optional<std::uint32_t> map();    // number of key-value pairs that follow
   std::optional<std::int64_t> integer();
   std::optional<std::uint64_t> bits();  // two's complement bits of a signed or unsigned integer
   std::optional<std::string_view> text();

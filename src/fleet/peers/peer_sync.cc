@@ -27,10 +27,10 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kTogetherUs = 2'000;  // changes within this time are sent in one message
-constexpr std::int64_t kAllUs = 1'000'000;  // interval between messages with the loads of all workers
+constexpr std::int64_t kTogetherUs = 2'000;    // changes within this time are sent in one message
+constexpr std::int64_t kAllUs = 1'000'000;     // interval between messages with the loads of all workers
 constexpr std::int64_t kSilentUs = 5'000'000;  // a peer without messages for this time counts as idle
-constexpr int kResolveMs = 10'000;  // interval between resolutions of host names
+constexpr int kResolveMs = 10'000;             // interval between resolutions of host names
 // messages that are queued for a slow peer; more are dropped
 constexpr int kQueuedMax = 1'000;
 constexpr int kMessagesAtOnce = 64;  // messages to read from one peer before continuing with the next peer
@@ -125,13 +125,13 @@ struct PeerSync::State {
   std::atomic<bool> stopping = false;
 
   std::optional<zmq::socket_t> telling;
-  bool untold = false;  // some changes are not sent yet
+  bool untold = false;       // some changes are not sent yet
   std::int64_t told_us = 0;  // time of the last message to the peers
   std::int64_t told_all_us = 0;
 
   std::vector<PolledOptions> names;
-  std::mutex mutex;  // guards `addresses`
-  std::vector<std::set<std::string>> addresses;  // [PeerOptions::peers]
+  std::mutex mutex;                                // guards `addresses`
+  std::vector<std::set<std::string>> addresses;    // [PeerOptions::peers]
   std::map<std::string, Peer> peers;               // by address
   std::uint64_t made = 0;
   std::size_t known = 0;  // number of peers in the last call of peers_changed

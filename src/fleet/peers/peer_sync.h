@@ -33,7 +33,7 @@ class PeerSync {
     std::function<std::vector<WorkerLoad>(bool all)> changed_loads = {};
     std::function<void(const LoadMessage&)> heard = {};
     std::function<void(PeerId)> gone = {};
-    std::function<void()> malformed = {};  // a message was invalid and was skipped
+    std::function<void()> malformed = {};         // a message was invalid and was skipped
     std::function<void(int)> peers_changed = {};  // the argument is the new number of peers
   };
 

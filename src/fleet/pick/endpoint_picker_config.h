@@ -31,9 +31,9 @@ struct TlsSource {
 struct PageSource {
   std::string path = {};
   std::optional<TlsSource> tls = {};  // nullopt: use http
-  std::int64_t interval_us = 0;  // rounded up to a multiple of --refresh-metrics-interval
-  int port = 0;                  // 0: the endpoint's port
-  bool at_node = false;          // read the page at the address of the endpoint's machine
+  std::int64_t interval_us = 0;       // rounded up to a multiple of --refresh-metrics-interval
+  int port = 0;                       // 0: the endpoint's port
+  bool at_node = false;               // read the page at the address of the endpoint's machine
 };
 
 struct CacheEventsSource {
@@ -58,7 +58,7 @@ struct EndpointPickerConfig {
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
   std::optional<RenderSource> tokens = {};  // server that tokenises prompts; nullopt: tokens are estimated
-  MediaTokens media_tokens = {};                        // used if tokens are estimated
+  MediaTokens media_tokens = {};            // used if tokens are estimated
   std::optional<CacheEventsSource> events = {};         // nullopt: no KV cache events
   std::optional<FlowGateOptions> flow = {};             // nullopt: the feature gate flowControl is off
   // used without `flow`, to decide when to refuse requests

@@ -14,7 +14,7 @@ namespace octavo::fleet {
 struct PollOptions {
   std::string path = {};
   int interval_ms = 50;
-  int port = 0;                       // 0: the endpoint's port
+  int port = 0;  // 0: the endpoint's port
   // read the page at the address of the endpoint's machine; skip endpoints whose machine is unknown
   bool at_node = false;
   std::shared_ptr<SSL_CTX> tls = {};  // null: use the scheme of the endpoint's URL

@@ -49,7 +49,7 @@ struct Parsers {
 
 struct ProcessorOptions {
   Parsers parsers = {};
-  std::uint64_t body_bytes_max = 64 << 20;     // a larger body gets the status 413
+  std::uint64_t body_bytes_max = 64 << 20;  // a larger body gets the status 413
   // maximum bytes of all bodies in memory; above it, requests get the status 503
   std::uint64_t bodies_bytes_max = 512 << 20;
   bool subset_filter = true;                   // use only the endpoints that the gateway allows

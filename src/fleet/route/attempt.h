@@ -22,7 +22,7 @@ class Attempt {
   struct Events {
     std::function<void(Attempt&, std::string_view piece)> body;
     std::function<void(Attempt&, const Result<>& result)> end;
-    std::function<bool()> ready;  // see http::CallEvents::ready
+    std::function<bool()> ready;                     // see http::CallEvents::ready
     std::function<void(Attempt&, Trouble)> trouble;  // must not own the Forwarding that owns the attempt
   };
 
@@ -38,10 +38,10 @@ class Attempt {
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;
-  http::Response answer = {};  // received, but not forwarded yet
+  http::Response answer = {};             // received, but not forwarded yet
   std::optional<UsageReport> usage = {};  // last usage that the response contains
   const std::int64_t sent_us;
-  bool hedges = false;  // this attempt is a hedge, the second of two concurrent attempts
+  bool hedges = false;     // this attempt is a hedge, the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
   bool failed = false;  // the prefill worker did not compute the prompt

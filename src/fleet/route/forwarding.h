@@ -74,8 +74,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
   struct History {
     int sent = 0;
-    int tries = 0;  // attempts since the arrival or, after a broken stream, since the stream broke
-    int losses = 0;  // attempts whose worker was lost before the client received a byte
+    int tries = 0;     // attempts since the arrival or, after a broken stream, since the stream broke
+    int losses = 0;    // attempts whose worker was lost before the client received a byte
     int refusals = 0;  // dispatches from the queue after which no worker accepted the request
     bool prefill_is_busy = false;  // a prefill worker has refused the request because it had no capacity
     std::vector<EndpointId> tried = {};
@@ -175,7 +175,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::string owner_;
   // random bits to reuse, so that the next choice of a decode worker is the same
   std::optional<std::uint64_t> draw_ = {};
-  bool admitted_;  // Admission counts the request
+  bool admitted_;           // Admission counts the request
   bool prefilled_ = false;  // a prefill worker has computed the prompt
 };
 

@@ -28,7 +28,7 @@ class RouteMetrics {
   void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
   void forget(const std::string& worker);
   void migrated(bool goes_on);  // counts a broken stream; goes_on: another worker continues it
-  void hedged(bool won);  // counts a request with a hedge; won: the hedge's response began first
+  void hedged(bool won);        // counts a request with a hedge; won: the hedge's response began first
   // counts a message from a peer router; understood: the message was valid
   void peer_told(bool understood);
   void peers(int now);  // sets the number of peer routers

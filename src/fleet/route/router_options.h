@@ -67,7 +67,7 @@ struct DisaggregationOptions {
   std::string decode_policy = {};
   int prefill_timeout_ms = 60'000;
   int max_local_length = 0;  // a decode worker computes prompts with at most this number of uncached tokens
-  bool enforced = false;  // refuse prompts that no prefill worker can compute
+  bool enforced = false;     // refuse prompts that no prefill worker can compute
 };
 
 struct TelemetryOptions {
@@ -95,7 +95,7 @@ struct RouterOptions {
   DisaggregationOptions pd = {};
   // the workers' tokenizer; null: prompts are not tokenised
   std::shared_ptr<const Tokenizer> tokenizer = {};
-  PeerOptions peers = {};  // peer routers in front of the same workers
+  PeerOptions peers = {};                   // peer routers in front of the same workers
   std::optional<http::Url> warm_from = {};  // peer router whose index of KV blocks is copied at start
   std::string policy = "kv_aware";
   PolicyOptions policy_options = {};

@@ -24,7 +24,7 @@ class StreamBack {
   bool is_events() const { return events_; }
   // id of the stream; "": the stream cannot continue at another worker
   std::string id() const { return resumable_ ? resumable_->id() : ""; }
-  bool is_full() const;  // the client does not read, so the buffer is full
+  bool is_full() const;      // the client does not read, so the buffer is full
   bool is_complete() const;  // the last event has arrived
   // Returns whether a response with these headers can continue the client's stream.
   bool continued_by(const http::Response& head) const;

@@ -18,7 +18,7 @@ struct TenantOptions {
   std::string name = {};
   std::vector<std::string> keys = {};
   double requests_per_second = 0;   // 0: no limit
-  std::int64_t burst = 1;  // requests that may arrive at once, above the rate
+  std::int64_t burst = 1;           // requests that may arrive at once, above the rate
   std::int64_t concurrent_max = 0;  // 0: no limit
 };
 
@@ -58,7 +58,7 @@ class Tenant {
   struct Answer {
     TenantShare share = {};
     std::int64_t retry_after_s = 0;  // at least 1; 0: the request is admitted
-    std::string message = {};  // names the limit that is reached
+    std::string message = {};        // names the limit that is reached
   };
   Answer admit(std::int64_t now_us, Kind kind = Kind::request);
   // Returns whether admit() would admit a line now.

@@ -36,10 +36,10 @@ class Replica {
   std::uint16_t port() const { return port_; }
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
-  std::atomic<int> pages = 0;  // requests for the metrics page
-  std::atomic<int> waiting = 3;  // value in the metrics page
+  std::atomic<int> pages = 0;       // requests for the metrics page
+  std::atomic<int> waiting = 3;     // value in the metrics page
   std::atomic<int> started_s = 10;  // start time in the metrics page
-  std::atomic<int> engines = 1;  // number of ranks in the metrics page
+  std::atomic<int> engines = 1;     // number of ranks in the metrics page
   std::atomic<bool> well = true;
   // unhealthy, but with Retry-After, like a router that has a queue and no workers
   std::atomic<bool> keeps_requests = false;

@@ -1,5 +1,5 @@
-// Reads the fields of a request that routing needs. The router and the picker call it once for each request, and
-// forward the body unchanged.
+// Reads the fields of a request that routing needs. The router and the picker call it once for each request,
+// and forward the body unchanged.
 #pragma once
 
 #include <span>

@@ -19,7 +19,7 @@ struct SidecarOptions {
   bool sample_prefillers = false;
   bool only_allowed = false;       // allow only prefill engines in allowed_prefillers
   std::vector<std::string> allowed_prefillers = {};  // host:port
-  int bootstrap_port = 8998;  // bootstrap port of prefill engines, for SGLang and Mooncake
+  int bootstrap_port = 8998;           // bootstrap port of prefill engines, for SGLang and Mooncake
   int p2p_port = 7777;                 // port of prefill engines with vLLM's OffloadingConnector
   int request_timeout_ms = 1'800'000;  // timeout of each prefill or decode request
   int prefill_timeout_ms = 60'000;     // timeout of a prefill request that the decode request waits for

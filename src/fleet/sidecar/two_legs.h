@@ -76,7 +76,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     std::int64_t sent_us = 0;        // time of the last attempt
     // start of the time without running requests, from the engine's metrics; 0: the engine is busy
     std::int64_t idle_since_us = 0;
-    int unreachable = 0;             // consecutive checks without a response
+    int unreachable = 0;  // consecutive checks without a response
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);

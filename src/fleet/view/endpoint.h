@@ -34,14 +34,14 @@ struct Endpoint {
   // address of the KV cache events, such as "tcp://host:5557"; "": no events
   std::string kv_events_endpoint = {};
   std::string kv_replay_endpoint = {};  // address for replays of KV cache events; "": no replays
-  int priority = 0;  // from SRV records: routing prefers endpoints with a lower number
+  int priority = 0;                     // from SRV records: routing prefers endpoints with a lower number
   int weight = 1;  // from SRV records: relative share of requests among endpoints of the same priority
-  int bootstrap_port = 0;  // port for SGLang's KV transfer, of a prefill endpoint; 0: not used
-  std::string pod = {};  // name of the Kubernetes pod; "": unknown
-  std::string node = {};  // address of the machine; "": unknown
+  int bootstrap_port = 0;    // port for SGLang's KV transfer, of a prefill endpoint; 0: not used
+  std::string pod = {};      // name of the Kubernetes pod; "": unknown
+  std::string node = {};     // address of the machine; "": unknown
   int rank = 0;              // data-parallel rank among the endpoints of one address
   bool shares_port = false;  // several ranks use the same port, so a request must name its rank
-  int ranks = 0;  // configured number of data-parallel ranks; 0: read it from the metrics
+  int ranks = 0;             // configured number of data-parallel ranks; 0: read it from the metrics
   int block_size = 0;  // configured number of tokens per block; 0: read it from the metrics
 
   // Returns the name for logs and metrics: the URL, followed by "@rank" if ranks share the URL.
@@ -60,11 +60,11 @@ std::string_view address_of(std::string_view name);
 // Whether an endpoint gets requests, and if not, why.
 enum class Availability : std::uint8_t {
   available,
-  unprobed,  // no probe has finished yet
-  starting,  // no probe has succeeded yet
+  unprobed,   // no probe has finished yet
+  starting,   // no probe has succeeded yet
   unhealthy,  // the last probes failed
-  broken,  // the circuit breaker is open
-  draining,  // running requests continue, and new requests are refused
+  broken,     // the circuit breaker is open
+  draining,   // running requests continue, and new requests are refused
 };
 
 struct AdapterState {
@@ -90,7 +90,7 @@ struct EndpointState {
   double kv_usage = 0;  // used fraction of the KV cache, 0 to 1
   int block_size = 0;   // tokens per block; 0: unknown
   std::int64_t num_blocks = 0;
-  double started_s = 0;  // start time of the process, in seconds since 1970; 0: not reported
+  double started_s = 0;       // start time of the process, in seconds since 1970; 0: not reported
   double prompt_tokens = -1;  // prompt tokens since the process started; negative: not reported
   std::shared_ptr<const AdapterState> adapters = {};  // null: unknown
   std::shared_ptr<const Attributes> attributes = {};

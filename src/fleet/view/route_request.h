@@ -16,7 +16,7 @@ struct RouteRequest {
   std::string cache_salt = {};
 
   std::string body_error = {};  // why the body is not a JSON object; "": it is a JSON object
-  bool unreadable = false;  // body_error is set because the body is not valid JSON
+  bool unreadable = false;      // body_error is set because the body is not valid JSON
   // id of a stored response or conversation that the request continues or reads; "": none
   std::string stored_id = {};
   double timeout_s = 0;  // timeout that the client has set, in seconds since arrival; 0: none
@@ -43,7 +43,7 @@ struct RouteRequest {
   // the endpoint runs tools for the request; its engine is idle while a tool runs
   bool server_tools = false;
   int priority = 0;
-  std::string tenant = {};  // "": no tenant
+  std::string tenant = {};   // "": no tenant
   std::string session = {};  // id of the session; "": no session
 
   // Header fields that policies read. Names are in lower case.

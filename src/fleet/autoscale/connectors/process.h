@@ -23,7 +23,7 @@ struct ProcessOptions {
   std::int64_t startup_us = 600'000'000;  // a server that is not ready after this time is killed
   // maximum time for the last requests of a server that was removed from the router
   std::int64_t drain_us = 1'800'000'000;
-  std::int64_t restart_us = 5'000'000;    // pause after a server has ended unexpectedly
+  std::int64_t restart_us = 5'000'000;  // pause after a server has ended unexpectedly
 };
 
 // Starts servers, and registers each server with the router when GET /health returns 200. Registers it
