@@ -33,7 +33,6 @@ using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
 
 class Planner {
  public:
-  // Returns the errors of http::Server::start.
   static Result<std::unique_ptr<Planner>> start(PlannerOptions options, const MakeConnector& make_connector);
   ~Planner();  // calls stop(0)
 

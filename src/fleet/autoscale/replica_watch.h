@@ -17,7 +17,6 @@ namespace octavo::fleet {
 // decode replica also counts prompts that a prefill replica has computed.
 enum class Pool : std::uint8_t { both, prefill, decode };
 
-// Returns the number of requests in a router's queue, from the router's metrics page.
 double queued_requests(std::string_view page);
 
 struct FleetReading {

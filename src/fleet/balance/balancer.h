@@ -31,7 +31,6 @@
 
 namespace octavo::fleet {
 
-// A policy, and the role of the endpoints that it chooses from.
 struct PoolOptions {
   Role part = Role::both;
   std::string policy = {};  // shown in explanations
@@ -65,7 +64,6 @@ struct Scrape {
 
 class Balancer {
  public:
-  // Returns an error if the configuration of a pipeline is invalid.
   static Result<std::unique_ptr<Balancer>> make(BalancerOptions options);
 
   // Chooses an endpoint, adds the request to its load, and reports the choice to the policy. The caller
@@ -97,7 +95,7 @@ class Balancer {
   // Returns whether any endpoint serves this model, even if it is not available. Returns true if the fleet
   // has no endpoints.
   bool knows(std::string_view model) const;
-  // Returns the request headers that the policies read, for scan_request().
+  // for scan_request()
   std::span<const std::string> headers() const { return pools_.back().pipeline.headers(); }
   // Returns the id of the request's agent session. Returns "" if the request belongs to none.
   std::string_view agent(const RouteRequest& request) const;
@@ -125,7 +123,6 @@ class Balancer {
                   std::vector<std::string> adapters);
   // Stops new requests to the endpoint and to all other ranks at its port. Running requests continue.
   bool remove(EndpointId id);
-  // Returns the removed endpoints that still have watched requests.
   std::vector<Member> leaving() const;
 
   void probed(EndpointId id, const Endpoint& endpoint, bool success);

@@ -90,7 +90,7 @@ class Placement {
   const BurstOptions& options_;
   // load at which an endpoint has reached its share of the burst, in requests or blocks
   const std::size_t share_;
-  const std::size_t room_;  // maximum number of requests with the same prompt at one endpoint
+  const std::size_t room_;
   std::vector<std::size_t> load_;
   std::vector<std::unordered_set<PrefixKey>> held_;
 };

@@ -69,9 +69,8 @@ class Inflight {
   Loads of_peers_;  // sum over peers_
 };
 
-// Load in flight at one endpoint, as a peer reports it.
 struct WorkerLoad {
-  std::string worker = {};  // endpoint's name
+  std::string worker = {};
   Load load = {};
 
   bool operator==(const WorkerLoad&) const = default;

@@ -46,7 +46,7 @@ class Parameters {
   const boost::json::value* get(std::string_view name);
   void fail(std::string_view name, std::string_view message);
 
-  // Returns the first error. If there is none, returns an error if a field was not read.
+  // Returns the first error. Without such an error, returns an error if a field was not read.
   Result<> done() const;
 
  private:

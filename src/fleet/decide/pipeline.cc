@@ -53,7 +53,6 @@ std::pair<std::string_view, Profile*> Pipeline::profile_of(const RouteRequest& r
   return {found->first, &found->second};
 }
 
-// Returns the first plugin of this kind. Returns null if there is none.
 template <class Kind>
 Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())

@@ -23,7 +23,6 @@ struct SessionSource {
   std::string_view id(const RouteRequest& request) const;
 };
 
-// Returns the session id from the first source that the request contains.
 std::string_view session_of(std::span<const SessionSource> sources, const RouteRequest& request);
 
 // session-id-producer: configures the sources of session ids. Other plugins look it up.

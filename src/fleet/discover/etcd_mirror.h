@@ -15,7 +15,7 @@ class EtcdMirror {
  public:
   explicit EtcdMirror(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // Returns the values. The map's keys are the full etcd keys.
+  // [key in etcd]
   const std::map<std::string, std::string>& values() const { return values_; }
 
   // Each returns a request body: of POST /v3/kv/range, and of POST /v3/watch, which must follow it.
@@ -31,7 +31,7 @@ class EtcdMirror {
  private:
   const std::string prefix_;
   std::map<std::string, std::string> values_;
-  std::int64_t revision_ = 0;  // etcd revision of values_
+  std::int64_t revision_ = 0;
 };
 
 }  // namespace octavo::fleet

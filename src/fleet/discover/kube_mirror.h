@@ -55,7 +55,7 @@ class KubeMirror {
   bool listing_ = true;
   std::string version_;          // resource version of the list or of the last change
   std::string next_page_;        // the list's continue token; "": request the first page
-  std::set<std::string> names_;  // names of known objects
+  std::set<std::string> names_;
   std::set<std::string> listed_;
 };
 

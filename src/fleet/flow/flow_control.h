@@ -66,9 +66,9 @@ class FlowControl {
     FlowItem item;
     FlowOutcome outcome;
   };
-  // Removes a waiting request. Returns nullopt if no request with this id waits.
+  // Removes the requests that have waited for their maximum waiting time, in the order of arrival.
   std::vector<Ended> expire(std::int64_t now_us, bool pool_empty);
-  // Removes a request. Returns nullopt if it does not wait.
+  // Removes a waiting request. Returns nullopt if no request with this id waits.
   std::optional<Ended> cancel(std::uint64_t id);
   // Removes all waiting requests. Called when the program stops.
   std::vector<Ended> drain();
@@ -110,7 +110,7 @@ class FlowControl {
   std::uint64_t arrived_ = 0;    // number of requests that have arrived
   std::vector<FlowHead> heads_;  // used only during next()
   std::vector<int> priorities_;
-  std::vector<double> ceilings_;  // ceilings of the bands in the last next()
+  std::vector<double> ceilings_;  // ceilings in the last next(), [priorities_]
 };
 
 }  // namespace octavo::fleet

@@ -26,7 +26,6 @@ class CircuitBreaker {
   void record(bool success, std::int64_t now_us);
   void reset() { *this = CircuitBreaker(options_); }
 
-  // Returns the time at which an open breaker becomes half open.
   std::int64_t reopens_us() const { return opened_us_ + options_.timeout_us; }
 
  private:

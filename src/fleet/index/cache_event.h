@@ -12,9 +12,9 @@ namespace octavo::fleet {
 
 struct CacheEvent {
   enum class Kind : std::uint8_t {
-    stored,   // consecutive blocks were stored
-    removed,  // blocks were removed from one tier
-    cleared,  // the engine has dropped all blocks
+    stored,
+    removed,
+    cleared,  // the engine has dropped all its blocks
     lost,     // the subscriber has reconnected or missed events, so the engine's blocks are unknown
   };
   Kind kind = Kind::cleared;

@@ -80,7 +80,7 @@ class HeldBlocks {
   std::size_t blocks_max_;
   // A writer holds it for the whole call. Guards held_, event_keys_ and gone_names_.
   mutable std::mutex writers_;
-  mutable std::shared_mutex table_;  // Guards the index and all other members that readers use.
+  mutable std::shared_mutex table_;  // guards all other members, which readers use
   std::vector<Held> held_;           // [EndpointId]
   std::vector<PrefixKey> event_keys_;  // keys of the current event
   std::vector<std::uint64_t> gone_names_;  // the engine's hashes of the removed blocks, [event_keys_]

@@ -11,7 +11,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::uint32_t kReplicas = 1000;
-constexpr std::uint32_t kBlocks = 1 << 20;  // number of blocks of all endpoints together
+constexpr std::uint32_t kBlocks = 1 << 20;  // in all endpoints together
 constexpr std::uint32_t kPrompt = 2048;
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
 constexpr std::uint32_t kEvent = 8;

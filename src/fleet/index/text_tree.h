@@ -51,7 +51,7 @@ class TextTree {
   struct Node {
     std::string edge;
     Place parent = kNone;
-    Place holdings = kNone;                        // first holding of the node
+    Place holdings = kNone;
     std::vector<std::pair<char, Place>> children;  // sorted by the first byte of the edge
   };
   struct Held {

@@ -10,7 +10,7 @@ namespace octavo::fleet {
 class CacheStream {
  public:
   enum class Step : std::uint8_t {
-    apply,            // apply the message
+    apply,
     clear_and_apply,  // earlier messages are lost: clear the endpoint's index, then apply the message
     // the endpoint has restarted: clear its index, and wait for the replay, which will contain the message
     clear,
@@ -44,7 +44,7 @@ class CacheStream {
 
   const bool can_replay_;
   bool replay_helps_ = false;                 // the endpoint can replay, and no replay has failed
-  bool began_ = false;                        // at least one message was applied
+  bool began_ = false;
   std::uint64_t next_ = 0;                    // number of the next message to apply
   std::optional<std::uint64_t> newest_ = {};  // highest number of a live message
   bool replaying_ = false;

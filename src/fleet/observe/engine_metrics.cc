@@ -174,7 +174,6 @@ const EngineKinds& known_engines() {
 
 namespace {
 
-// Returns the value of the label `engine`. Returns nullopt if the label is missing or not a number.
 std::optional<int> engine_of(const MetricLine& line) {
   const std::string_view text = metric_label(line.labels, "engine");
   int engine = 0;
@@ -209,7 +208,6 @@ class LineFilter {
   std::string_view other_;  // name of the last line that was not selected
 };
 
-// Fills `state`, and adds the values of the label `engine` to `engines`.
 bool read_page(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
                std::optional<int> rank, std::set<int>& engines) {
   PageReader reader(state);

@@ -44,7 +44,7 @@ std::optional<std::string_view> MsgpackReader::text() {
 }
 
 std::optional<std::string_view> MsgpackReader::bytes() {
-  if (end_ - at_ < 2) return std::nullopt;  // mp_check_binl() reads two bytes
+  if (end_ - at_ < 2) return std::nullopt;  // because mp_check_binl() reads two bytes
   if (mp_typeof(*at_) != MP_BIN || mp_check_binl(at_, end_) > 0) return std::nullopt;
   const std::uint32_t size = mp_decode_binl(&at_);
   if (size > static_cast<std::uint64_t>(end_ - at_)) return std::nullopt;

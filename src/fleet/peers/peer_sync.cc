@@ -80,7 +80,6 @@ class Peer {
     return {{{socket_.handle(), 0, ZMQ_POLLIN, 0}, {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
   }
 
-  // Reads connection events. Returns whether the connection has ended.
   bool disconnected() {
     bool ended = false;
     for (zmq::message_t event; changes_.recv(event, zmq::recv_flags::dontwait);) {

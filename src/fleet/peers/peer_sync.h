@@ -19,7 +19,7 @@ namespace octavo::fleet {
 struct PeerOptions {
   // address at which this router publishes, such as "tcp://*:5600"; "": the router only receives
   std::string endpoint = {};
-  // "host:port" of each peer. A host name stands for all addresses that it resolves to, which may include
+  // "host:port" of each peer. The router connects to all addresses of a host name, which may include
   // this router. Names are resolved every 10 s.
   std::vector<std::string> peers = {};
 };
@@ -33,7 +33,7 @@ class PeerSync {
     std::function<std::vector<WorkerLoad>(bool all)> changed_loads = {};
     std::function<void(const LoadMessage&)> heard = {};
     std::function<void(PeerId)> gone = {};
-    std::function<void()> malformed = {};         // a message was invalid and was skipped
+    std::function<void()> malformed = {};
     std::function<void(int)> peers_changed = {};  // the argument is the new number of peers
   };
 

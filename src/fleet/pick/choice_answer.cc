@@ -21,7 +21,6 @@ constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
 constexpr std::string_view kRank = "x-data-parallel-host-port";
 constexpr std::string_view kEngineRank = "x-data-parallel-rank";  // vLLM reads it
 
-// Removes the ranks from comma-separated endpoint names.
 std::string without_ranks(std::string names) {
   for (std::size_t at = names.find('@'); at != std::string::npos; at = names.find('@', at))
     names.erase(at, std::min(names.find(',', at), names.size()) - at);

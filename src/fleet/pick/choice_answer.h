@@ -24,7 +24,7 @@ struct ChoiceAnswer {
   bool emit_scores = false;
   bool buffered = false;             // send the choice in the response to the body instead of to the headers
   bool says_length = false;          // set Content-Length
-  bool changes_body = false;         // the picker has changed the request's body
+  bool changes_body = false;
   // the picker has decompressed the request's body, so Content-Encoding must be removed
   bool expands_body = false;
   std::string traceparent = {};      // trace context for the endpoint; "": keep the request's trace context

@@ -44,7 +44,6 @@ constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-
 constexpr Parsers kNoParsers{
     .openai = false, .anthropic = false, .vllm = false, .vllm_grpc = false, .passthrough = false};
 
-// Returns whether llm-d marks the type as alpha.
 bool is_alpha(std::string_view type) {
   if (const PluginRow* row = find_plugin(type)) return row->stability == Stability::alpha;
   if (const SetupRow* row = find_setup(type)) return row->stability == Stability::alpha;
@@ -208,7 +207,6 @@ class Reader {
     return {};
   }
 
-  // Checks that a field names a plugin of the given kind.
   Result<> check_reference(const json::object& holder, const std::string& where, SetupKind kind,
                            std::string_view other_field = {}) {
     Parameters fields(holder, where);

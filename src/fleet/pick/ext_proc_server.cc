@@ -17,7 +17,6 @@ using ext_proc::ProcessingResponse;
 constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
 constexpr int kThreads = 2;  // a gateway opens one connection for each of its threads
 
-// Receives a message, sends the responses, and repeats.
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
  public:
   Stream(ProcessorContext& context, std::shared_ptr<grpc::Call> call)

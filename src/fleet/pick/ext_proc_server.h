@@ -12,7 +12,6 @@
 
 namespace octavo::fleet {
 
-// TLS settings of the main port.
 struct GrpcTls {
   std::string folder = {};  // folder with tls.crt and tls.key in PEM format; "": a self-signed certificate
   bool refresh = false;     // read the files again after changes

@@ -20,7 +20,7 @@ bool is_eviction_policy(std::string_view type) {
   return type == "sheddable-eviction-filter" || type == "priority-then-time-eviction-order-policy";
 }
 
-// Returns the plugin with this name. Returns null and adds an error if there is none.
+// Returns the plugin with this name. If it is missing, adds an error and returns null.
 template <class Value>
 const Value* named(Parameters& fields, std::string_view field, const std::string& name,
                    const std::map<std::string, Value, std::less<>>& plugins) {

@@ -13,7 +13,7 @@ std::string with_model(std::string_view body, std::string_view model);
 // Restores the model's name in a response, in the forms "model":"x" and "model": "x".
 class ModelRestorer {
  public:
-  ModelRestorer() = default;  // changes nothing
+  ModelRestorer() = default;
   ModelRestorer(std::string_view sent, std::string_view asked);
 
   bool active() const { return !patterns_[0].empty(); }

@@ -132,7 +132,7 @@ void update_latency(json::object& plugin, json::array& added) {
   added.push_back(std::move(producer));
 }
 
-// The old prefix scorer had two modes: estimates, and KV cache events.
+// The old prefix scorer had two modes, for estimates and for KV cache events.
 void take_mode(json::object& plugin) {
   json::object* parameters = object_in(plugin, "parameters");
   if (!parameters || text_in(plugin, "type") != "prefix-cache-scorer") return;

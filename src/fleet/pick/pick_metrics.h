@@ -15,15 +15,14 @@
 
 namespace octavo::fleet {
 
-// Measurements of one request.
 struct PickedRequest {
   std::string model = {};         // as the client has sent it
   std::string target_model = {};  // as sent to the endpoint
   int status = 200;               // HTTP status for the client; 0: the gateway disconnected before the end
-  std::uint64_t request_bytes = 0, response_bytes = 0;  // sizes of the bodies
+  std::uint64_t request_bytes = 0, response_bytes = 0;
   std::string_view split = {};  // llm-d's name for how the work is divided; "": no endpoint was picked
   bool counted = false;         // began() was called
-  bool streamed = false;        // the response was an event stream
+  bool streamed = false;
   // latency limits from the request's headers; 0: no limit
   double ttft_slo_seconds = 0, tpot_slo_seconds = 0;
   double seconds = 0;              // time from the request's headers to the end of the response

@@ -66,7 +66,6 @@ Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
   return pages;
 }
 
-// Returns an identity for the Lease that is unique among pickers.
 std::string identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);

@@ -19,7 +19,7 @@ class Parameters;
 
 class PrefillConfig {
  public:
-  // One function for each plugin type. All add errors to `parameters`.
+  // Each function reads the parameters of the plugin type that its comment names, and adds errors to them.
   void read_handler(Parameters& parameters);         // disagg-profile-handler
   void read_old_handler(Parameters& parameters);     // pd-profile-handler, without encoding
   void read_header_handler(Parameters& parameters);  // header-profile-handler

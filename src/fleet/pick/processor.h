@@ -54,7 +54,7 @@ struct ProcessorOptions {
   std::uint64_t bodies_bytes_max = 512 << 20;
   bool subset_filter = true;                   // use only the endpoints that the gateway allows
   bool emit_scores = false;                    // report the scores of the picked endpoints to the gateway
-  RequestRules rules = {};                     // rules at the start
+  RequestRules rules = {};
   std::optional<FlowGateOptions> flow = {};    // nullopt: requests never wait
   SaturationDetector shedding =
       // used without `flow`: if it is saturated, requests with priorities below 0 are refused
@@ -119,7 +119,7 @@ class Processor {
  private:
   // How the gateway sends a body and expects the response.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
-  // What the request waits for. The values are in the order in which a request waits: the prompt's tokens,
+  // Reason why the request waits. The values are in the order in which a request waits: the prompt's tokens,
   // capacity (flow control), and more requests of its burst.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
   struct Waiting {

@@ -16,7 +16,6 @@ class PrefillConfig;
 
 enum class SetupKind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
 
-// The parts of the configuration that a row may change.
 struct SetupTarget {
   const std::string& name;
   EndpointPickerConfig& config;

@@ -227,7 +227,6 @@ class ExpressionParser {
     return value;
   }
 
-  // Parses a path such as ".prompt_tokens_details.cached_tokens".
   Result<std::vector<std::string>> path_of() {
     std::vector<std::string> path;
     while (take(".")) {

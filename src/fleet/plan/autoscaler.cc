@@ -8,7 +8,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kLoadsMax = 4096;  // windows that a prediction uses
+constexpr std::size_t kLoadsMax = 4096;  // maximum number of windows that a prediction uses
 
 bool over(double measured_ms, double limit_ms) { return limit_ms > 0 && measured_ms > limit_ms; }
 

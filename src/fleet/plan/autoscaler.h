@@ -23,7 +23,6 @@ struct AutoscalerRules {
   double down_sensitivity = 0.8;    // latencies below this fraction of the SLO are well within the SLO
 };
 
-// The last inputs and the last decision, for metrics and logs.
 struct AutoscalerState {
   double load = 0, predicted = 0;  // tokens/s, of the last window and predicted for the current window
   int floor = 0;                   // replicas that the capacity table requires
@@ -66,7 +65,7 @@ class Autoscaler {
 
   int extra_ = 0;  // replicas above the floor, added because of latencies
   double tokens_per_request_ = 0;
-  std::vector<double> loads_;     // loads of earlier windows
+  std::vector<double> loads_;
   std::int64_t not_idle_us_ = 0;  // last time at which some replica was not well within the SLO
 };
 

@@ -15,11 +15,10 @@ struct ReplicaKind {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
-  double price = 1;                   // price of one device per hour
+  double price = 1;                   // per device and hour
   Result<SimulationOptions> options;  // error: why a replica of this kind cannot serve the model
 };
 
-// The smallest fleet of one kind of replica that meets the SLO.
 struct Offer {
   std::string device;
   int devices = 1;
@@ -35,7 +34,7 @@ struct Offer {
 
 struct DeviceSearch {
   std::vector<Offer> offers;  // in the order of the search
-  std::size_t best = 0;       // index of the cheapest offer
+  std::size_t best = 0;       // index in `offers` of the cheapest fleet
 };
 
 struct SearchRules {

@@ -11,7 +11,6 @@
 
 namespace octavo::fleet {
 
-// A plan in which the number of replicas changes over time.
 struct ScalingPlan {
   std::string predictor;
   ScalingRules rules;

@@ -8,7 +8,7 @@
 namespace octavo::fleet {
 
 struct PoolSizing {
-  int prefill = 0, decode = 0;  // replicas of each pool
+  int prefill = 0, decode = 0;
   Trial trial;
 };
 

@@ -28,7 +28,7 @@ class QueueScaler {
   };
   ScalingRules rules_;
   double target_;
-  int replicas_ = 0;  // last decision
+  int replicas_ = 0;
   std::deque<Wish> wishes_;
 };
 

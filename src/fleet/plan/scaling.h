@@ -33,7 +33,7 @@ class SlowDescent {
 
  private:
   struct Need {
-    std::int64_t window_us;  // start of the window
+    std::int64_t window_us;
     int replicas;
   };
   ScalingRules rules_;

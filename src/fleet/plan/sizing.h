@@ -32,7 +32,6 @@ struct Trial {
 // Arguments: the number of replicas, the number of finished requests, and the number of all requests.
 using TrialProgress = std::function<void(int, std::size_t, std::size_t)>;
 
-// Returns the errors of simulate().
 Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, const Slo& slo,
                         const TrialProgress& progress);
 

@@ -11,7 +11,6 @@
 
 namespace octavo::fleet {
 
-// Returns whether SGLang's engines support disaggregated prefill for this path.
 bool is_divided(std::string_view path);
 
 struct Bootstrap {

@@ -11,7 +11,6 @@ namespace octavo::fleet {
 // Returns whether another worker may succeed.
 bool worth_a_retry(int status);
 
-// Returns whether the worker is healthy but overloaded.
 bool is_backpressure(int status);
 
 // Returns the value of Retry-After in seconds, rounded up. Returns nullopt if the header is missing, or is

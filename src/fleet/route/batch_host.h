@@ -11,7 +11,6 @@
 
 namespace octavo::fleet {
 
-// Returns whether the path belongs to the files API or the batches API.
 bool names_batches(std::string_view path);
 
 batches::HostPtr batch_host(const RouteContext& context, http::AsyncClient& client, Tenants& tenants);

@@ -137,7 +137,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
           .draw = part == Role::decode ? draw_ : std::nullopt};
 }
 
-// Sends the request to the best worker that was not tried yet. Returns null if there is none.
+// Sends the request to the best worker that was not tried yet. Returns null if no such worker is available.
 Forwarding::AttemptPointer Forwarding::send() {
   if (in_halves_ && !send_prefill_half()) return nullptr;
   const std::int64_t begun = now_us();

@@ -26,7 +26,7 @@ bool Forwarding::is_bootstrapped() const {
 }
 
 // Sends the request, with a new bootstrap_room, to the best prefill worker that has not failed. Returns
-// false if there is none.
+// false if no such worker is available.
 bool Forwarding::send_prefill_half() {
   if (const AttemptPointer before = std::exchange(prefill_half_, nullptr)) {
     if (!before->failed) std::erase(history_.tried, before->choice.booking.endpoint);

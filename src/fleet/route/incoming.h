@@ -31,7 +31,7 @@ class Incoming {
   bool explains() const;
   std::int64_t arrived_us() const { return arrived_us_; }
   std::string_view id() const { return headers_.find("X-Request-Id").value_or(""); }
-  double seconds() const;  // seconds since the arrival
+  double seconds() const;
 
   // Decodes the body's Content-Encoding, scans the body, and tokenises the prompt if the router has the
   // model's tokenizer. Takes up to a second for a prompt of 1 MiB, and may run on any thread. Returns an

@@ -53,7 +53,7 @@ class Monitor {
   const RouterOptions& options_;
   http::ClientLoop& loop_;
   std::unordered_map<std::string, Known> known_;   // by endpoint name
-  std::vector<std::function<void()>> refreshing_;  // waiting callbacks of refresh_models()
+  std::vector<std::function<void()>> refreshing_;  // callbacks of refresh_models()
   int models_open_ = 0;                            // unfinished requests of refresh_models()
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;

@@ -14,11 +14,10 @@ namespace octavo::fleet {
 
 class RequestCost {
  public:
-  // `wanted` is set if the client requests the cost.
   explicit RequestCost(bool wanted) : wanted_(wanted) {}
 
   bool wanted() const { return wanted_; }
-  bool reported() const { return reported_; }  // a worker has reported a cost
+  bool reported() const { return reported_; }
   const AnswerCost& sum() const { return sum_; }
 
   // Adds the cost from the response's headers, and removes it from the headers.

@@ -49,7 +49,6 @@ struct HealthOptions {
   int timeout_ms = 3'000;
 };
 
-// A list of workers that changes while the router runs.
 struct DiscoveredWorkers {
   std::optional<Role> role = {};  // role of all workers in the list; nullopt: the list contains the roles
   EndpointSourceOptions from = {};
@@ -79,7 +78,7 @@ struct TelemetryOptions {
 
 struct BatchOptions {
   std::string folder = {};  // folder of files and batches; "": workers handle files and batches
-  std::int64_t bytes_max = std::int64_t{32} << 30;  // maximum bytes of all files and results
+  std::int64_t bytes_max = std::int64_t{32} << 30;  // maximum size of all files together
 };
 
 struct WorkerOptions {

@@ -266,7 +266,7 @@ TEST_F(RouterTest, FormsAndPathsNameModels) {
   }
 }
 
-// A worker that stores responses, and knows only the ids of its own responses.
+// A worker that stores responses, and does not know the ids of responses at other workers.
 Replica::Behaviour storing(const std::string& name) {
   return [name, count = std::make_shared<std::atomic<int>>(0)](std::shared_ptr<http::Exchange> e) {
     const http::Request& request = e->request();

@@ -61,7 +61,6 @@ class Tenant {
     std::string message = {};        // names the limit that is reached
   };
   Answer admit(std::int64_t now_us, Kind kind = Kind::request);
-  // Returns whether admit() would admit a line now.
   bool has_room_for_line(std::int64_t now_us);
 
   const TenantOptions& options() const { return options_; }
@@ -90,7 +89,6 @@ class Tenants {
   Tenant* find(std::string_view authorization);
   const std::vector<std::unique_ptr<Tenant>>& all() const { return all_; }
 
-  // Returns the metrics octavo_route_tenant_* as Prometheus text.
   std::string metrics() const;
 
  private:

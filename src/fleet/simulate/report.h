@@ -16,7 +16,6 @@ namespace octavo::fleet {
 boost::json::object report(const SimulationOptions& options, const SimulationResult& result,
                            const traffic::Goodput& goodput, std::span<const double> percentiles);
 
-// Returns a text table with a column for each report.
 std::string report_table(std::span<const boost::json::object> reports);
 
 }  // namespace octavo::fleet

@@ -73,7 +73,7 @@ struct SimulationOptions {
 
 struct FleetSample {
   std::int64_t time_us = 0;
-  int replicas = 0;  // replicas that accept requests
+  int replicas = 0;
   int running = 0;
   int waiting = 0;
   std::int64_t prompt_tokens = 0;  // sum over all requests that have begun

@@ -50,13 +50,12 @@ struct TraceChanges {
   int copies = 1;
   std::uint64_t seed = 0;
 };
-// Returns an error on the field.
 Result<> change_trace(Trace& trace, const TraceChanges& changes);
 
 // Writes generated tokens for the prompt. Equal blocks have equal tokens.
 void write_tokens(const Trace& trace, const TraceRequest& request, std::vector<TokenId>& tokens);
 
-// Writes the prompt as text, for policies that compare text. One byte stands for kTokensPerByte tokens,
+// Writes the prompt as text, for policies that compare text. One byte represents kTokensPerByte tokens,
 // because only ratios of lengths matter.
 inline constexpr int kTokensPerByte = 8;
 inline constexpr int kTextScale = 4 * kTokensPerByte;  // real text has about four bytes per token

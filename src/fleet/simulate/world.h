@@ -33,7 +33,7 @@ using Handed = std::pair<std::size_t, PrefixHold*>;
 struct SimulatedReplica {
   Role role = Role::both;
   std::unique_ptr<KvEventLog> events;    // null: the replica reports no events
-  std::unique_ptr<Scheduler> scheduler;  // null after the removal of the replica
+  std::unique_ptr<Scheduler> scheduler;  // null: the replica was removed
   std::int64_t started_us = 0;
   StepPlan step = {};
   bool busy = false;
@@ -44,7 +44,7 @@ struct SimulatedReplica {
   std::deque<std::size_t> no_room = {};
   // Requests whose KV blocks have arrived or are being transferred, until their first token.
   std::vector<Handed> handed = {};
-  int transfers = 0;              // running transfers to this replica
+  int transfers = 0;
   std::int64_t link_free_us = 0;  // end of the last transfer
   ReplicaUse use = {};
   ReplicaMeter meter = {};  // used by a scaling loop
@@ -69,7 +69,6 @@ class World {
     auto operator<=>(const Event&) const = default;
   };
 
-  // A user's pause before the next request.
   struct Thought {
     std::int64_t until_us;
     std::uint32_t request;

@@ -17,8 +17,8 @@ struct ProcessOptions {
   // command that starts a server on 127.0.0.1; {port} is replaced by the port
   std::string command = {};
   http::Url router = {};     // router in which the servers are registered
-  std::string api_key = {};  // API key for the servers and the router
-  Role role = Role::both;    // role of the servers in the router
+  std::string api_key = {};
+  Role role = Role::both;    // role with which the servers are registered
   int first_port = 0, last_port = 0;
   std::int64_t startup_us = 600'000'000;  // a server that is not ready after this time is killed
   // maximum time for the last requests of a server that was removed from the router

@@ -50,7 +50,7 @@ class LabelSelectorFilter : public Filter {
   }
 };
 
-// Returns the error message. Returns "" if the expression is valid.
+// Returns the error message, or "" if the expression is valid.
 std::string read_expression(const json::value& value, Expression& expression) {
   constexpr std::string_view kForm = "must be a list of {key, operator, values}";
   constexpr std::pair<std::string_view, Expression::Operator> kOperators[] = {
