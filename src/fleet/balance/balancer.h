@@ -95,7 +95,7 @@ class Balancer {
   // Returns whether any endpoint serves this model, even if it is not available. Returns true if the fleet
   // has no endpoints.
   bool knows(std::string_view model) const;
-  // for scan_request()
+  // Returns the names of the request headers that the policies read.
   std::span<const std::string> headers() const { return pools_.back().pipeline.headers(); }
   // Returns the id of the request's agent session. Returns "" if the request belongs to none.
   std::string_view agent(const RouteRequest& request) const;

@@ -35,11 +35,9 @@ class SessionIdProducer : public Plugin {
 // of the request.
 class AgentIdentity : public SessionIdProducer {};
 
-// Base of session-affinity-filter and session-affinity-scorer. The strategies are:
-// - encoded_endpoint_header: a response header names the endpoint, and the client sends this header with
-//   its next request.
-// - session_id: the requests of a session go to the endpoint of the first request, while this endpoint is
-//   available.
+// Base of session-affinity-filter and session-affinity-scorer. Strategies:
+// - encoded_endpoint_header: A response header names the endpoint. The client sends it with its next request.
+// - session_id: Requests of a session go to the endpoint of the first request, while it is available.
 class SessionAffinity : public virtual Plugin {
  public:
   SessionAffinity(Parameters& parameters, Plugins& plugins);

@@ -1,10 +1,11 @@
 // Hash table from a block's prefix key to the endpoints that have the block. HeldBlocks and RecentPrefixes
 // use it to find the cached part of a prompt.
-// A block's key depends on all earlier tokens of the prompt, so a lookup of the longest cached prefix can
-// skip blocks: it reads every 32nd block, and reads single blocks only where the list of endpoints changes
-// (as in NVIDIA Dynamo's positional indexer). The index assumes that an endpoint that has a block also has
-// all earlier blocks, which holds for engines that evict a prefix from its end. If the assumption fails,
-// the router overestimates the cached prefix and may choose a slower endpoint. Outputs stay correct.
+//
+// A block's key depends on all earlier tokens of the prompt. So a lookup of the longest cached prefix reads
+// only every 32nd block, and reads single blocks where the list of endpoints changes (as in NVIDIA Dynamo's
+// positional indexer). The index assumes that an endpoint that has a block also has all earlier blocks. This
+// holds for engines that evict a prefix from its end. If the assumption fails, the router overestimates the
+// cached prefix and may choose a slower endpoint. Outputs stay correct.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,7 @@ class Comparison {
     return best;
   }
 
-  // The search begins at the oracle's mean number of replicas, because a fixed fleet needs at least as
-  // many.
+  // The search begins at the oracle's mean number of replicas, which is a lower bound for a fixed fleet.
   Result<Contender> fixed(const Contender& oracle) {
     SimulationOptions options = options_;
     options.startup_us = 0;

@@ -17,7 +17,6 @@ constexpr double kNearEnough = 1.03;
 constexpr double kRateMin = 1e-3, kRateMax = 1e5;
 constexpr double kRequestsMin = 20;  // a simulation has at least this number of requests
 
-// One pair of prompt length and output length.
 class Kind {
  public:
   Kind(int prompt_tokens, int answer_tokens, const Slo& slo, const PoolMapRules& rules, std::uint64_t seed)
@@ -70,7 +69,7 @@ Result<PoolCell> fill(PoolCell cell, SimulationOptions options, const Slo& slo, 
   for (int prefill = 1; prefill < rules.replicas; ++prefill) {
     options.replicas = rules.replicas - prefill;
     options.prefill.replicas = prefill;
-    // Most splits are not better than the best split so far, which one simulation shows.
+    // One simulation shows whether the split is better than the best split so far. Most splits are not.
     const double better = cell.apart * kNearEnough;
     if (cell.apart > 0) {
       TRY(const bool good, kind.serves(options, better));

@@ -76,7 +76,7 @@ bool empties_caches(std::string_view path) {
 
 constexpr int kLookMs = 500;  // interval of health checks of workers that have not responded
 
-// One request to all workers. Must be used on its loop's thread.
+// Must be used on its loop's thread.
 struct FanOut : std::enable_shared_from_this<FanOut> {
   struct Part {
     std::shared_ptr<const Endpoint> worker;

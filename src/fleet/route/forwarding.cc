@@ -21,7 +21,6 @@ namespace {
 constexpr std::size_t kReadHereMax = 16 << 10;
 constexpr std::size_t kRefusalBytesMax = 1 << 20;  // bytes of an error response that are kept
 
-// Returns whether the request is a POST with a JSON body.
 bool has_json(const http::Request& request) {
   std::string_view type = request.headers.find("Content-Type").value_or("application/json");
   type = type.substr(0, type.find(';'));

@@ -37,7 +37,6 @@ bool is_last(std::string_view type) {
   return type == "message_stop" || type == "response.completed" || type == "response.incomplete";
 }
 
-// Returns whether the event reports a failure of the worker.
 bool reports_failure(std::string_view type, const json::object& event) {
   if (type == "response.failed") return true;
   const std::string error = text_at(event, {"error", "type"});

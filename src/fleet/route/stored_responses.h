@@ -29,7 +29,7 @@ class StoredResponses {
 };
 
 // Returns the first id with this prefix in a response or in the first event of a stream. Returns "" if
-// there is none.
+// it has no such id.
 std::string_view created_id(std::string_view answer, std::string_view prefix);
 
 }  // namespace octavo::fleet

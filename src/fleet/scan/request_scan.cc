@@ -94,7 +94,6 @@ bool runs_at_server(const json::value& tool) {
   return !type.empty() && type != "function" && type != "custom";
 }
 
-// Reads one prompt, which is a text or a list of token ids.
 void read_prompt(const json::value& prompt, RouteRequest& route) {
   if (prompt.is_string()) {
     route.text = text_of(prompt);

@@ -31,7 +31,6 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Converts values to pixels.
 struct Axis {
   double low = 0, high = 1;  // range of values or, if `log` is set, of their logarithms
   bool log = false;

@@ -87,7 +87,6 @@ void World::drain(EndpointId id) {
   if (!replicas_[id].busy) retire(id);
 }
 
-// Removes a replica, and records its use.
 void World::retire(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
   replica.use.there_us = now_us_ - replica.started_us;

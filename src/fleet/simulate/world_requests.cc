@@ -9,7 +9,6 @@ constexpr std::size_t kProgressEvery = 256;
 
 }  // namespace
 
-// Chooses a replica, and adds the request to it.
 void World::arrive(std::size_t number) {
   const TraceRequest& request = trace_.requests[number];
   traffic::AnswerTimes& answer = result_.answers[number];
@@ -24,7 +23,6 @@ void World::arrive(std::size_t number) {
   ended(number);
 }
 
-// Fills scratch_.prompt and scratch_.route.
 void World::describe(const TraceRequest& request) {
   write_tokens(trace_, request, scratch_.prompt);
   write_text(trace_, request, scratch_.route.text);
@@ -54,7 +52,7 @@ bool World::stays_together(std::size_t number) {
              .value_or(prompt_tokens) <= options_.prefill.local_tokens_max;
 }
 
-// Adds the prompt in scratch_.prompt to a replica. Returns false if the replica refuses the prompt.
+// Returns false if the replica refuses the prompt in scratch_.prompt.
 bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
   const int total = trace_.requests[number].input_tokens + output_tokens;
   if (!replicas_[id].scheduler->add({.prompt = scratch_.prompt, .max_total_tokens = total, .tag = number}))

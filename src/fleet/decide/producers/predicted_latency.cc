@@ -95,7 +95,7 @@ std::unique_ptr<Plugin> make_predicted_latency_producer(Parameters& parameters, 
   parameters.read("streamingMode", settings.streaming);
   parameters.read("sloBufferFactor", settings.slo_factor, 0, 1e6);
   parameters.read("endpointRoleLabel", settings.role_label);
-  // llm-d's parameters of token sampling (of which only the mean is used) and of its stored requests.
+  // llm-d's parameters for sampling tokens and for keeping requests have no effect.
   double mean = 0;
   std::int64_t samples = 0;
   parameters.read("samplingMean", mean, 0, 1e9);
