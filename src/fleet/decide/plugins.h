@@ -67,12 +67,12 @@ class Plugins {
   Result<> add(const PluginConfig& config, std::string where);
 
   std::vector<std::string> names_;
-  std::vector<StepName> steps_;                   // [names_]
-  std::vector<std::unique_ptr<Plugin>> plugins_;  // [names_]
+  std::vector<StepName> steps_;                   // in the order of names_
+  std::vector<std::unique_ptr<Plugin>> plugins_;  // in the order of names_
   std::vector<Admitter*> admitters_;
   std::vector<Producer*> producers_;
-  std::vector<StepName> producer_steps_;  // [producers_]
-  std::vector<Overlap> overlaps_;         // [producers_]
+  std::vector<StepName> producer_steps_;  // in the order of producers_
+  std::vector<Overlap> overlaps_;         // in the order of producers_
   std::vector<std::string> headers_;
 };
 

@@ -110,7 +110,7 @@ class FlowControl {
   std::uint64_t arrived_ = 0;    // number of requests that have arrived
   std::vector<FlowHead> heads_;  // used only during next()
   std::vector<int> priorities_;
-  std::vector<double> ceilings_;  // ceilings in the last next(), [priorities_]
+  std::vector<double> ceilings_;  // ceilings in the last next(), in the order of priorities_
 };
 
 }  // namespace octavo::fleet

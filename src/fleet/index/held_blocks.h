@@ -83,7 +83,8 @@ class HeldBlocks {
   mutable std::shared_mutex table_;  // guards all other members, which readers use
   std::vector<Held> held_;           // [EndpointId]
   std::vector<PrefixKey> event_keys_;  // keys of the current event
-  std::vector<std::uint64_t> gone_names_;  // the engine's hashes of the removed blocks, [event_keys_]
+  // the engine's hashes of the removed blocks, in the order of event_keys_
+  std::vector<std::uint64_t> gone_names_;
   int block_size_ = 0;
   BlockIndex index_;
   std::vector<bool> tells_;  // [EndpointId]

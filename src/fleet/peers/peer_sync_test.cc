@@ -21,7 +21,7 @@ std::string free_port() {
   return endpoint.substr(endpoint.rfind(':') + 1);
 }
 
-// The load in flight of a router, without the router.
+// A stand-in for a router: stores the loads that its PeerSync sends and receives.
 class Book {
  public:
   Book(const std::string& port, std::vector<std::string> peers) {

@@ -13,7 +13,7 @@
 namespace octavo::fleet {
 
 struct RenderSource {
-  // server that renders; nullopt: any endpoint of the pool renders, since both vLLM and Octavo can
+  // server that tokenises; nullopt: any endpoint of the pool, because vLLM and Octavo have /render
   std::optional<http::Address> address = http::Address{.host = "localhost", .port = 8000};
   std::string model = {};
   int timeout_ms = 5'000;

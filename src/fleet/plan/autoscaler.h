@@ -29,7 +29,7 @@ struct AutoscalerState {
   int replicas = 0;
   int ready = 0;                      // replicas that have responded
   double ttft_ms = -1, tpot_ms = -1;  // latencies of the slowest replica
-  std::string_view reason = "start";  // why the number was last changed
+  std::string_view reason = "start";  // reason for the last change of the number of replicas
 };
 
 class Autoscaler {

@@ -50,7 +50,7 @@ class Search {
  private:
   Result<> size(const ReplicaKind& kind, Offer& offer) {
     const double replica_price = kind.devices * kind.price;
-    // largest number of replicas that is cheaper than the cheapest fleet so far
+    // largest fleet of this kind that costs less than the cheapest fleet so far
     const double affordable = std::ceil(cheapest_ / replica_price) - 1;
     const int most = static_cast<int>(std::min<double>(rules_.replicas_max, affordable));
     offer.why =

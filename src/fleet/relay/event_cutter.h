@@ -22,7 +22,7 @@ class EventCutter {
   // Returns the events that these bytes complete, each including its empty line. Lines may end with LF or
   // CR LF.
   std::vector<std::string> push(std::string_view bytes) {
-    // Number of bytes of the separator LF CR LF that the earlier pieces may end with.
+    // Earlier pieces may end with the first two bytes of the separator LF CR LF.
     constexpr std::size_t kHalfEnd = 2;
     std::size_t at = rest_.size() - std::min(rest_.size(), kHalfEnd);
     rest_ += bytes;
