@@ -24,7 +24,7 @@ class OwnedProcess {
   bool succeeded() const { return ended_ && status_ == 0; }
 
   void terminate();  // sends SIGTERM
-  void kill();       // kills the process group
+  void kill();
 
  private:
   OwnedProcess() = default;

@@ -24,11 +24,10 @@ struct PlannerOptions {
   double share = 0.99;                         // fraction of requests that must meet the SLO
   std::optional<CapacityTable> capacity = {};  // must be set
   const Predictor* predictor = find_predictor("trend");
-  int interval_ms = 5000;  // time between two readings
+  int interval_ms = 5000;
   http::ServerOptions http = {};
 };
 
-// `replicas` is the number of existing replicas.
 using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
 
 class Planner {

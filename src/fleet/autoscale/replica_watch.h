@@ -21,8 +21,8 @@ double queued_requests(std::string_view page);
 
 struct FleetReading {
   std::vector<ReplicaReading> replicas = {};
-  int silent = 0;     // replicas that did not respond
-  double queued = 0;  // requests in the routers' queues
+  int silent = 0;
+  double queued = 0;
 };
 
 class ReplicaWatch {

@@ -33,7 +33,7 @@ namespace octavo::fleet {
 
 struct PoolOptions {
   Role part = Role::both;
-  std::string policy = {};  // shown in explanations
+  std::string policy = {};
   PipelineConfig pipeline = {};
 };
 
@@ -155,7 +155,7 @@ class Balancer {
   const Fleet& fleet() const { return fleet_; }
   Fleet& fleet() { return fleet_; }
   std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
-  Load load(EndpointId id) const;  // excludes the load that peers report
+  Load load(EndpointId id) const;
   Load load_of_peers(EndpointId id) const;
   CircuitBreaker::State breaker(EndpointId id) const;
 
@@ -176,11 +176,11 @@ class Balancer {
   struct Slot {
     std::unique_ptr<EndpointHealth> health = {};  // null: the slot is free
     std::shared_ptr<const Endpoint> endpoint = {};
-    std::string source = {};                      // see set_endpoints()
+    std::string source = {};
     std::map<std::uint64_t, Watch> watches = {};  // by Booking::number
     Places places = {};
     bool removed = false;       // the endpoint has left the fleet, but requests are running
-    bool load_changed = false;  // the load has changed since the last changed_loads()
+    bool load_changed = false;
     std::int64_t since_us = 0;  // time at which the endpoint became available
   };
 
@@ -236,7 +236,7 @@ class Balancer {
   Inflight inflight_;
   Pace pace_;
   std::vector<Slot> slots_;                             // [EndpointId]
-  std::map<std::string, EndpointId, std::less<>> ids_;  // from the endpoint's name
+  std::map<std::string, EndpointId, std::less<>> ids_;
   std::function<void()> loads_changed_;
   bool loads_are_told_ = true;        // changed_loads() has returned all changes
   Decision decision_;                 // used only during choose()

@@ -287,7 +287,6 @@ std::vector<EndpointId> Balancer::scraped(std::vector<Scrape> scrapes) {
   return restarted;
 }
 
-// Returns whether the reading changes the member.
 bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& restarted) {
   EndpointState& state = member.state;
   bool changed = scrape.state.has_value();

@@ -27,8 +27,8 @@ struct ChoiceOptions {
   int priority = 0;
   EndpointId burst_home = kNoEndpoint;  // result of place_burst()
   bool bodiless = false;                // the request has no prompt, so it is not refused because of load
-  bool rested = false;                  // do not choose endpoints that are paused by Retry-After
-  bool computed = false;                // another endpoint has computed the prompt
+  bool rested = false;
+  bool computed = false;
   std::string_view worker = {};         // name of the endpoint to use if it is available; "": any endpoint
   bool explain = false;
   StepTimer* timer = nullptr;              // null: the plugins' times are not measured
@@ -43,7 +43,7 @@ struct Choice {
 
   std::shared_ptr<const Endpoint> endpoint = {};  // null: no endpoint was chosen
   Booking booking = {};
-  std::int64_t new_tokens = 0;      // prompt tokens that the endpoint must compute
+  std::int64_t new_tokens = 0;
   std::vector<Picked> picked = {};  // the chosen endpoint, followed by its fallbacks
   // name of the profile that a request header selected; "": the policy has only one profile
   std::string profile = {};
@@ -62,7 +62,6 @@ struct Choice {
 struct Refusal {
   int status = 0;
   std::string message = {};
-  // value of the response header x-llm-d-request-dropped-reason; "": no header
   std::string_view dropped_reason = {};
 };
 
@@ -74,7 +73,7 @@ enum class Outcome : std::uint8_t {
 
 // Why a request should not wait any longer for its endpoint.
 enum class Trouble : std::uint8_t {
-  unhealthy,  // health probes fail
+  unhealthy,
   forgotten,  // the client has received no byte, and the endpoint's metrics show no running request
   stalled,    // the stream has begun, and the endpoint's metrics show no running request for a longer time
   restarted,  // the process that received the request has ended

@@ -28,7 +28,6 @@ struct FlowGateOptions {
   std::string_view program = "pick";  // used in the names of metrics that llm-d does not have
 };
 
-// Counters for the metrics page.
 struct FlowGateCounts {
   FlowGateCounts();
   std::int64_t evictions = 0;
@@ -48,7 +47,6 @@ class FlowGate {
   // Adds a request. Calls `then` once with the outcome: on the calling thread, on the gate's thread, or
   // during cancel().
   void enqueue(FlowItem item, Then then);
-  // Removes the request if it is waiting.
   void cancel(std::uint64_t id);
   bool evicts() const { return reclamation_.has_value(); }
   // Reports that a dispatched request is running. The gate's thread may call `evict` until stopped().

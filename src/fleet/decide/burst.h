@@ -23,7 +23,7 @@ struct BurstOptions {
   std::int64_t shared_blocks_min = 0;
   // requests in a window; above the limit, each request is placed alone
   std::int64_t requests_max = 1000;
-  bool by_tokens = false;  // balance blocks instead of requests
+  bool by_tokens = false;
 };
 
 struct BurstEndpoint {

@@ -31,7 +31,7 @@ struct Booking {
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
   std::uint64_t number = 0;  // unique among the bookings of one owner
-  Progress progress = {};    // used by Pace
+  Progress progress = {};
 };
 
 // Random number that identifies a peer router.
@@ -51,7 +51,7 @@ class Inflight {
   // Must be called when the endpoint has left the fleet. Drops its load.
   void forget(EndpointId endpoint);
 
-  Load load(EndpointId endpoint) const;  // load of this process and all peers
+  Load load(EndpointId endpoint) const;
   Load own(EndpointId endpoint) const { return at(loads_, endpoint); }
   Load of_peers(EndpointId endpoint) const { return at(of_peers_, endpoint); }
 
@@ -66,7 +66,7 @@ class Inflight {
 
   Loads loads_;
   std::map<PeerId, Loads> peers_;
-  Loads of_peers_;  // sum over peers_
+  Loads of_peers_;
 };
 
 struct WorkerLoad {

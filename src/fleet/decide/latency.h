@@ -25,7 +25,6 @@ class OnlineFit {
   OnlineFit();
   void learn(const Inputs& x, double y);
   double predict(const Inputs& x) const;
-  // Returns whether the model has enough observations to predict.
   bool ready() const { return learned_ >= 3 * static_cast<int>(kInputs); }
 
  private:

@@ -17,7 +17,7 @@ struct Progress {
   // requests' prompts
   std::int64_t prompt_tokens = 0;
   std::int64_t tokens = 0;         // output tokens that have arrived after since_us
-  std::int64_t output_tokens = 0;  // all output tokens that have arrived
+  std::int64_t output_tokens = 0;
 };
 
 class Pace {

@@ -26,7 +26,7 @@ class LatencyPredictor;
 // When a separate prefill endpoint computes the prompt: if the prompt has at least `prompt_tokens` tokens,
 // and the chosen endpoint has not cached at least `new_tokens` of them.
 struct PrefillRule {
-  std::vector<StepConfig> steps = {};  // profile that picks the prefill endpoint
+  std::vector<StepConfig> steps = {};
   std::int64_t prompt_tokens = 0;
   std::int64_t new_tokens = 0;
 };

@@ -40,7 +40,6 @@ class Plugin {
   // Called when the endpoint has restarted, so that its cache has lost earlier prompts. Plugins keep blocks
   // from KV cache events, because further events report the loss.
   virtual void restarted(EndpointId) {}
-  // Called about once a second, to drop expired entries.
   virtual void expire(std::int64_t /*now_us*/) {}
 };
 
@@ -71,7 +70,6 @@ class Picker : public virtual Plugin {
 class Producer : public virtual Plugin {
  public:
   virtual void produce(const Cycle& cycle, Overlap& overlap) = 0;
-  // Returns nullopt if the producer has no index.
   virtual std::optional<IndexSize> index_size() const { return std::nullopt; }
 };
 

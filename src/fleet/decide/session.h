@@ -19,7 +19,6 @@ struct SessionSource {
   std::string header = {};
   std::string cookie = {};  // name of the cookie; "": the session id is the value of the header `header`
 
-  // Returns "" if the request has no session id.
   std::string_view id(const RouteRequest& request) const;
 };
 

@@ -97,7 +97,7 @@ class EtcdEntry : public ListEntry {
   const std::string host_;
   const int lease_s_;
   const Endpoint worker_;
-  std::string lease_;  // id of the lease; "": no lease
+  std::string lease_;
 };
 
 }  // namespace

@@ -26,12 +26,12 @@ class Follower {
   Follower(FollowerOptions options, std::function<Result<>()> once);
   ~Follower();
 
-  void stop();  // waits until the running call has returned
+  void stop();
   bool stopped() { return !pause(0); }
 
  private:
   void run();
-  bool pause(int ms);  // returns false if the follower was stopped
+  bool pause(int ms);
 
   const FollowerOptions options_;
   const std::function<Result<>()> once_;

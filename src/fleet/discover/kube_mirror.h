@@ -19,7 +19,6 @@ class KubeSink {
   KubeSink& operator=(const KubeSink&) = delete;
   virtual ~KubeSink() = default;
 
-  // Called if the object is new or has changed.
   virtual void put(const std::string& name, const boost::json::object& object) = 0;
   virtual void gone(const std::string& name) = 0;
   virtual void settled() = 0;  // called when the list is complete, and after each change

@@ -58,7 +58,7 @@ class KubePool {
   std::optional<Selected> selected_;  // nullopt: the InferencePool does not exist
   bool pool_known_ = false;
   bool pods_known_ = false;
-  std::map<std::string, Pod> pods_;  // ready pods by name
+  std::map<std::string, Pod> pods_;
   std::map<std::string, int, std::less<>> objectives_;
   std::map<std::string, ModelRewrite> rewrites_;
   std::vector<std::unique_ptr<Sink>> sinks_;

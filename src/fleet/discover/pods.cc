@@ -99,7 +99,7 @@ std::vector<Endpoint> endpoints_of(const Pod& pod, const std::vector<int>& ports
   for (std::size_t i = 0; i < ports.size(); ++i) {
     auto endpoint = endpoint_of_address(v6 ? fmt::format("[{}]:{}", pod.ip, ports[i])
                                            : fmt::format("{}:{}", pod.ip, ports[i]));
-    if (!endpoint) continue;  // the pod's address is invalid
+    if (!endpoint) continue;
     endpoint->labels = pod.labels;
     endpoint->role = role_of_labels(pod.labels);
     endpoint->bootstrap_port = pod.bootstrap_port;

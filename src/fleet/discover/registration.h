@@ -29,7 +29,7 @@ struct RegistrationOptions {
 class ListEntry {
  public:
   virtual ~ListEntry() = default;
-  virtual std::string name() const = 0;  // name of the list in log messages
+  virtual std::string name() const = 0;
   // Adds the entry if the list does not contain it. Returns an error if the list refuses the entry.
   virtual Result<> keep() = 0;
   virtual Result<> remove() = 0;

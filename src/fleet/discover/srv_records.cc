@@ -24,7 +24,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kTimeoutMs = 2'000;  // timeout of a query to one name server
+constexpr int kTimeoutMs = 2'000;
 constexpr int kTries = 2;
 constexpr std::size_t kNameBytesMax = 253;
 

@@ -37,7 +37,7 @@ class FairnessPolicy {
 };
 
 struct FairnessRow {
-  std::string_view type;  // llm-d's name
+  std::string_view type;
   std::shared_ptr<FairnessPolicy> (*make)(Parameters& parameters);
 };
 

@@ -31,7 +31,7 @@ struct BandOptions {
 
 struct FlowOptions {
   std::uint64_t bytes_max = 0;       // maximum bytes of all waiting requests; 0: no limit
-  std::uint64_t requests_max = 0;    // maximum number of waiting requests; 0: no limit
+  std::uint64_t requests_max = 0;
   std::int64_t ttl_us = 60'000'000;  // maximum waiting time; 0: no limit
   // maximum waiting time while the fleet has no endpoints; nullopt: ttl_us
   std::optional<std::int64_t> no_endpoint_ttl_us = {};
@@ -42,7 +42,6 @@ struct FlowOptions {
   BandOptions default_negative_band = {};  // for priorities below 0 that `bands` does not contain
 };
 
-// Not thread-safe.
 class FlowControl {
  public:
   explicit FlowControl(FlowOptions options) : options_(std::move(options)) {}
@@ -107,7 +106,7 @@ class FlowControl {
   // Maximum waiting time -> (arrival time, id) of the waiting requests with this maximum.
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t arrived_ = 0;    // number of requests that have arrived
+  std::uint64_t arrived_ = 0;
   std::vector<FlowHead> heads_;  // used only during next()
   std::vector<int> priorities_;
   std::vector<double> ceilings_;  // ceilings in the last next(), in the order of priorities_

@@ -11,7 +11,7 @@ namespace octavo::fleet {
 struct FlowItem {
   std::uint64_t id = 0;                      // chosen by the caller, unique among waiting requests
   int priority = 0;                          // higher values are dispatched first
-  std::string fairness_id = "default-flow";  // name of the flow
+  std::string fairness_id = "default-flow";
   std::uint64_t bytes = 0;
   std::int64_t arrived_us = 0;
   std::optional<std::int64_t> ttft_slo_us = {};  // maximum time from arrival to the first token
@@ -19,12 +19,12 @@ struct FlowItem {
 
 enum class FlowOutcome : std::uint8_t {
   dispatched,
-  rejected_capacity,          // the limit on bytes or requests is reached
+  rejected_capacity,
   rejected_no_endpoints,      // the limit on bytes or requests is reached, and the fleet has no endpoints
   evicted_ttl,                // the request has waited for the maximum time
   evicted_no_endpoints,       // the request has waited for the maximum time, and the fleet has no endpoints
   evicted_context_cancelled,  // the client has disconnected
-  evicted_other,              // the program stops
+  evicted_other,
 };
 
 std::string_view name(FlowOutcome outcome);

@@ -20,7 +20,7 @@ class UsageLimit {
 };
 
 struct UsageLimitRow {
-  std::string_view type;  // llm-d's name
+  std::string_view type;
   std::shared_ptr<UsageLimit> (*make)(Parameters& parameters);
   bool alpha = false;  // llm-d marks the policy as alpha
 };

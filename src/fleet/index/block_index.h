@@ -25,7 +25,6 @@ class BlockIndex {
 
   // Stores a block, or adds a tier to a stored block. Returns false if the index is full.
   bool store(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
-  // Returns false if the block was not stored.
   bool remove(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
   // Removes all blocks of an endpoint, in time linear in the size of the index.
   void clear(EndpointId endpoint);

@@ -62,7 +62,7 @@ class HeldBlocks {
     std::uint64_t id() const { return hash; }
     bool used() const { return key != 0; }
 
-    std::uint64_t hash = 0;  // the engine's hash of the block
+    std::uint64_t hash = 0;
     PrefixKey key = 0;
   };
   struct Held {
@@ -82,7 +82,7 @@ class HeldBlocks {
   mutable std::mutex writers_;
   mutable std::shared_mutex table_;  // guards all other members, which readers use
   std::vector<Held> held_;           // [EndpointId]
-  std::vector<PrefixKey> event_keys_;  // keys of the current event
+  std::vector<PrefixKey> event_keys_;
   // the engine's hashes of the removed blocks, in the order of event_keys_
   std::vector<std::uint64_t> gone_names_;
   int block_size_ = 0;

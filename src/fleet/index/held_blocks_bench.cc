@@ -15,7 +15,7 @@ constexpr std::uint32_t kBlocks = 1 << 20;  // in all endpoints together
 constexpr std::uint32_t kPrompt = 2048;
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
 constexpr std::uint32_t kEvent = 8;
-constexpr std::uint32_t kSize = 16;  // tokens per block
+constexpr std::uint32_t kSize = 16;
 
 // Returns the endpoint that has the prompt. Every fourth prompt is at two endpoints.
 EndpointId holder(std::uint32_t prompt, bool second) { return (prompt * 7 + (second ? 500 : 0)) % kReplicas; }

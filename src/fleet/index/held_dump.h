@@ -33,7 +33,6 @@ struct HeldDump {
 };
 
 std::string write_held_dump(const HeldDump& dump);
-// Returns an error if the data are corrupt.
 Result<HeldDump> read_held_dump(std::string_view bytes);
 
 }  // namespace octavo::fleet

@@ -41,7 +41,6 @@ struct Overlap {
   }
   Hits& at(EndpointId id);  // Adds entries to `hits` if needed. The caller adds the id to `holders`.
 
-  // Keeps the allocated memory.
   void clear();
 };
 

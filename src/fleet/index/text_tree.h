@@ -44,7 +44,7 @@ class TextTree {
   struct Holding {
     EndpointId endpoint = kNoEndpoint;
     Place node = kNone;
-    Place next = kNone;                  // next holding of the same node
+    Place next = kNone;
     // neighbours in the endpoint's list, which is ordered by age; a parent is newer than its children
     Place newer = kNone, older = kNone;
   };

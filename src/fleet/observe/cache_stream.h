@@ -45,7 +45,7 @@ class CacheStream {
   const bool can_replay_;
   bool replay_helps_ = false;                 // the endpoint can replay, and no replay has failed
   bool began_ = false;
-  std::uint64_t next_ = 0;                    // number of the next message to apply
+  std::uint64_t next_ = 0;
   std::optional<std::uint64_t> newest_ = {};  // highest number of a live message
   bool replaying_ = false;
   bool asked_ = false;

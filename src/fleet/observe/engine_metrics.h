@@ -22,7 +22,7 @@ enum class Figure : std::uint8_t {
   num_blocks,
   prompt_tokens,  // counter
   adapters,       // vLLM's info metric with the LoRA adapters as labels
-  custom,         // value for EndpointState::attributes
+  custom,
 };
 
 struct EngineMetric {

@@ -11,7 +11,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kAtOnce = 64;  // concurrent requests, each with a thread
+constexpr std::size_t kAtOnce = 64;
 
 Result<std::string> fetch(const std::string& base, std::string_view path, const std::string& api_key) {
   TRY(http::Response response, ask_server(base, "GET", path, {}, api_key));

@@ -130,8 +130,8 @@ struct PeerSync::State {
 
   std::vector<PolledOptions> names;
   std::mutex mutex;                                // guards `addresses`
-  std::vector<std::set<std::string>> addresses;    // [PeerOptions::peers]
-  std::map<std::string, Peer> peers;               // in the order of PeerOptions::peers
+  std::vector<std::set<std::string>> addresses;    // in the order of PeerOptions::peers
+  std::map<std::string, Peer> peers;               // by address
   std::uint64_t made = 0;
   std::size_t known = 0;  // number of peers in the last call of peers_changed
 

@@ -32,7 +32,7 @@ class BurstGate {
   http::ClientLoop& loop_;
   std::mutex mutex_;  // guards all members below, which describe the open window
   std::vector<std::vector<PrefixKey>> prompts_;
-  std::vector<Then> thens_;               // one callback for each request
+  std::vector<Then> thens_;
   // candidate endpoints of the first request in the window that has a prompt
   std::vector<BurstEndpoint> endpoints_;
 };

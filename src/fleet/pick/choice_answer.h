@@ -23,7 +23,7 @@ struct ChoiceAnswer {
   int primary_port = 0;  // port of all requests; 0: each endpoint's own port
   bool emit_scores = false;
   bool buffered = false;             // send the choice in the response to the body instead of to the headers
-  bool says_length = false;          // set Content-Length
+  bool says_length = false;
   bool changes_body = false;
   // the picker has decompressed the request's body, so Content-Encoding must be removed
   bool expands_body = false;

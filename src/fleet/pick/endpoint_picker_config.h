@@ -39,7 +39,7 @@ struct PageSource {
 struct CacheEventsSource {
   std::string bind = {};  // address that engines connect to; "": not used
   std::string topic = "kv@";
-  bool discover = true;     // subscribe to each endpoint
+  bool discover = true;
   int port = 5557;          // event port of rank 0; rank r uses port + r
   int replay_port = 0;      // replay port of rank 0; rank r uses replay_port + r; 0: no replays
   LabelSelector pods = {};  // subscribe only to endpoints with these labels
@@ -54,7 +54,7 @@ struct EndpointPickerConfig {
   bool reads_metrics = true;              // read the engines' metrics (dataLayer.injectDefaults)
   EngineKinds engines;
   std::optional<PageSource> gpus = {};    // dcgm-exporter's page with GPU utilization; nullopt: not read
-  std::optional<PageSource> models = {};  // page with models and adapters; nullopt: not read
+  std::optional<PageSource> models = {};
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
   std::optional<RenderSource> tokens = {};  // server that tokenises prompts; nullopt: tokens are estimated
@@ -66,7 +66,7 @@ struct EndpointPickerConfig {
   // port that the gateway sends the requests for all ranks of a pod to; 0: each rank's own port
   int primary_port = 0;
   std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each response
-  bool tells_served = false;                      // responses name the endpoint that served the request
+  bool tells_served = false;
 };
 
 // Parses a configuration. Returns an error on any field that is unknown, or that llm-d has but this picker

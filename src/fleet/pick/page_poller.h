@@ -42,7 +42,7 @@ class PagePoller {
   http::ClientLoop& loop_;
   const PollOptions options_;
   const Then then_;
-  std::unordered_set<EndpointId> asked_;  // endpoints that have not responded yet
+  std::unordered_set<EndpointId> asked_;
   // Buffers of earlier pages, reused because allocating them for each page would be slow.
   std::vector<std::string> bodies_;
 };

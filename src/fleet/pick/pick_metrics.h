@@ -21,7 +21,7 @@ struct PickedRequest {
   int status = 200;               // HTTP status for the client; 0: the gateway disconnected before the end
   std::uint64_t request_bytes = 0, response_bytes = 0;
   std::string_view split = {};  // llm-d's name for how the work is divided; "": no endpoint was picked
-  bool counted = false;         // began() was called
+  bool counted = false;
   bool streamed = false;
   // latency limits from the request's headers; 0: no limit
   double ttft_slo_seconds = 0, tpot_slo_seconds = 0;

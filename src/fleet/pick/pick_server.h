@@ -19,7 +19,7 @@ struct PickOptions {
   EndpointPickerConfig config = {};
   std::vector<Endpoint> endpoints = {};             // used if there is no other source of endpoints
   std::optional<KubePoolOptions> kubernetes = {};   // the server is not ready until the pods are known
-  std::vector<EndpointSourceOptions> sources = {};  // additional sources of endpoints
+  std::vector<EndpointSourceOptions> sources = {};
   // name of a Kubernetes Lease; only the picker that holds it is ready; "": all pickers are ready
   std::string lease = {};
   ProcessorOptions processor = {};

@@ -31,7 +31,7 @@ class PickedAnswer {
   void report_latency(const PickedRequest& request) const;
 
   Balancer& balancer_;
-  Choice choice_;  // without an endpoint, there is no booking
+  Choice choice_;
   std::int64_t sent_us_ = 0, first_byte_us_ = 0;
   std::uint64_t bytes_ = 0;
   bool event_stream_ = false;

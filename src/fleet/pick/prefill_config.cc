@@ -37,7 +37,6 @@ void PrefillConfig::read_handler(Parameters& parameters) {
     fields.read("prefill", decider_);
     fields.read("encode", encode_decider_);
   });
-  // Deprecated parameter names.
   parameters.read("decodeProfile", decode_);
   parameters.read("prefillProfile", prefill_);
   parameters.read("encodeProfile", encode_);

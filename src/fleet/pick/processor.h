@@ -52,7 +52,7 @@ struct ProcessorOptions {
   std::uint64_t body_bytes_max = 64 << 20;  // a larger body gets the status 413
   // maximum bytes of all bodies in memory; above it, requests get the status 503
   std::uint64_t bodies_bytes_max = 512 << 20;
-  bool subset_filter = true;                   // use only the endpoints that the gateway allows
+  bool subset_filter = true;
   bool emit_scores = false;                    // report the scores of the picked endpoints to the gateway
   RequestRules rules = {};
   std::optional<FlowGateOptions> flow = {};    // nullopt: requests never wait
@@ -61,7 +61,7 @@ struct ProcessorOptions {
       UtilizationDetector{};
   int primary_port = 0;           // port that the gateway sends all requests to; 0: each endpoint's own port
   MediaTokens media_tokens = {};  // used if tokens are estimated
-  std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each response
+  std::vector<RequestAttribute> attributes = {};
   std::shared_ptr<Tracer> tracer = {};            // null: tracing is off
   // responses name the endpoint that served the request, for conformance tests of gateways
   bool tells_served = false;
@@ -182,7 +182,7 @@ class Processor {
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
-  bool expanded_ = false;  // the request's body was compressed
+  bool expanded_ = false;
   Waiting waiting_;
   EndpointId burst_home_ = kNoEndpoint;  // result of place_burst()
   Progress progress_;

@@ -93,7 +93,7 @@ ext_proc::ProcessingRequest message(Steps& steps) {
       message.mutable_response_trailers();
       break;
     case 6:
-      break;  // a message without content
+      break;
   }
   if (end) {
     auto& hint = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb.subset_hint"];

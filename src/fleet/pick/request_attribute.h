@@ -19,7 +19,7 @@ struct RequestAttribute {
   std::string space = "envoy.lb";  // namespace of the dynamic metadata
   std::string name = {};
   UsageExpression expression;
-  std::optional<UsageExpression> condition = {};  // if it is false, nothing is reported
+  std::optional<UsageExpression> condition = {};
 };
 
 // Adds the attributes to the gateway's response. `tail` is the end of the response body. As in llm-d, only

@@ -17,8 +17,8 @@ class Scraper {
   struct Pages {
     std::optional<PollOptions> metrics = {};  // nullopt: not read
     EngineKinds engines;
-    std::optional<PollOptions> models = {};   // list of models; nullopt: not read
-    std::optional<PollOptions> gpus = {};     // dcgm-exporter's page; nullopt: not read
+    std::optional<PollOptions> models = {};
+    std::optional<PollOptions> gpus = {};
   };
 
   Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages);

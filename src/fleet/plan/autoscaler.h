@@ -27,14 +27,13 @@ struct AutoscalerState {
   double load = 0, predicted = 0;  // tokens/s, of the last window and predicted for the current window
   int floor = 0;                   // replicas that the capacity table requires
   int replicas = 0;
-  int ready = 0;                      // replicas that have responded
+  int ready = 0;
   double ttft_ms = -1, tpot_ms = -1;  // latencies of the slowest replica
   std::string_view reason = "start";  // reason for the last change of the number of replicas
 };
 
 class Autoscaler {
  public:
-  // `replicas` is the number of replicas at now_us.
   Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor, int replicas,
              std::int64_t now_us);
 

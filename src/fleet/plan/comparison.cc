@@ -38,7 +38,7 @@ class Comparison {
                        scaling().replicas_max, trial.attained * 100);
       (trial.meets_slo ? enough : too_many) = trusted;
       if (trial.meets_slo) best.trial = std::move(trial);
-      if (trial.most == scaling().replicas_min) break;  // the fleet has its minimum size
+      if (trial.most == scaling().replicas_min) break;
       trusted = enough == 0     ? trusted / kWider
                 : too_many == 0 ? trusted * kWider
                                 : std::sqrt(enough * too_many);

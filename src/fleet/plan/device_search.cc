@@ -97,7 +97,6 @@ class Search {
   const Slo& slo_;
   const SearchRules& rules_;
   const SearchProgress& progress_;
-  // price per hour of the cheapest fleet so far
   double cheapest_ = std::numeric_limits<double>::infinity();
   DeviceSearch found_;
 };

@@ -23,7 +23,7 @@ struct PoolCell {
   // Highest rates in requests/s that meet the SLO, with one pool and with separate pools. 0: no rate meets
   // the SLO.
   double together = 0, apart = 0;
-  int prefill_replicas = 0;  // prefill replicas in the best split
+  int prefill_replicas = 0;
 
   double gain() const { return together > 0 ? apart / together : 0; }
 };

@@ -13,7 +13,7 @@ namespace octavo::fleet {
 
 class QueueScaler {
  public:
-  static constexpr std::int64_t kIntervalUs = 15'000'000;  // time between two readings
+  static constexpr std::int64_t kIntervalUs = 15'000'000;
 
   // `target` is the mean number of waiting and running requests per replica. Only two rules are used: the
   // limits on the number of replicas, and scale_down_delay_us.

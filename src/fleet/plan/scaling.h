@@ -13,7 +13,7 @@ namespace octavo::fleet {
 struct ScalingRules {
   int replicas_min = 1;
   int replicas_max = 256;
-  std::int64_t window_us = 60'000'000;             // time between two decisions
+  std::int64_t window_us = 60'000'000;
   // a replica is removed if it was not needed for this time
   std::int64_t scale_down_delay_us = 300'000'000;
   // time from a decision until the new replica accepts requests, at most one window

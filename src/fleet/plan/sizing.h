@@ -22,7 +22,7 @@ bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 struct Trial {
   int replicas = 0;         // at the beginning
   int least = 0, most = 0;  // lowest and highest number of replicas that accepted requests
-  double attained = 0;      // fraction of requests within the limits
+  double attained = 0;
   bool meets_slo = false;
   // The figures of fleet/simulate/report.h, plus slo_attainment and tokens_per_replica_second (prompt and
   // output tokens).

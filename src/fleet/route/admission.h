@@ -15,7 +15,7 @@ class Admission {
     --requests_;
     return false;
   }
-  void enter() { ++requests_; }  // admits a request even above the limit
+  void enter() { ++requests_; }
   void leave() { --requests_; }
   bool full() const { return limit_ >= 0 && requests_ >= limit_; }
 

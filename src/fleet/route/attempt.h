@@ -34,7 +34,7 @@ class Attempt {
   // Ends the call and the booking. Later calls have no effect.
   void settle(Outcome outcome);
   bool settled() const { return settled_; }
-  void gather(std::string_view piece, std::size_t bytes_max);  // appends to answer.body
+  void gather(std::string_view piece, std::size_t bytes_max);
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;

@@ -353,7 +353,7 @@ void Forwarding::on_refused(Attempt& attempt) {
     context_.metrics.worker_failed(worker->url);
     history_.suspects.push_back(worker);
   }
-  if (!under_way().empty()) return;  // the second attempt continues
+  if (!under_way().empty()) return;
   const std::string reason = fmt::format("status {}", status);
   context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }
@@ -371,7 +371,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   settle(attempt, unreachable || silent ? Outcome::failure : Outcome::neither);
   if (is<Answering>()) state_ = Sent{};
   if (!unreachable && !silent && !cut) history_.suspects.push_back(worker);
-  if (!under_way().empty()) return;  // the second attempt continues
+  if (!under_way().empty()) return;
   if (late) return refuse_late();
   if (cut) {
     log_warning("the stream of {} ended early: {}", in_.request().path, error.message);

@@ -175,7 +175,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::string owner_;
   // random bits to reuse, so that the next choice of a decode worker is the same
   std::optional<std::uint64_t> draw_ = {};
-  bool admitted_;           // Admission counts the request
+  bool admitted_;
   bool prefilled_ = false;  // a prefill worker has computed the prompt
 };
 

@@ -52,7 +52,6 @@ void Forwarding::leave() {
     context_.queue->cancel(queued->id);
 }
 
-// Called if no worker can receive the request now.
 void Forwarding::no_worker() {
   context_.queue ? wait_again() : refuse_for_now(503, "no replica is available");
 }

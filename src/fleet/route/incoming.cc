@@ -14,7 +14,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's header
+constexpr std::string_view kRankHeader = "X-data-parallel-rank";
 // extra time in which the worker itself reports that the client's deadline has passed
 constexpr int kOwnDeadlineGraceMs = 2'000;
 

@@ -38,7 +38,7 @@ class Incoming {
   // error response if the body cannot be decoded.
   std::optional<http::Response> read();
   std::uint64_t body_bytes_max() const;  // maximum size of the decoded body
-  bool knows_length() const;             // the router knows the exact number of prompt tokens
+  bool knows_length() const;
   // removes the model, so that any worker may get the request and report the unknown model
   void name_no_model();
 

@@ -54,7 +54,7 @@ class Monitor {
   http::ClientLoop& loop_;
   std::unordered_map<std::string, Known> known_;   // by endpoint name
   std::vector<std::function<void()>> refreshing_;  // callbacks of refresh_models()
-  int models_open_ = 0;                            // unfinished requests of refresh_models()
+  int models_open_ = 0;
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
   // endpoint name -> model -> model card

@@ -38,7 +38,7 @@ class PromptTokens {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<ChatTemplate> plain_, with_tools_;  // nullopt: the model has no chat template
-  std::unique_ptr<std::atomic<int>> mismatches_;    // consecutive mismatches
+  std::unique_ptr<std::atomic<int>> mismatches_;
 };
 
 }  // namespace octavo::fleet

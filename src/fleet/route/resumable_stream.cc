@@ -41,7 +41,6 @@ bool asks_for_one_answer(const json::object& body) {
   return (!n || n->is_null() || (n->is_int64() && n->get_int64() == 1)) && !has_several_prompts(body);
 }
 
-// Returns whether the choice contains output.
 bool says_something(const json::object& choice) {
   const auto text = [](const json::value* value) {
     return value && value->is_string() && !value->get_string().empty();

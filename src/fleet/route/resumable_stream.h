@@ -73,7 +73,7 @@ class ResumableStream {
   // For named events:
   std::string held_;          // events of the current step, until its token ids arrive
   bool shows_steps_ = false;  // the worker marks the end of each step with token_ids
-  std::int64_t number_ = 0;   // sequence number of the next event
+  std::int64_t number_ = 0;
   std::int64_t sent_ = 0;     // sequence number after the last event that the client has received
 };
 

@@ -31,7 +31,7 @@ class RetryBudget {
   }
 
  private:
-  static constexpr double kFreePerSecond = 10;  // retries per second that are always allowed
+  static constexpr double kFreePerSecond = 10;
   static constexpr double kSavedMax = 100;
 
   const double share_;

@@ -25,7 +25,7 @@ struct RouteContext {
   StoredResponses& stored;
   Admission& admission;
   RouteQueue* queue;                  // null: the router has no queue
-  boost::asio::thread_pool& readers;  // threads that scan long bodies
+  boost::asio::thread_pool& readers;
 };
 
 }  // namespace octavo::fleet

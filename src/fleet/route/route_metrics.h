@@ -31,7 +31,7 @@ class RouteMetrics {
   void hedged(bool won);        // counts a request with a hedge; won: the hedge's response began first
   // counts a message from a peer router; understood: the message was valid
   void peer_told(bool understood);
-  void peers(int now);  // sets the number of peer routers
+  void peers(int now);
   // Compares predicted with reported cached tokens, for a prompt whose tokens the router knows.
   void prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached, bool same_length);
   void answered(int status, double seconds);

@@ -55,7 +55,6 @@ struct DiscoveredWorkers {
   EventPorts event_ports = {};  // KV event ports, for workers without an address of KV cache events
 };
 
-// Disaggregated prefill: prefill and decode run at separate workers.
 struct DisaggregationOptions {
   bool enabled = false;
   std::vector<std::string> prefill_urls = {};

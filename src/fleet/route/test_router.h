@@ -36,10 +36,10 @@ class Replica {
   std::uint16_t port() const { return port_; }
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
-  std::atomic<int> pages = 0;       // requests for the metrics page
+  std::atomic<int> pages = 0;
   std::atomic<int> waiting = 3;     // value in the metrics page
   std::atomic<int> started_s = 10;  // start time in the metrics page
-  std::atomic<int> engines = 1;     // number of ranks in the metrics page
+  std::atomic<int> engines = 1;
   std::atomic<bool> well = true;
   // unhealthy, but with Retry-After, like a router that has a queue and no workers
   std::atomic<bool> keeps_requests = false;
@@ -49,7 +49,7 @@ class Replica {
   std::string router_metrics = {};
   // replaces the metrics page if it is not empty; must be set before the router starts
   std::string own_metrics = {};
-  std::atomic<bool> has_more = false;  // the models include "more"
+  std::atomic<bool> has_more = false;
 
  private:
   std::string metrics() const {

@@ -12,7 +12,7 @@ namespace octavo::fleet {
 class TwoLegs;
 
 struct Connector {
-  std::string_view name;  // llm-d's name
+  std::string_view name;
   std::string_view summary;
   // Handles a request until its end. The caller has checked that the prefill engine is allowed and that the
   // request has a prompt. `prompt` is the result of first_leg().

@@ -17,7 +17,7 @@ struct SidecarOptions {
   int prefill_retry_backoff_ms = 200;
   // choose a random prefill engine from the header instead of the first one
   bool sample_prefillers = false;
-  bool only_allowed = false;       // allow only prefill engines in allowed_prefillers
+  bool only_allowed = false;
   std::vector<std::string> allowed_prefillers = {};  // host:port
   int bootstrap_port = 8998;           // bootstrap port of prefill engines, for SGLang and Mooncake
   int p2p_port = 7777;                 // port of prefill engines with vLLM's OffloadingConnector

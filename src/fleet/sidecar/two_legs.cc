@@ -18,15 +18,15 @@ namespace octavo::fleet {
 
 enum class Look : std::uint8_t {
   busy,
-  idle,         // the engine's metrics show no request
-  unreachable,  // the engine does not respond
+  idle,
+  unreachable,
   blind,        // the engine reports no load
 };
 
 namespace {
 
 constexpr std::string_view kPrefillers = "x-prefiller-host-port";
-constexpr std::size_t kHeldBytesMax = 1 << 20;  // bytes of a stream that are held back
+constexpr std::size_t kHeldBytesMax = 1 << 20;
 
 constexpr int kLookMs = 1'000;  // interval between checks of a prefill engine that has not responded
 constexpr int kLookTimeoutMs = 2'000;

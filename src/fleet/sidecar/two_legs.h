@@ -73,10 +73,10 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     int attempt = 0;
     std::weak_ptr<http::Call> call = {};
     RequestTrace::Call span = {};
-    std::int64_t sent_us = 0;        // time of the last attempt
+    std::int64_t sent_us = 0;
     // start of the time without running requests, from the engine's metrics; 0: the engine is busy
     std::int64_t idle_since_us = 0;
-    int unreachable = 0;  // consecutive checks without a response
+    int unreachable = 0;
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);

@@ -29,9 +29,8 @@ struct FleetSize {
 // Decides the number of replicas during the simulation, from the metrics of the replicas that accept
 // requests. A new replica accepts requests after startup_us.
 struct ScalingLoop {
-  std::int64_t interval_us = 5'000'000;  // time between two readings
+  std::int64_t interval_us = 5'000'000;
   double share = 0.99;                   // fraction of requests within the reported latencies
-  // Returns the number of replicas, at least 1.
   std::function<int(std::int64_t now_us, std::span<const ReplicaReading>)> replicas = {};
 };
 
@@ -57,7 +56,7 @@ struct SimulationOptions {
   // is removed first, and finishes its running requests.
   std::vector<FleetSize> sizes = {};
   ScalingLoop scaling = {};         // used instead of `sizes` if set
-  std::int64_t startup_us = 0;      // time from adding a replica to its first request
+  std::int64_t startup_us = 0;
   SchedulerOptions scheduler = {};
   StepTiming timing = {};
   PrefillPool prefill = {};  // additional replicas for prefill, of constant number
@@ -77,13 +76,13 @@ struct FleetSample {
   int running = 0;
   int waiting = 0;
   std::int64_t prompt_tokens = 0;  // sum over all requests that have begun
-  std::int64_t cached_tokens = 0;  // cached part of prompt_tokens
+  std::int64_t cached_tokens = 0;
 };
 
 struct ReplicaUse {
   bool prefills = false;      // the replica belongs to the prefill pool
   std::int64_t there_us = 0;  // time from the start to the removal
-  std::int64_t busy_us = 0;   // sum of the step times
+  std::int64_t busy_us = 0;
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;
   int requests = 0;
@@ -94,7 +93,7 @@ struct SimulationResult {
   // [request of the trace] The answer is incomplete if the request was refused, because its prompt is too
   // long or too many requests wait.
   std::vector<traffic::AnswerTimes> answers = {};
-  traffic::GapCounts gaps = {};           // times between tokens
+  traffic::GapCounts gaps = {};
   std::vector<FleetSample> samples = {};  // one sample for each reading of metrics, and one at the end
   std::vector<ReplicaUse> replicas = {};  // in the order of removal
 };

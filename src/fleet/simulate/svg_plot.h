@@ -17,7 +17,7 @@ struct Chart {
   std::string title;
   std::string x_label;
   std::string y_label;
-  bool log_x = false;  // points with x <= 0 are omitted
+  bool log_x = false;
   std::vector<Curve> curves;
 };
 

@@ -16,10 +16,10 @@ struct TrafficShape {
   double burstiness = 1;  // shape of the gamma distribution of the gaps; 1: Poisson, below 1: burstier
   // relative amplitude of the daily change of the rate, which is lowest at the beginning of a day
   double daily_swing = 0;
-  double day_seconds = 86'400;  // length of a day
+  double day_seconds = 86'400;
   double burst_every = 0;       // seconds between the starts of two bursts; 0: no bursts
   double burst_seconds = 60;
-  double burst_factor = 2;      // factor of the rate during a burst
+  double burst_factor = 2;
 
   // Number of users. 0: sessions arrive at session_rate, and their requests do not wait for answers. Above
   // 0, the fields above have no effect: each user starts one session after the other, and pauses after each

@@ -130,8 +130,8 @@ class World {
   std::vector<SimulatedReplica> replicas_;  // [EndpointId]
   std::vector<EndpointId> serving_;         // replicas that accept requests, in the order of their starts
   std::int64_t starts_ = 0;
-  std::size_t resized_ = 0;             // index of the next change in options_.sizes
-  std::int64_t reading_us_ = kNoEvent;  // time of the next reading of the scaling loop
+  std::size_t resized_ = 0;
+  std::int64_t reading_us_ = kNoEvent;
   std::deque<std::int64_t> starting_;   // decision times of the replicas that are starting
   std::vector<Event> events_;           // heap with the next event in front
   Requests requests_;

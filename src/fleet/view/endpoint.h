@@ -63,7 +63,7 @@ enum class Availability : std::uint8_t {
   unprobed,   // no probe has finished yet
   starting,   // no probe has succeeded yet
   unhealthy,  // the last probes failed
-  broken,     // the circuit breaker is open
+  broken,
   draining,   // running requests continue, and new requests are refused
 };
 

@@ -15,7 +15,7 @@ namespace octavo::fleet {
 
 // Immutable snapshot of all endpoints. Readers need no lock, and may keep the snapshot.
 struct FleetView {
-  std::uint64_t epoch = 0;           // increases with every change of the fleet
+  std::uint64_t epoch = 0;
   std::vector<Member> members = {};  // sorted by id, with gaps
   // greater than all ids: the size of arrays that are indexed by EndpointId
   std::size_t id_limit = 0;

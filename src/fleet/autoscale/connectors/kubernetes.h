@@ -12,7 +12,7 @@ namespace octavo::fleet {
 struct KubeScaleOptions {
   KubeApi api = {};
   std::string path = {};               // API path of the workload, from kube_workload_path()
-  std::int64_t retry_us = 10'000'000;  // pause after a failure
+  std::int64_t retry_us = 10'000'000;
   // interval at which the current number of replicas is read, because other programs may change it
   std::int64_t check_us = 30'000'000;
 };
@@ -33,7 +33,7 @@ class KubernetesConnector final : public Connector {
   Result<> scale(int replicas) const;
 
   const KubeScaleOptions options_;
-  int wanted_ = -1;  // number in the last tick()
+  int wanted_ = -1;
   std::int64_t next_us_ = 0;
 };
 

@@ -16,14 +16,14 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kAskUs = 500'000;     // interval between health requests to a server
+constexpr std::int64_t kAskUs = 500'000;
 constexpr std::int64_t kKeepUs = 3'000'000;  // interval between checks that the router still lists a server
 // A server is killed if this number of health requests had no response for this time, because it may hang.
 constexpr std::int64_t kSilentUs = 10'000'000;
 constexpr int kMissedMin = 3;
 // a request reaches the server at most this time after the router has chosen the server
 constexpr std::int64_t kQuietUs = 1'000'000;
-constexpr std::int64_t kEndUs = 60'000'000;   // time between SIGTERM and SIGKILL
+constexpr std::int64_t kEndUs = 60'000'000;
 
 bool is_free(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

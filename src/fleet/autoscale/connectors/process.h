@@ -16,14 +16,14 @@ namespace octavo::fleet {
 struct ProcessOptions {
   // command that starts a server on 127.0.0.1; {port} is replaced by the port
   std::string command = {};
-  http::Url router = {};     // router in which the servers are registered
+  http::Url router = {};
   std::string api_key = {};
   Role role = Role::both;    // role with which the servers are registered
   int first_port = 0, last_port = 0;
   std::int64_t startup_us = 600'000'000;  // a server that is not ready after this time is killed
   // maximum time for the last requests of a server that was removed from the router
   std::int64_t drain_us = 1'800'000'000;
-  std::int64_t restart_us = 5'000'000;  // pause after a server has ended unexpectedly
+  std::int64_t restart_us = 5'000'000;
 };
 
 // Starts servers, and registers each server with the router when GET /health returns 200. Registers it
@@ -39,19 +39,19 @@ class ProcessConnector final : public Connector {
  private:
   enum class Phase : std::uint8_t {
     starting,
-    serving,   // registered with the router
+    serving,
     draining,  // removed from the router, but requests are still running
-    ending,    // SIGTERM was sent
+    ending,
   };
   struct Server {
     int port;
-    std::unique_ptr<ListEntry> entry;  // the server's entry in the router
+    std::unique_ptr<ListEntry> entry;
     OwnedProcess process;
     Phase phase = Phase::starting;
     std::int64_t since_us = 0;  // start of the phase
     std::int64_t asked_us = 0;  // time of the last health request
     std::int64_t heard_us = 0;  // serving: time of the last response to a health request
-    int missed = 0;             // serving: consecutive health requests without a response
+    int missed = 0;
     std::int64_t kept_us = 0;   // serving: time of the last check of the router's entry
     bool listed = true;         // serving: the last check of the router's entry has succeeded
     // draining: start of the time without running requests; 0: requests are running
@@ -71,7 +71,7 @@ class ProcessConnector final : public Connector {
 
   const ProcessOptions options_;
   std::vector<Server> servers_;  // oldest first
-  std::int64_t next_us_ = 0;     // earliest time to start or remove a server
+  std::int64_t next_us_ = 0;
 };
 
 }  // namespace octavo::fleet

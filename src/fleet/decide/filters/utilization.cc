@@ -32,7 +32,7 @@ struct Condition {
 class UtilizationFilter : public Filter {
  public:
   std::vector<Condition> conditions;
-  bool fallback = false;  // keep all endpoints if none would remain
+  bool fallback = false;
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     const auto above = [&](const Member* member) {

@@ -11,7 +11,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Returns the 32-bit FNV-1a hash, scaled to [0, 1).
 double share_of(std::string_view id) {
   std::uint32_t hash = 2166136261U;
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
