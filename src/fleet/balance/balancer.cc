@@ -122,7 +122,7 @@ std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOpti
   return Refusal{429, "no endpoints available for the given request", "rejected-saturated"};
 }
 
-// Chooses the endpoint that options.worker names. Returns false if it is not available.
+// Returns false if the endpoint in options.worker is not available.
 bool Balancer::rank_named(const Cycle& cycle, const ChoiceOptions& options) {
   const Member* named = options.worker.empty() ? nullptr : cycle.view.find(options.worker);
   if (!named || named->state.availability != Availability::available ||

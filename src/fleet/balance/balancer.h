@@ -138,7 +138,7 @@ class Balancer {
   bool cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
   void caches_reset();
   std::vector<IndexedPrefixes> indexed_prefixes() const;
-  // Returns the blocks that an endpoint has reported. Returns nullopt if it has reported none.
+  // Returns nullopt if the endpoint has reported no blocks.
   std::optional<HeldDump> held(std::string_view endpoint);
   // Applies a dump of a peer router. Returns false if the dump does not match the index.
   bool restore(const Member& member, const HeldDump& dump);

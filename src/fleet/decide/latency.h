@@ -55,8 +55,7 @@ class LatencyPredictor {
   virtual LatencyInputs inputs(const Cycle& cycle, const Member& member) const = 0;
   // Returns nullopt if the predictor has too few observations of the endpoint.
   virtual std::optional<Headroom> headroom(const Cycle& cycle, const Member& member) const = 0;
-  // Returns the predicted time to the first token in ms. Returns nullopt if the predictor has too few
-  // observations of the endpoint.
+  // Returns nullopt if the predictor has too few observations of the endpoint.
   virtual std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const = 0;
   // Learns from a finished answer. A time is negative if the answer had no first token, or no second token.
   virtual void learn(EndpointId endpoint, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) = 0;

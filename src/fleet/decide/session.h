@@ -47,7 +47,7 @@ class SessionAffinity : public virtual Plugin {
   void expire(std::int64_t now_us) override { keys_.expire(now_us); }
 
  protected:
-  // Returns the endpoint of the request's session if it is a candidate. Returns null if it is not.
+  // Returns null if the endpoint of the request's session is not a candidate.
   const Member* home(const Cycle& cycle, std::span<const Member* const> candidates);
 
  private:

@@ -38,8 +38,7 @@ struct RequestRules {
   std::optional<std::string> rewritten(std::string_view model, double unit) const;
 };
 
-// Returns the priority of an objective. Returns nullopt if the objective is invalid or belongs to a
-// different pool.
+// Returns nullopt if the objective is invalid or belongs to a different pool.
 std::optional<int> objective_priority(const boost::json::object& object, std::string_view pool);
 std::optional<ModelRewrite> model_rewrite(const boost::json::object& object, std::string_view pool);
 

@@ -46,7 +46,7 @@ class FlowControl {
  public:
   explicit FlowControl(FlowOptions options) : options_(std::move(options)) {}
 
-  // Adds a request. Returns nullopt if the request waits, and its outcome if it was rejected.
+  // Returns nullopt if the request waits, and its outcome if it was rejected.
   std::optional<FlowOutcome> enqueue(FlowItem item, bool pool_empty);
 
   // Returns the request to dispatch now. Returns nullopt if no request waits, or if the saturation (0:
@@ -67,7 +67,7 @@ class FlowControl {
   };
   // Removes the requests that have waited for their maximum waiting time, in the order of arrival.
   std::vector<Ended> expire(std::int64_t now_us, bool pool_empty);
-  // Removes a waiting request. Returns nullopt if no request with this id waits.
+  // Returns nullopt if no request with this id waits.
   std::optional<Ended> cancel(std::uint64_t id);
   // Removes all waiting requests. Called when the program stops.
   std::vector<Ended> drain();

@@ -20,8 +20,7 @@ std::optional<boost::json::object> first_leg(std::string_view path, std::string_
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body);
 std::string prefill_body(boost::json::object first_leg);
 
-// Returns the kv_transfer_params in the response to the prefill request, as JSON. Returns nullopt if they
-// are missing.
+// Returns JSON, or nullopt if the response has no kv_transfer_params.
 std::optional<std::string> kv_transfer_params(std::string_view answer);
 
 // Returns the body of the decode request: the client's body with these kv_transfer_params. prefill_body()

@@ -15,7 +15,7 @@ std::optional<boost::json::object> json_object(std::string_view text);
 // Returns whether the request has several texts, or several lists of token ids.
 bool has_several_prompts(const boost::json::object& request);
 
-// Returns the value at a path of field names. Returns null if it is missing.
+// Returns null if the path of field names does not exist.
 const boost::json::value* find_path(const boost::json::object& object,
                                     std::initializer_list<std::string_view> names);
 

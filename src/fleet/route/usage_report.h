@@ -12,8 +12,7 @@ struct UsageReport {
   std::int64_t cached_tokens = 0;  // 0 if it is not reported
 };
 
-// Reads the usage from the response or from one event of a completion or chat. Returns nullopt if it has no
-// usage.
+// Reads a complete response, or one event of a stream. Returns nullopt if it has no usage.
 std::optional<UsageReport> read_usage(std::string_view json);
 
 }  // namespace octavo::fleet

@@ -29,7 +29,7 @@ void BodyMemory::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
 
 namespace {
 
-// Returns the code unit of the \uXXXX escape at `at`. Returns nullopt if there is no escape.
+// Returns nullopt if there is no \uXXXX escape at `at`.
 std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   unsigned unit = 0;
   const std::string_view escape = text.substr(std::min(at, text.size()), 6);

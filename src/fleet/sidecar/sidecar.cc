@@ -66,7 +66,7 @@ struct Sidecar::State {
   std::unique_ptr<http::Server> server;
 };
 
-// Returns the prefill engine that the request names. Returns nullopt if the request names none.
+// Returns nullopt if the request names no prefill engine.
 Result<std::optional<http::Address>> Sidecar::State::prefiller(const http::Request& request,
                                                                std::uint64_t draw) const {
   constexpr std::string_view kHeader = "x-prefiller-host-port";
