@@ -179,7 +179,7 @@ class Balancer {
     std::string source = {};
     std::map<std::uint64_t, Watch> watches = {};  // by Booking::number
     Places places = {};
-    bool removed = false;       // the endpoint has left the fleet, but requests are running
+    bool removed = false;  // the endpoint has left the fleet, but requests are running
     bool load_changed = false;
     std::int64_t since_us = 0;  // time at which the endpoint became available
   };

@@ -16,7 +16,7 @@ struct Progress {
   // prompt tokens that the endpoint had to compute before the first output token, including earlier
   // requests' prompts
   std::int64_t prompt_tokens = 0;
-  std::int64_t tokens = 0;         // output tokens that have arrived after since_us
+  std::int64_t tokens = 0;  // output tokens that have arrived after since_us
   std::int64_t output_tokens = 0;
 };
 

@@ -38,7 +38,7 @@ class LeaseElection {
  private:
   const std::string identity_;
   const std::string name_;
-  std::string seen_;          // version of another picker's lease, when it was last seen
+  std::string seen_;  // version of another picker's lease, when it was last seen
   std::int64_t seen_us_ = 0;
   std::optional<std::int64_t> renewed_us_;
 };

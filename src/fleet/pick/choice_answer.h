@@ -22,7 +22,7 @@ struct ChoiceAnswer {
   const http::Request& request;
   int primary_port = 0;  // port of all requests; 0: each endpoint's own port
   bool emit_scores = false;
-  bool buffered = false;             // send the choice in the response to the body instead of to the headers
+  bool buffered = false;  // send the choice in the response to the body instead of to the headers
   bool says_length = false;
   bool changes_body = false;
   // the picker has decompressed the request's body, so Content-Encoding must be removed

@@ -53,7 +53,7 @@ struct EndpointPickerConfig {
   PageSource metrics = {.path = "/metrics"};
   bool reads_metrics = true;              // read the engines' metrics (dataLayer.injectDefaults)
   EngineKinds engines;
-  std::optional<PageSource> gpus = {};    // dcgm-exporter's page with GPU utilization; nullopt: not read
+  std::optional<PageSource> gpus = {};  // dcgm-exporter's page with GPU utilization; nullopt: not read
   std::optional<PageSource> models = {};
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};

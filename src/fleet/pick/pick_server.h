@@ -17,8 +17,8 @@ namespace octavo::fleet {
 
 struct PickOptions {
   EndpointPickerConfig config = {};
-  std::vector<Endpoint> endpoints = {};             // used if there is no other source of endpoints
-  std::optional<KubePoolOptions> kubernetes = {};   // the server is not ready until the pods are known
+  std::vector<Endpoint> endpoints = {};            // used if there is no other source of endpoints
+  std::optional<KubePoolOptions> kubernetes = {};  // the server is not ready until the pods are known
   std::vector<EndpointSourceOptions> sources = {};
   // name of a Kubernetes Lease; only the picker that holds it is ready; "": all pickers are ready
   std::string lease = {};

@@ -53,7 +53,7 @@ struct ProcessorOptions {
   // maximum bytes of all bodies in memory; above it, requests get the status 503
   std::uint64_t bodies_bytes_max = 512 << 20;
   bool subset_filter = true;
-  bool emit_scores = false;                    // report the scores of the picked endpoints to the gateway
+  bool emit_scores = false;  // report the scores of the picked endpoints to the gateway
   RequestRules rules = {};
   std::optional<FlowGateOptions> flow = {};    // nullopt: requests never wait
   SaturationDetector shedding =
@@ -62,7 +62,7 @@ struct ProcessorOptions {
   int primary_port = 0;           // port that the gateway sends all requests to; 0: each endpoint's own port
   MediaTokens media_tokens = {};  // used if tokens are estimated
   std::vector<RequestAttribute> attributes = {};
-  std::shared_ptr<Tracer> tracer = {};            // null: tracing is off
+  std::shared_ptr<Tracer> tracer = {};  // null: tracing is off
   // responses name the endpoint that served the request, for conformance tests of gateways
   bool tells_served = false;
 };

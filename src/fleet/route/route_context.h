@@ -24,7 +24,7 @@ struct RouteContext {
   RetryBudget& retries;
   StoredResponses& stored;
   Admission& admission;
-  RouteQueue* queue;                  // null: the router has no queue
+  RouteQueue* queue;  // null: the router has no queue
   boost::asio::thread_pool& readers;
 };
 

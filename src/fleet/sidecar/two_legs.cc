@@ -20,7 +20,7 @@ enum class Look : std::uint8_t {
   busy,
   idle,
   unreachable,
-  blind,        // the engine reports no load
+  blind,  // the engine reports no load
 };
 
 namespace {

@@ -30,7 +30,7 @@ struct FleetSize {
 // requests. A new replica accepts requests after startup_us.
 struct ScalingLoop {
   std::int64_t interval_us = 5'000'000;
-  double share = 0.99;                   // fraction of requests within the reported latencies
+  double share = 0.99;  // fraction of requests within the reported latencies
   std::function<int(std::int64_t now_us, std::span<const ReplicaReading>)> replicas = {};
 };
 
@@ -55,7 +55,7 @@ struct SimulationOptions {
   // Changes of the number of replicas, sorted by time. A new replica has an empty cache. The newest replica
   // is removed first, and finishes its running requests.
   std::vector<FleetSize> sizes = {};
-  ScalingLoop scaling = {};         // used instead of `sizes` if set
+  ScalingLoop scaling = {};  // used instead of `sizes` if set
   std::int64_t startup_us = 0;
   SchedulerOptions scheduler = {};
   StepTiming timing = {};

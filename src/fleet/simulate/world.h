@@ -132,8 +132,8 @@ class World {
   std::int64_t starts_ = 0;
   std::size_t resized_ = 0;
   std::int64_t reading_us_ = kNoEvent;
-  std::deque<std::int64_t> starting_;   // decision times of the replicas that are starting
-  std::vector<Event> events_;           // heap with the next event in front
+  std::deque<std::int64_t> starting_;  // decision times of the replicas that are starting
+  std::vector<Event> events_;          // heap with the next event in front
   Requests requests_;
   std::int64_t prompt_tokens_ = 0;  // see FleetSample
   std::int64_t cached_tokens_ = 0;

@@ -64,7 +64,7 @@ enum class Availability : std::uint8_t {
   starting,   // no probe has succeeded yet
   unhealthy,  // the last probes failed
   broken,
-  draining,   // running requests continue, and new requests are refused
+  draining,  // running requests continue, and new requests are refused
 };
 
 struct AdapterState {

@@ -24,7 +24,7 @@ class CommandConnector final : public Connector {
 
  private:
   const CommandOptions options_;
-  int there_;                              // number of replicas after the last successful command
+  int there_;  // number of replicas after the last successful command
   int asked_ = 0;
   std::optional<OwnedProcess> running_{};  // nullopt: no command is running
   std::int64_t began_us_ = 0;

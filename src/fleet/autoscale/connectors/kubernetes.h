@@ -11,7 +11,7 @@ namespace octavo::fleet {
 
 struct KubeScaleOptions {
   KubeApi api = {};
-  std::string path = {};               // API path of the workload, from kube_workload_path()
+  std::string path = {};  // API path of the workload, from kube_workload_path()
   std::int64_t retry_us = 10'000'000;
   // interval at which the current number of replicas is read, because other programs may change it
   std::int64_t check_us = 30'000'000;

@@ -18,7 +18,7 @@ struct ProcessOptions {
   std::string command = {};
   http::Url router = {};
   std::string api_key = {};
-  Role role = Role::both;    // role with which the servers are registered
+  Role role = Role::both;  // role with which the servers are registered
   int first_port = 0, last_port = 0;
   std::int64_t startup_us = 600'000'000;  // a server that is not ready after this time is killed
   // maximum time for the last requests of a server that was removed from the router
@@ -52,8 +52,8 @@ class ProcessConnector final : public Connector {
     std::int64_t asked_us = 0;  // time of the last health request
     std::int64_t heard_us = 0;  // serving: time of the last response to a health request
     int missed = 0;
-    std::int64_t kept_us = 0;   // serving: time of the last check of the router's entry
-    bool listed = true;         // serving: the last check of the router's entry has succeeded
+    std::int64_t kept_us = 0;  // serving: time of the last check of the router's entry
+    bool listed = true;        // serving: the last check of the router's entry has succeeded
     // draining: start of the time without running requests; 0: requests are running
     std::int64_t quiet_us = 0;
 

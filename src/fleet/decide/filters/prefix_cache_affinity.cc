@@ -18,7 +18,7 @@ class PrefixCacheAffinityFilter : public Filter {
   std::size_t producer = 0;  // index in Cycle::overlaps
   double threshold = 0.8;
   double exploration = 0;
-  double penalty_ms_max = 18'000;               // additional time to the first token; 0: no limit
+  double penalty_ms_max = 18'000;  // additional time to the first token; 0: no limit
   double tokens_per_second = 15'928;
   double penalty_tokens_max = 0;                // additional tokens in flight; 0: no limit
   const LatencyPredictor* predictor = nullptr;  // null: times are estimated from the tokens in flight
