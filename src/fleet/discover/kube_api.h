@@ -21,7 +21,7 @@ struct KubeApi {
 // "kube-api".
 Result<KubeApi> kube_api_of_url(std::string_view url);
 
-// Returns the access for a process in a pod. `host` and `port` are the environment variables
+// Returns the URL and the credentials for a process in a pod. `host` and `port` are the environment variables
 // KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. `folder` is the service account's folder, with
 // token, certificates and namespace. Errors report the field "kube-api".
 Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& port,

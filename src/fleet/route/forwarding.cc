@@ -326,7 +326,7 @@ bool Forwarding::lead(Attempt& attempt) {
   return true;
 }
 
-// Another worker has succeeded, so the request did not cause the failures of the earlier workers.
+// If another worker succeeds, the workers that failed earlier have caused their failures, not the request.
 void Forwarding::blame_suspects(int status) {
   for (const auto& suspect : std::exchange(history_.suspects, {}))
     if (status < 400) balancer_.failed(*suspect);
